@@ -1,0 +1,185 @@
+"""Every error that reclock raises on purpose, written for the person at the prompt.
+
+An error has four parts, as in PostgreSQL: a SQLSTATE ``code`` for programs, a
+lower-case one-line ``message`` without a full stop, an optional ``detail`` with the
+facts, and an optional ``hint`` that says what to do. ::
+
+    Error                           XX000  internal error
+    ├── InvalidValue                22023  an argument outside its domain
+    │   ├── TimestampOverflow       22008  a time past the largest representable one
+    │   ├── BindingsNotMonotone     22023  time to positions must only move forward
+    │   └── MalformedMessage        22P02  a message that is not what its format says
+    ├── SourceRegressed             55000  a source moved backwards (deleted, truncated)
+    ├── TimelineMismatch            0A000  data of unlike clocks in one dataflow
+    ├── Unreadable                  22023  a read outside [since, …)
+    ├── HoldViolation               55000  a hold asked for, or moved to, compacted time
+    ├── CompactedPastResume         55000  an input forgot what a restart needs
+    ├── WriteTooFarAhead            22008  a write timestamp far beyond the clock
+    ├── InvalidCompaction           55000  since may not move there
+    ├── DataflowExpired             57P01  stopped before dropped data could matter
+    └── StorageError                58030  the durable store failed
+        ├── StorageFull             53100  no space left for an append
+        ├── Corrupt                 XX001  a durable record that does not decode
+        ├── NewerFormat             0A000  written by a later version of reclock
+        ├── StateInUse              55006  another process owns the state directory
+        └── Fenced                  57P04  another process took over; nothing was written
+
+The tree is the contract: catch by class in Python, by ``code`` over the wire. Errors
+survive pickling, because Spark carries them between processes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class Error(Exception):
+    """The base of all errors of reclock.
+
+    >>> e = InvalidValue("offset must not be negative", detail="offset is -1")
+    >>> e.code, e.message, e.detail, e.hint
+    ('22023', 'offset must not be negative', 'offset is -1', None)
+    >>> print(e)
+    offset must not be negative
+    detail: offset is -1
+    """
+
+    sqlstate: ClassVar[str] = "XX000"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.code = code or self.sqlstate
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.detail:
+            lines.append(f"detail: {self.detail}")
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message), self.__dict__
+
+
+def _rebuild(cls: type[Error], message: str) -> Error:
+    """Recreate a pickled error; its attributes follow as state."""
+    error = cls.__new__(cls)
+    Exception.__init__(error, message)
+    return error
+
+
+class InvalidValue(Error):
+    """An argument outside its domain: a negative offset, an empty interval."""
+
+    sqlstate = "22023"
+
+
+class TimestampOverflow(InvalidValue):
+    """A step past the largest representable timestamp."""
+
+    sqlstate = "22008"
+
+
+class BindingsNotMonotone(InvalidValue):
+    """Bindings whose positions go back while time goes forward."""
+
+
+class MalformedMessage(InvalidValue):
+    """A message that is not what its format says it is."""
+
+    sqlstate = "22P02"
+
+
+class SourceRegressed(Error):
+    """A source reports positions before ones that are already bound."""
+
+    sqlstate = "55000"
+
+
+class TimelineMismatch(Error):
+    """Data of different timelines asked to meet in one dataflow (P6)."""
+
+    sqlstate = "0A000"
+
+
+class Unreadable(Error):
+    """A read at a time that has been compacted away or will never be complete."""
+
+    sqlstate = "22023"
+
+
+class HoldViolation(Error):
+    """A hold asked for, or moved to, a time that is no longer kept."""
+
+    sqlstate = "55000"
+
+
+class CompactedPastResume(Error):
+    """An input has forgotten times that a restarting dataflow still needs."""
+
+    sqlstate = "55000"
+
+
+class WriteTooFarAhead(Error):
+    """A write timestamp so far beyond the clock that it would drag the timeline along."""
+
+    sqlstate = "22008"
+
+
+class InvalidCompaction(Error):
+    """A compaction frontier that would move back, or pass what is complete."""
+
+    sqlstate = "55000"
+
+
+class DataflowExpired(Error):
+    """A frontier reached its expiration: going on could serve wrong answers (P8)."""
+
+    sqlstate = "57P01"
+
+
+class StorageError(Error):
+    """The durable store could not do what was asked; nothing was written."""
+
+    sqlstate = "58030"
+
+
+class StorageFull(StorageError):
+    """There is no space left on the device that holds the state."""
+
+    sqlstate = "53100"
+
+
+class Corrupt(StorageError):
+    """A durable record does not decode, or its parts contradict each other."""
+
+    sqlstate = "XX001"
+
+
+class NewerFormat(StorageError):
+    """The state was written by a later version of reclock."""
+
+    sqlstate = "0A000"
+
+
+class StateInUse(StorageError):
+    """Another live process owns this state directory."""
+
+    sqlstate = "55006"
+
+
+class Fenced(StorageError):
+    """Another process took over this state; this one may write nothing more."""
+
+    sqlstate = "57P04"

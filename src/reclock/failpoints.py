@@ -1,0 +1,126 @@
+"""Named places where a test, or an operator's drill, makes a durable step fail.
+
+Every durable step calls ``hit("name")`` just where a crash would hurt most. Nothing
+happens unless the name is armed, by the environment or by a test::
+
+    RECLOCK_FAILPOINTS="remap.append.before=exit;durable.commit.after=sleep:500"
+
+Actions: ``exit`` ends the process at once, as ``kill -9`` would (no handlers, no
+flushing); ``raise`` raises ``FailpointRaised``; ``sleep:ms`` waits. ``NAMES`` lists every
+name with the step it guards; arming or hitting any other name is an error, so a test
+cannot pass because of a misspelt name. An unarmed ``hit`` costs one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from reclock.errors import Error, InvalidValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+ENVIRONMENT: Final = "RECLOCK_FAILPOINTS"
+
+EXIT_STATUS: Final = 137
+"""What a process killed by signal 9 reports to a shell."""
+
+NAMES: Final[dict[str, str]] = {
+    "durable.append.before": "an append is checked, nothing is written yet",
+    "durable.commit.before": "everything is written, the transaction is not committed",
+    "durable.commit.after": "the transaction is committed, the caller does not know yet",
+    "durable.compact.before": "a compaction is checked, nothing is rewritten yet",
+    "durable.compact.after": "a compaction is committed, the caller does not know yet",
+    "remap.mint.before": "the source was probed, no binding is proposed yet",
+    "remap.append.before": "bindings are proposed, not durable yet",
+    "remap.append.after": "bindings are durable, nothing was read under them yet",
+    "remap.compact.before": "since may advance, the bindings are not folded yet",
+}
+
+
+class FailpointRaised(Error):
+    """An armed failpoint raised, as it was told to."""
+
+    sqlstate = "XX000"
+
+
+Action = str
+"""``exit``, ``raise`` or ``sleep:<milliseconds>``."""
+
+_armed: dict[str, Callable[[], None]] = {}
+
+
+def hit(name: str) -> None:
+    """Do what ``name`` is armed with: usually nothing."""
+    if name not in NAMES:
+        message = f'unknown failpoint "{name}"'
+        raise InvalidValue(message, hint="declare it in reclock.failpoints.NAMES")
+    action = _armed.get(name)
+    if action is not None:
+        action()
+
+
+def arm(name: str, action: Action | Callable[[], None]) -> None:
+    """Make ``name`` do ``action`` from now on."""
+    if name not in NAMES:
+        message = f'unknown failpoint "{name}"'
+        known = ", ".join(sorted(NAMES))
+        raise InvalidValue(message, hint=f"known failpoints: {known}")
+    _armed[name] = action if callable(action) else _parse_action(name, action)
+
+
+def disarm(name: str) -> None:
+    """Make ``name`` do nothing again."""
+    _armed.pop(name, None)
+
+
+@contextmanager
+def armed(points: Mapping[str, Action | Callable[[], None]]) -> Iterator[None]:
+    """Arm ``points`` inside the block, and disarm them however it ends.
+
+    >>> with armed({"durable.commit.before": "raise"}):
+    ...     hit("durable.commit.before")
+    Traceback (most recent call last):
+    reclock.failpoints.FailpointRaised: failpoint durable.commit.before raised
+    """
+    try:
+        for name, action in points.items():
+            arm(name, action)
+        yield
+    finally:
+        for name in points:
+            disarm(name)
+
+
+def arm_from_environment(text: str | None = None) -> None:
+    """Arm what ``RECLOCK_FAILPOINTS`` (or ``text``) says."""
+    text = os.environ.get(ENVIRONMENT, "") if text is None else text
+    for entry in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, action = entry.partition("=")
+        if not equals:
+            message = f'invalid failpoint "{entry}"'
+            raise InvalidValue(message, hint="write name=exit, name=raise or name=sleep:500")
+        arm(name.strip(), action.strip())
+
+
+def _parse_action(name: str, action: Action) -> Callable[[], None]:
+    if action == "exit":
+        return lambda: os._exit(EXIT_STATUS)
+    if action == "raise":
+
+        def fail() -> None:
+            message = f"failpoint {name} raised"
+            raise FailpointRaised(message)
+
+        return fail
+    verb, _, ms = action.partition(":")
+    if verb == "sleep" and ms.isdigit():
+        return lambda: time.sleep(int(ms) / 1_000)
+    message = f'invalid failpoint action "{action}"'
+    raise InvalidValue(message, hint="write exit, raise or sleep:<milliseconds>")
+
+
+arm_from_environment()
