@@ -22,7 +22,8 @@ facts, and an optional ``hint`` that says what to do. ::
         ├── Corrupt                 XX001  a durable record that does not decode
         ├── NewerFormat             0A000  written by a later version of reclock
         ├── StateInUse              55006  another process owns the state directory
-        └── Fenced                  57P04  another process took over; nothing was written
+        ├── Fenced                  57P04  another process took over; nothing was written
+        └── OutcomeUnknown          40003  the connection broke while committing
 
 The tree is the contract: catch by class in Python, by ``code`` over the wire. Errors
 survive pickling, because Spark carries them between processes.
@@ -150,7 +151,7 @@ class DataflowExpired(Error):
 
 
 class StorageError(Error):
-    """The durable store could not do what was asked; nothing was written."""
+    """The durable store failed; nothing was written, unless it is ``OutcomeUnknown``."""
 
     sqlstate = "58030"
 
@@ -183,3 +184,9 @@ class Fenced(StorageError):
     """Another process took over this state; this one may write nothing more."""
 
     sqlstate = "57P04"
+
+
+class OutcomeUnknown(StorageError):
+    """A commit was sent and not answered: all of it was written, or nothing."""
+
+    sqlstate = "40003"
