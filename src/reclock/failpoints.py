@@ -38,6 +38,8 @@ NAMES: Final[dict[str, str]] = {
     "remap.append.before": "bindings are proposed, not durable yet",
     "remap.append.after": "bindings are durable, nothing was read under them yet",
     "remap.compact.before": "since may advance, the bindings are not folded yet",
+    "ingest.publish.before": "a range was read under its bindings, nothing is published yet",
+    "ingest.publish.after": "the output is published, the engine does not know yet",
 }
 
 

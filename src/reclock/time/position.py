@@ -159,6 +159,14 @@ class Position(Generic[P]):
 class KafkaPosition(Position[int]):
     """(partition ids, offset) of a topic: partitions are integers, so gaps can be empty."""
 
+    def __post_init__(self) -> None:
+        """Refuse partitions that cannot exist."""
+        Position.__post_init__(self)
+        for cut in (self.low, self.high):
+            if cut is not None and cut[0] < 0:
+                message = f"partition must not be negative, got {cut[0]}"
+                raise InvalidValue(message)
+
     @classmethod
     def _nothing_between(cls, low: tuple[int, int] | None, high: tuple[int, int]) -> bool:
         """Whether no integer lies between: after p and before p + 1, or below partition 0."""

@@ -1,0 +1,60 @@
+"""A source's remap as a durable collection: the handle that minting works on.
+
+The collection ``remap/<source id>`` holds the elements of the bound frontiers, written by
+the gauge's codec; compare-and-append, compaction, versions and fencing are the store's.
+Keeps P2: a binding is in the store before anything is read under it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic
+
+from reclock.change.update import Update
+from reclock.durable.store import Append, StoredUpdate
+from reclock.ids import CollectionId, ObjectId
+from reclock.remap.codec import VERSION, Codec
+from reclock.remap.trace import Frontier, Remap
+from reclock.time.antichain import Antichain
+from reclock.time.order import T
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reclock.durable.store import Store
+    from reclock.time.timestamp import Timestamp
+
+
+class RemapStore(Generic[T]):
+    """``RemapHandle`` over a ``Store``; opening it creates an unbound remap if needed."""
+
+    def __init__(self, store: Store, source: ObjectId, codec: Codec[T]) -> None:
+        self._store = store
+        self._codec = codec
+        self._collection = CollectionId(f"remap/{source}")
+        store.open(self._collection, VERSION)
+
+    def load(self) -> Remap[T]:
+        """Return the durable remap; contradictory records are ``Corrupt``."""
+        snapshot = self._store.snapshot(self._collection)
+        updates = [Update(self._codec.decode(u.data), u.time, u.diff) for u in snapshot.updates]
+        since = snapshot.since.element()
+        return Remap.stored(updates, since, snapshot.upper, self._codec.origin)
+
+    def append(
+        self, updates: Sequence[Update[T, Timestamp]], expected: Frontier, upper: Frontier
+    ) -> Frontier | None:
+        """Append durably, or return the current upper."""
+        append = self.as_append(updates, expected, upper)
+        mismatch = self._store.append([append])
+        return None if mismatch is None else mismatch.current_upper
+
+    def as_append(
+        self, updates: Sequence[Update[T, Timestamp]], expected: Frontier, upper: Frontier
+    ) -> Append:
+        """Return the append itself, to be published in one transaction with others."""
+        rows = tuple(StoredUpdate(self._codec.encode(e), time, diff) for e, time, diff in updates)
+        return Append(self._collection, rows, expected, upper)
+
+    def compact(self, since: Timestamp) -> None:
+        """Fold everything at or before ``since`` into ``since``."""
+        self._store.compact(self._collection, Antichain.of(since))

@@ -1,0 +1,186 @@
+"""Minting: one assignment for all readers, whatever the clock and the source do."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reclock.errors import SourceRegressed
+from reclock.remap.codec import KAFKA
+from reclock.remap.follow import time_of
+from reclock.remap.mint import Minter
+from reclock.testing.remaps import MemoryRemap
+from reclock.testing.strategies.remaps import PARTITIONS
+from reclock.time.antichain import Antichain
+from reclock.time.position import KafkaPosition, offsets_of
+from reclock.time.timestamp import Timestamp
+
+K = KafkaPosition
+HOUR = 3_600_000
+
+
+def minter(handle: MemoryRemap[K] | None = None, interval: int = 1_000) -> Minter[K]:
+    return Minter("orders", handle or MemoryRemap(KAFKA.origin), interval)
+
+
+def test_time_is_rounded_up_to_the_interval() -> None:
+    m = minter()
+    assert m.mint(1_001, K.frontier({0: 1})).bindings[-1].time == 2_000
+    assert m.mint(3_000, K.frontier({0: 2})).bindings[-1].time == 3_000
+    assert m.remap.upper == Antichain.of(Timestamp(3_001))
+
+
+def test_a_clock_that_stands_still_or_goes_back_mints_nothing() -> None:
+    m = minter()
+    before = m.mint(2 * HOUR, K.frontier({0: 1}))
+    assert m.mint(2 * HOUR, K.frontier({0: 5})) == before
+    assert m.mint(HOUR, K.frontier({0: 9})) == before
+    after = m.mint(2 * HOUR + 1, K.frontier({0: 9}))
+    assert time_of(after, K.exact(0, 8)) == 2 * HOUR + 1_000
+
+
+def test_idle_advances_time_without_bindings_even_without_partitions() -> None:
+    m = minter()
+    for now in range(1_000, 50_000, 1_000):
+        m.mint(now, KAFKA.origin)
+    assert m.remap.upper == Antichain.of(Timestamp(49_001))
+    assert len(m.remap.bindings) == 1
+
+
+def test_a_partition_that_appears_is_picked_up_where_it_begins() -> None:
+    m = minter()
+    m.mint(1_000, K.frontier({0: 5}))
+    m.mint(2_000, K.frontier({0: 5, 3: 2}))
+    assert time_of(m.remap, K.exact(3, 0)) == 2_000
+    assert time_of(m.remap, K.exact(3, 2)) is None
+
+
+@pytest.mark.parametrize(
+    "probed", [{0: 4, 1: 7}, {0: 5}, {1: 9}], ids=["truncated", "fewer partitions", "recreated"]
+)
+def test_a_source_that_goes_back_is_refused_and_nothing_is_bound(probed: dict[int, int]) -> None:
+    m = minter()
+    before = m.mint(1_000, K.frontier({0: 5, 1: 7}))
+    with pytest.raises(SourceRegressed) as caught:
+        m.mint(2_000, K.frontier(probed))
+    assert 'source "orders" moved backwards' in caught.value.message
+    assert "[0] 5" in str(caught.value.detail)
+    assert caught.value.hint
+    assert m.sync() == before
+
+
+def test_a_source_that_completes_seals_the_remap() -> None:
+    m = minter()
+    m.mint(1_000, K.frontier({0: 5}))
+    sealed = m.mint(2_000, Antichain())
+    assert sealed.is_sealed
+    assert time_of(sealed, K.exact(0, 10**9)) == 2_000
+    assert sealed.at(Timestamp(10**12)) == Antichain()
+    assert m.mint(3_000, Antichain()) == sealed
+
+
+def test_a_source_that_is_empty_and_complete_is_sealed_too() -> None:
+    sealed = minter().mint(1_000, Antichain())
+    assert sealed.at(Timestamp(0)) == KAFKA.origin
+    assert sealed.at(Timestamp(1_000)) == Antichain()
+
+
+def test_the_loser_of_a_race_mints_only_what_is_left() -> None:
+    handle = MemoryRemap(KAFKA.origin)
+    first, second = minter(handle), minter(handle)
+    first.mint(1_000, K.frontier({0: 5}))
+    remap = second.mint(1_000, K.frontier({0: 7}))
+    assert remap == first.remap, "the time is taken: its positions may not change"
+    remap = second.mint(2_000, K.frontier({0: 7}))
+    assert time_of(remap, K.exact(0, 4)) == 1_000
+    assert time_of(remap, K.exact(0, 5)) == 2_000
+
+
+def test_a_stale_probe_after_a_lost_race_is_no_regression() -> None:
+    handle = MemoryRemap(KAFKA.origin)
+    ahead, behind = minter(handle), minter(handle)
+    ahead.mint(1_000, K.frontier({0: 9, 1: 1}))
+    remap = behind.mint(2_000, K.frontier({0: 3, 2: 4}))
+    assert offsets_of(remap.latest) == {0: 9, 1: 1, 2: 4}
+    assert time_of(remap, K.exact(0, 8)) == 1_000
+    assert time_of(remap, K.exact(2, 3)) == 2_000
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2),
+            st.integers(-3, 6),
+            st.dictionaries(PARTITIONS, st.integers(0, 3), max_size=2),
+        ),
+        max_size=25,
+    )
+)
+def test_racing_minters_with_bad_clocks_agree(
+    actions: list[tuple[int, int, dict[int, int]]],
+) -> None:
+    """P1, P2: whoever mints, an offset keeps the first time anybody gave it."""
+    handle = MemoryRemap(KAFKA.origin)
+    minters = [minter(handle, interval=2) for _ in range(3)]
+    assigned: dict[K, Timestamp] = {}
+    offsets: dict[int, int] = {}
+    now = 0
+    for who, step, grown in actions:
+        now = max(0, now + step)
+        for partition, by in grown.items():
+            offsets[partition] = offsets.get(partition, 0) + by
+        probed = K.frontier(offsets) if offsets else KAFKA.origin
+        remap = minters[who].mint(now, probed)
+        for partition, bound in offsets_of(remap.latest).items():
+            for offset in range(bound):
+                position = K.exact(int(partition), offset)
+                time = time_of(remap, position)
+                assert time is not None
+                assert assigned.setdefault(position, time) == time
+    newest = handle.load()
+    for other in minters:
+        seen = other.remap
+        for t in range(0 if seen.upper.is_closed else seen.upper.element()):
+            assert seen.at(Timestamp(t)) == newest.at(Timestamp(t))
+
+
+def test_compaction_is_monotone_and_repeatable() -> None:
+    m = minter()
+    for i in range(1, 6):
+        m.mint(i * 1_000, K.frontier({0: i}))
+    assert len(m.compact(Timestamp(4_000)).bindings) == 2
+    assert m.compact(Timestamp(3_000)) == m.remap
+    assert m.sync() == m.remap
+
+
+def test_threads_racing_on_one_remap_never_bind_twice() -> None:
+    lock = threading.Lock()
+
+    class Locked(MemoryRemap[K]):
+        def append(self, updates, expected, upper):  # type: ignore[no-untyped-def]
+            with lock:
+                return super().append(updates, expected, upper)
+
+    handle = Locked(KAFKA.origin)
+    arrived = itertools.count(1)
+
+    def run() -> None:
+        m = minter(handle, interval=1)
+        for _ in range(50):
+            m.sync()
+            with lock:
+                end = next(arrived)
+            m.mint(end, K.frontier({0: end}))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    remap = handle.load()
+    assert offsets_of(remap.latest) == {0: 200}
+    assert [b.time for b in remap.bindings] == sorted({b.time for b in remap.bindings})
