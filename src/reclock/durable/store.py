@@ -69,10 +69,22 @@ class StoredUpdate:
     diff: int
 
     def __post_init__(self) -> None:
-        """Refuse a diff that no store could keep."""
+        """Refuse what some store could not keep: only text without NUL, only int64."""
         if not -INT64_MAX <= self.diff <= INT64_MAX:
             message = f"diff {self.diff} is out of range"
             raise InvalidValue(message)
+        if "\0" in self.data or not (self.data.isascii() or _is_unicode(self.data)):
+            message = "data must be Unicode text without NUL characters"
+            raise InvalidValue(message, detail=f"the data is {self.data!r}")
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether ``text`` has no lone surrogates, and so can be written."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

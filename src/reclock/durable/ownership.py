@@ -1,0 +1,88 @@
+"""One process per state directory: a file lock that dies with its owner.
+
+Definition. The owner holds ``flock`` on ``<directory>/lock``. The operating system gives
+it back when the process ends, however it ends (``kill -9`` too), so a lock left over
+cannot exist and nobody ever has to delete one. The file's text, ``{"pid": …, "host": …}``,
+is only for the error message of those who come second; it says nothing about who owns.
+
+A forked child inherits the open file and would keep the lock after its parent died:
+children therefore close it at once. Two openings in one process exclude each other too.
+
+Checked by tests/durable/test_sqlite.py with real processes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import weakref
+from typing import TYPE_CHECKING, Final
+
+from reclock.errors import StateInUse, StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOCK_FILE: Final = "lock"
+
+
+class DirectoryLock:
+    """The right to use a state directory, until it is released or the process ends."""
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / LOCK_FILE
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            message = f"cannot open state directory {directory}"
+            raise StorageError(message, detail=str(error)) from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            owner = _read_owner(self._file)
+            self.release()
+            message = f"state directory {directory} is in use by {owner}"
+            hint = "stop that process, or use another state directory"
+            raise StateInUse(message, hint=hint) from error
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, json.dumps({"pid": os.getpid(), "host": host()}).encode(), 0)
+        _held.add(self)
+
+    def release(self) -> None:
+        """Let others have the directory."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def host() -> str:
+    """Return this machine's name, as it is told to those who come second."""
+    return socket.gethostname()
+
+
+def owner_name() -> str:
+    """Return how this process is named in messages to others."""
+    return f"process {os.getpid()} on {host()}"
+
+
+def _read_owner(file: int) -> str:
+    """Return who wrote the lock file; the owner may not have written it yet."""
+    try:
+        owner = json.loads(os.pread(file, 4096, 0))
+        return f"process {owner['pid']} on {owner['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
+
+
+_held: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
+
+
+def _forget_in_child() -> None:
+    for lock in _held:
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

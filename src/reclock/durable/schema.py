@@ -1,0 +1,117 @@
+"""The tables of a durable store, the same in SQLite and PostgreSQL.
+
+``reclock_store``       one row: format version, who wrote it, who owns the state now.
+``reclock_collection``  one row per collection; a frontier is its time, NULL is ``{}``.
+``reclock_update``      one row per (collection, data, time) with a diff that is not zero.
+
+Times at or before since are *read* as since; the stored ``time`` of such an update stays
+as it was until something is summed with it, so that advancing since rewrites only what is
+folded. Invariant: of each data at most one row has a time ≤ since.
+
+``digest`` (blake2b, 128 bits, of the data) stands for the data in the key: it finds the
+rows of equal data without an index over long texts. The key serves look-ups by data, the
+index on (collection, time) serves ranges of time.
+
+These definitions are the newest format; ``migrate`` makes every older one into it, and
+tests/durable/test_migrate.py checks that both agree.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
+
+from reclock.durable.store import CollectionState, StoredUpdate
+from reclock.errors import Corrupt, InvalidValue
+from reclock.ids import CollectionId
+from reclock.time.antichain import Antichain
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+metadata: Final = MetaData()
+
+store: Final = Table(
+    "reclock_store",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("format", Integer, nullable=False),
+    Column("written_by", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("owner", Text, nullable=False),
+)
+
+collection: Final = Table(
+    "reclock_collection",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("since", BigInteger),
+    Column("upper", BigInteger),
+)
+
+update: Final = Table(
+    "reclock_update",
+    metadata,
+    Column("collection", Text, primary_key=True),
+    Column("digest", LargeBinary, primary_key=True),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("data", Text, nullable=False),
+    Column("diff", BigInteger, nullable=False),
+    Index("reclock_update_time", "collection", "time"),
+)
+
+
+def digest(data: str) -> bytes:
+    """Return what stands for ``data`` in keys."""
+    return blake2b(data.encode(), digest_size=16).digest()
+
+
+def update_row(collection: str, data: str, time: Timestamp, diff: int) -> dict[str, object]:
+    """Return an update as it is stored."""
+    return {
+        "collection": collection,
+        "digest": digest(data),
+        "time": int(time),
+        "data": data,
+        "diff": diff,
+    }
+
+
+def column(frontier: Antichain[Timestamp]) -> int | None:
+    """Return a frontier as it is stored."""
+    return None if frontier.is_closed else int(frontier.element())
+
+
+def frontier(value: int | None) -> Antichain[Timestamp]:
+    """Return a stored frontier."""
+    return Antichain.closed() if value is None else Antichain.of(Timestamp(value))
+
+
+def read_state(row: Sequence[Any]) -> CollectionState:
+    """Return the state in a row that begins (id, version, since, upper)."""
+    name, version, since, upper = row[:4]
+    try:
+        state = CollectionState(CollectionId(name), version, frontier(since), frontier(upper))
+    except (InvalidValue, TypeError) as error:
+        message = f'state of collection "{name}" is not readable'
+        raise Corrupt(message, detail=f"since {since!r}, upper {upper!r}") from error
+    if not state.since.precedes(state.upper):
+        message = f'state of collection "{name}" contradicts itself'
+        raise Corrupt(message, detail=f"since {since!r} is beyond upper {upper!r}")
+    return state
+
+
+def read_update(data: str, time: int, diff: int, since: Antichain[Timestamp]) -> StoredUpdate:
+    """Return a stored update as readers see it: at a time beyond since."""
+    try:
+        at = Timestamp(time)
+        if not since.less_equal(at):
+            at = since.element()
+        return StoredUpdate(data, at, diff)
+    except (InvalidValue, TypeError) as error:
+        message = "an update in durable state is not readable"
+        raise Corrupt(message, detail=f"time {time!r}, diff {diff!r}, data {data!r}") from error

@@ -1,0 +1,235 @@
+"""``Store`` over SQLAlchemy Core: one implementation for SQLite and PostgreSQL.
+
+``store`` defines what each call means, ``schema`` how a collection lies in tables,
+``database`` why a write transaction cannot be overtaken.
+
+Cost of an append to n collections: one transaction with one look at the owner, one
+executemany for the n uppers and one for the updates. An upper is advanced only where it
+is the expected one; fewer rows changed than asked for means a lost race.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlalchemy import and_, bindparam, delete, false, func, insert, select, update
+
+from reclock.durable import rules, schema
+from reclock.durable.prepared import Prepared
+from reclock.durable.store import (
+    BEGINNING,
+    Append,
+    CollectionState,
+    Snapshot,
+    UpperMismatch,
+)
+from reclock.errors import Corrupt
+from reclock.failpoints import hit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from sqlalchemy import Connection, Engine
+
+    from reclock.durable.database import Database
+    from reclock.ids import CollectionId
+    from reclock.time.antichain import Antichain
+    from reclock.time.timestamp import Timestamp
+
+_collection, _update = schema.collection, schema.update
+_FRONTIERS = (_collection.c.id, _collection.c.version, _collection.c.since, _collection.c.upper)
+_ADVANCE = (
+    update(_collection)
+    .where(
+        _collection.c.id == bindparam("at"),
+        _collection.c.upper.is_not_distinct_from(bindparam("expected")),
+    )
+    .values(upper=bindparam("new"))
+)
+
+
+class SqlStore:
+    """The collections in a database that this process owns."""
+
+    def __init__(self, database: Database, engine: Engine) -> None:
+        self._database = database
+        self._advance = Prepared(_ADVANCE, engine.dialect)
+        self._insert = Prepared(insert(_update), engine.dialect)
+
+    def open(self, collection: CollectionId, version: int) -> CollectionState:
+        """Return the state of ``collection``, creating it if there is none."""
+        with self._database.writing() as writer:
+            found = _find(writer, collection)
+            rules.check_version(collection, found.version if found else None, version)
+            since, upper = (found.since, found.upper) if found else (BEGINNING, BEGINNING)
+            if found is None:
+                start = schema.column(BEGINNING)
+                row = {"id": collection, "version": version, "since": start, "upper": start}
+                writer.execute(insert(_collection), row)
+            elif found.version < version:
+                raised = update(_collection).where(_collection.c.id == collection)
+                writer.execute(raised.values(version=version))
+        return CollectionState(collection, version, since, upper)
+
+    def state(self, collection: CollectionId) -> CollectionState:
+        """Return the frontiers of ``collection``."""
+        with self._database.reading() as reader:
+            return _get(reader, collection)
+
+    def collections(self, prefix: str = "") -> tuple[CollectionState, ...]:
+        """Return the collections whose id begins with ``prefix``, sorted by id."""
+        with self._database.reading() as reader:
+            states = [schema.read_state(row) for row in reader.execute(select(*_FRONTIERS))]
+        found = (state for state in states if state.collection.startswith(prefix))
+        return tuple(sorted(found, key=lambda state: state.collection))
+
+    def snapshot(self, collection: CollectionId) -> Snapshot:
+        """Return all updates, with the frontiers of the same moment."""
+        return self._read(collection, BEGINNING)
+
+    def updates(self, collection: CollectionId, lower: Antichain[Timestamp]) -> Snapshot:
+        """Return the updates beyond ``lower``."""
+        snapshot = self._read(collection, lower)
+        rules.check_readable(snapshot.state, lower)
+        return snapshot
+
+    def append(self, appends: Sequence[Append]) -> UpperMismatch | None:
+        """Append to every collection, or to none and say whose upper was another."""
+        rules.check_distinct(appends)
+        if not appends:
+            return None
+        uppers = [
+            {
+                "at": append.collection,
+                "expected": schema.column(append.expected_upper),
+                "new": schema.column(append.new_upper),
+            }
+            for append in appends
+        ]
+        rows = [
+            schema.update_row(append.collection, data, time, diff)
+            for append in appends
+            for (time, data), diff in rules.summed(append.updates).items()
+        ]
+        with self._database.lock:
+            with self._database.writing() as writer:
+                hit("durable.append.before")
+                lost = self._advance.execute_many(writer, uppers).rowcount != len(appends)
+                if lost:
+                    writer.rollback()
+                else:
+                    if rows:
+                        self._insert.execute_many(writer, rows)
+                    hit("durable.commit.before")
+            if lost:
+                return self._mismatch(appends)
+        hit("durable.commit.after")
+        return None
+
+    def compact(self, collection: CollectionId, since: Antichain[Timestamp]) -> None:
+        """Advance since, and sum what it folds."""
+        with self._database.writing() as writer:
+            state = _get(writer, collection)
+            rules.check_compaction(state, since)
+            hit("durable.compact.before")
+            if since.is_closed:
+                writer.execute(delete(_update).where(_update.c.collection == collection))
+            elif since != state.since:
+                _fold(writer, state, since.element())
+            moved = update(_collection).where(_collection.c.id == collection)
+            writer.execute(moved.values(since=schema.column(since)))
+            hit("durable.compact.folded")
+        hit("durable.compact.after")
+
+    def drop(self, collection: CollectionId) -> None:
+        """Forget the collection whole; nothing happens if there is none."""
+        with self._database.writing() as writer:
+            writer.execute(delete(_update).where(_update.c.collection == collection))
+            writer.execute(delete(_collection).where(_collection.c.id == collection))
+
+    def close(self) -> None:
+        """Give the store up; nothing durable changes."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _read(self, collection: CollectionId, lower: Antichain[Timestamp]) -> Snapshot:
+        """Return the updates stored at times beyond ``lower``, in one statement."""
+        beyond = false() if lower.is_closed else _update.c.time >= schema.column(lower)
+        of = and_(_update.c.collection == _collection.c.id, beyond)
+        query = (
+            select(*_FRONTIERS, _update.c.data, _update.c.time, _update.c.diff)
+            .select_from(_collection.outerjoin(_update, of))
+            .where(_collection.c.id == collection)
+        )
+        with self._database.reading() as reader:
+            rows = reader.execute(query).all()
+        if not rows:
+            raise rules.unknown(collection)
+        state = schema.read_state(rows[0])
+        found = [
+            schema.read_update(data, time, diff, state.since)
+            for *_, data, time, diff in rows
+            if time is not None
+        ]
+        return Snapshot(state, tuple(sorted(found, key=lambda u: (u.time, u.data))))
+
+    def _mismatch(self, appends: Sequence[Append]) -> UpperMismatch:
+        """Return who lost the race; the caller holds the lock, so nothing moved since."""
+        with self._database.writing() as writer:
+            for append in appends:
+                current = _get(writer, append.collection).upper
+                if current != append.expected_upper:
+                    return UpperMismatch(append.collection, current)
+        message = "the durable store miscounts the uppers it advanced"
+        raise Corrupt(message)
+
+
+def _find(connection: Connection, collection: CollectionId) -> CollectionState | None:
+    query = select(*_FRONTIERS).where(_collection.c.id == collection)
+    row = connection.execute(query).first()
+    return None if row is None else schema.read_state(row)
+
+
+def _get(connection: Connection, collection: CollectionId) -> CollectionState:
+    state = _find(connection, collection)
+    if state is None:
+        raise rules.unknown(collection)
+    return state
+
+
+def _fold(writer: Connection, state: CollectionState, since: Timestamp) -> None:
+    """Sum by data the updates that read as one time from now on.
+
+    Only data with an update in (old since, new since] can have more than one; of those,
+    only data with several is rewritten.
+    """
+    here = and_(_update.c.collection == state.collection, _update.c.time <= int(since))
+    arrived = _update.c.time > schema.column(state.since)
+    several = (
+        select(_update.c.digest, func.min(_update.c.data), func.sum(_update.c.diff))
+        .where(here, _update.c.digest.in_(select(_update.c.digest).where(here, arrived)))
+        .group_by(_update.c.digest)
+        .having(func.count() > 1)
+    )
+    sums: Sequence[Any] = writer.execute(several).all()
+    if sums:
+        of = delete(_update).where(here, _update.c.digest == bindparam("of"))
+        writer.execute(of, [{"of": digest} for digest, _, _ in sums])
+    kept = [
+        schema.update_row(state.collection, data, since, int(diff))
+        for _, data, diff in sums
+        if diff
+    ]
+    if kept:
+        writer.execute(insert(_update), kept)
