@@ -1,0 +1,43 @@
+# Everything a fresh clone needs: `make demo` and `make test` set themselves up.
+# `make` alone prints what each target does.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $(READY)
+
+setup: $(READY) ## make a virtual environment with everything in it
+
+check: setup ## lint, types and layer rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check ## everything CI runs: checks, then all tests but the slow ones
+	$(BIN)/pytest --quiet
+
+test-slow: setup ## the tests marked slow
+	$(BIN)/pytest --quiet -m slow
+
+bench: setup ## print the benchmark tables (kept in docs/performance.md)
+	$(BIN)/python -m benchmarks
+
+demo: setup ## a story in the terminal: mint, reclock, crash, replay
+	$(BIN)/python -m examples.replay
+
+clean: ## remove the virtual environment, caches and local state
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+
+.PHONY: help setup check test test-slow bench demo clean
