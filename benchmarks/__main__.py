@@ -6,8 +6,10 @@ import importlib
 import platform
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from benchmarks.measure import Measure
+if TYPE_CHECKING:
+    from benchmarks.measure import Measure
 
 
 def names() -> list[str]:

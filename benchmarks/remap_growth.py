@@ -30,7 +30,7 @@ def _simulate(*, busy_every: int) -> tuple[int, int, float]:
         frontier = KAFKA.origin
         for tick in range(1, TICKS + 1):
             if tick % busy_every == 0:
-                frontier = KafkaPosition.frontier({p: tick for p in range(PARTITIONS)})
+                frontier = KafkaPosition.frontier(dict.fromkeys(range(PARTITIONS), tick))
             now = tick * INTERVAL
             minter.mint(now, frontier)
             if now > WINDOW:

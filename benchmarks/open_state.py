@@ -1,0 +1,79 @@
+"""Opening a state directory with ten years behind it, against an empty one.
+
+Ten years of busy ticks, one every six hours (14,600 of them, each compacted in its turn)
+leave what the window keeps and nothing else; opening reads that. Both directories are
+opened in turn, many times, in the same run.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.measure import Measure, seconds
+from reclock.durable.remap_store import RemapStore
+from reclock.durable.sqlite import DATABASE_FILE, open_sqlite
+from reclock.ids import ObjectId
+from reclock.remap.codec import KAFKA
+from reclock.remap.mint import Minter
+from reclock.time.position import KafkaPosition
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from reclock.durable.store import Store
+    from reclock.remap.trace import Remap
+
+SIX_HOURS = 6 * 3_600_000
+YEARS = 10
+TICKS = YEARS * 365 * 4
+WINDOW = 60 * SIX_HOURS
+ROUNDS = 40
+REQUIRED = 1.5
+
+
+def _remap(store: Store) -> RemapStore[KafkaPosition]:
+    return RemapStore(store, ObjectId("u1"), KAFKA)
+
+
+def _live(directory: Path, ticks: int) -> None:
+    """Mint and compact for ``ticks`` ticks."""
+    with open_sqlite(directory) as store:
+        minter = Minter("bench", _remap(store), SIX_HOURS)
+        for tick in range(1, ticks + 1):
+            minter.mint(tick * SIX_HOURS, KafkaPosition.frontier(dict.fromkeys(range(4), tick)))
+            if tick * SIX_HOURS > WINDOW:
+                minter.compact(Timestamp(tick * SIX_HOURS - WINDOW))
+
+
+def _open(directory: Path) -> Remap[KafkaPosition]:
+    with open_sqlite(directory) as store:
+        return _remap(store).load()
+
+
+def run() -> list[Measure]:
+    with tempfile.TemporaryDirectory() as home:
+        old, new = Path(home) / "old", Path(home) / "new"
+        _live(new, 0)
+        lived = seconds(lambda: _live(old, TICKS))
+        taken: dict[Path, list[float]] = {old: [], new: []}
+        for _ in range(ROUNDS):
+            for directory, times in taken.items():
+                times.append(seconds(lambda: _open(directory)))  # noqa: B023
+        kept = len(_open(old).bindings)
+        size = (old / DATABASE_FILE).stat().st_size
+    median = {directory: statistics.median(times) for directory, times in taken.items()}
+    ratio = median[old] / median[new]
+    return [
+        Measure(
+            f"opening after {YEARS} years ({TICKS:,} ticks) / opening empty",
+            f"{median[old] * 1e3:.1f} ms / {median[new] * 1e3:.1f} ms = {ratio:.2f}",
+            "≤ 1.5",
+            ratio <= REQUIRED,
+        ),
+        Measure(
+            f"state after {YEARS} years",
+            f"{kept} bindings, {size / 1024:.0f} KiB (lived in {lived:.0f} s)",
+        ),
+    ]
