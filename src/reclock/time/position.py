@@ -54,7 +54,7 @@ class Position(Generic[P]):
         if self.offset < 0:
             message = f"offset must not be negative, got {self.offset}"
             raise InvalidValue(message, detail=f"the position is {self}")
-        if self.low is not None and self.high is not None and self.low >= self.high:
+        if self.high is not None and self._nothing_between(self.low, self.high):
             message = "an interval of parts must not be empty"
             raise InvalidValue(message, detail=f"the position is {self}")
 
@@ -89,7 +89,7 @@ class Position(Generic[P]):
     @classmethod
     def _nothing_between(cls, low: tuple[P, int] | None, high: tuple[P, int]) -> bool:
         """Whether no part id can lie between the two cuts."""
-        return False
+        return low is not None and low >= high
 
     @property
     def part(self) -> P | None:
@@ -125,11 +125,7 @@ class Position(Generic[P]):
         high = other.high if self.high is None else self.high
         if self.high is not None and other.high is not None:
             high = min(self.high, other.high)
-        if (
-            low is not None
-            and high is not None
-            and (low >= high or self._nothing_between(low, high))
-        ):
+        if high is not None and self._nothing_between(low, high):
             return None
         return type(self)(low, high, max(self.offset, other.offset))
 
@@ -169,10 +165,9 @@ class KafkaPosition(Position[int]):
 
     @classmethod
     def _nothing_between(cls, low: tuple[int, int] | None, high: tuple[int, int]) -> bool:
-        """Whether no integer lies between: after p and before p + 1, or below partition 0."""
-        if low is None:
-            return high <= (0, BEFORE)
-        return low[1] == AFTER and high == (low[0] + 1, BEFORE)
+        """Whether no integer from 0 on lies between: after p and before p + 1, below 0."""
+        first = 0 if low is None else max(0, low[0] + low[1])
+        return first >= high[0] + high[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,12 @@ class Counter:
     broker: str
     topic: str
 
+    def __post_init__(self) -> None:
+        """Refuse a topic that would make the text form ambiguous; Kafka allows none such."""
+        if "," in self.topic:
+            message = f'invalid topic name "{self.topic}"'
+            raise InvalidValue(message)
+
     def __str__(self) -> str:
         return f"Counter({self.broker}, {self.topic})"
 

@@ -11,11 +11,14 @@ gauges with the same total order. Times of different classes are never comparabl
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar, Self
 
 from reclock.errors import InvalidValue, TimestampOverflow
 
 INT64_MAX = 2**63 - 1
+
+_LSN = re.compile(r"(?P<high>[0-9A-Fa-f]{1,8})/(?P<low>[0-9A-Fa-f]{1,8})")
 
 
 class TotalTime(int):
@@ -109,12 +112,9 @@ class Lsn(TotalTime):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read PostgreSQL's form, two hexadecimal halves."""
-        high, slash, low = text.partition("/")
-        try:
-            if slash:
-                return cls((int(high, 16) << 32) | int(low, 16))
-        except ValueError:
-            pass
+        match = _LSN.fullmatch(text)
+        if match is not None:
+            return cls((int(match["high"], 16) << 32) | int(match["low"], 16))
         message = f'invalid log sequence number "{text}"'
         raise InvalidValue(message, hint="write it as PostgreSQL does, such as '16/B374D848'")
 
