@@ -8,7 +8,9 @@ facts, and an optional ``hint`` that says what to do. ::
     ├── InvalidValue                22023  an argument outside its domain
     │   ├── TimestampOverflow       22008  a time past the largest representable one
     │   ├── BindingsNotMonotone     22023  time to positions must only move forward
-    │   └── MalformedMessage        22P02  a message that is not what its format says
+    │   ├── MalformedMessage        22P02  a message that is not what its format says
+    │   ├── ConflictingStatements   22000  two messages that cannot both be true
+    │   └── NegativeCount           22000  more of a row was taken away than was there
     ├── SourceRegressed             55000  a source moved backwards (deleted, truncated)
     ├── TimelineMismatch            0A000  data of unlike clocks in one dataflow
     ├── Unreadable                  22023  a read outside [since, …)
@@ -16,10 +18,19 @@ facts, and an optional ``hint`` that says what to do. ::
     ├── CompactedPastResume         55000  an input forgot what a restart needs
     ├── WriteTooFarAhead            22008  a write timestamp far beyond the clock
     ├── InvalidCompaction           55000  since may not move there
+    ├── StatementError              42000  a statement refused before anything ran
+    │   ├── InvalidSyntax           42601  text that is not a statement
+    │   ├── NotSupported            0A000  a construct that is not implemented
+    │   ├── UndefinedName           42703  no such column, relation (42P01) or function (42883)
+    │   ├── AmbiguousName           42702  a name that means more than one thing
+    │   ├── WrongType               42804  an expression of a type that does not fit
+    │   ├── WrongGrouping           42803  a column that is neither grouped nor aggregated
+    │   └── InvalidDefinition       42P17  a view that could not be maintained
     ├── DataflowExpired             57P01  stopped before dropped data could matter
     └── StorageError                58030  the durable store failed
         ├── StorageFull             53100  no space left for an append
         ├── Corrupt                 XX001  a durable record that does not decode
+        ├── SegmentMissing          58P01  a file that a manifest names is not there
         ├── NewerFormat             0A000  written by a later version of reclock
         ├── StateInUse              55006  another process owns the state directory
         ├── Fenced                  57P04  another process took over; nothing was written
@@ -102,6 +113,18 @@ class MalformedMessage(InvalidValue):
     sqlstate = "22P02"
 
 
+class ConflictingStatements(InvalidValue):
+    """Two messages about the same time that cannot both be true."""
+
+    sqlstate = "22000"
+
+
+class NegativeCount(InvalidValue):
+    """A row that occurs a negative number of times where a multiset is needed."""
+
+    sqlstate = "22000"
+
+
 class SourceRegressed(Error):
     """A source reports positions before ones that are already bound."""
 
@@ -144,6 +167,66 @@ class InvalidCompaction(Error):
     sqlstate = "55000"
 
 
+class StatementError(Error):
+    """A statement that was refused before anything ran; ``position`` counts characters from 1."""
+
+    sqlstate = "42000"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        code: str | None = None,
+        position: int | None = None,
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint, code=code)
+        self.position = position
+
+
+class InvalidSyntax(StatementError):
+    """Text that is not a statement; ``position`` says where it stops being one."""
+
+    sqlstate = "42601"
+
+
+class NotSupported(StatementError):
+    """A construct that is not implemented: refused by name, never ignored."""
+
+    sqlstate = "0A000"
+
+
+class UndefinedName(StatementError):
+    """A column, relation or function that does not exist."""
+
+    sqlstate = "42703"
+
+
+class AmbiguousName(StatementError):
+    """A name that means more than one thing where it stands."""
+
+    sqlstate = "42702"
+
+
+class WrongType(StatementError):
+    """An expression whose type does not fit where it stands."""
+
+    sqlstate = "42804"
+
+
+class WrongGrouping(StatementError):
+    """A column that is neither grouped nor aggregated, or an aggregate out of place."""
+
+    sqlstate = "42803"
+
+
+class InvalidDefinition(StatementError):
+    """A view that could not be maintained, such as one over a random number."""
+
+    sqlstate = "42P17"
+
+
 class DataflowExpired(Error):
     """A frontier reached its expiration: going on could serve wrong answers (P8)."""
 
@@ -166,6 +249,12 @@ class Corrupt(StorageError):
     """A durable record does not decode, or its parts contradict each other."""
 
     sqlstate = "XX001"
+
+
+class SegmentMissing(StorageError):
+    """A file that a manifest names is not in the store."""
+
+    sqlstate = "58P01"
 
 
 class NewerFormat(StorageError):

@@ -1,0 +1,131 @@
+"""Text → statements.
+
+``parse_statements`` splits a text at its semicolons and gives one ``Parsed`` per
+statement, with its text and where it begins. Queries and expressions are read by sqlglot
+and converted by ``expression`` and ``query``; statements of our own by ``Cursor``.
+
+Promise (P9): whatever is not implemented is an error with its name, 0A000, and its
+position; nothing that was written is ignored. tests/sql/test_parse.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot.tokenizer_core import TokenType
+
+from reclock.errors import InvalidSyntax
+from reclock.sql.parse.create import parse_create
+from reclock.sql.parse.cursor import Cursor
+from reclock.sql.parse.dialect import tokenize
+from reclock.sql.parse.fragment import QUERY_WORDS, query_of
+from reclock.sql.parse.manage import (
+    parse_alter,
+    parse_begin,
+    parse_drop,
+    parse_reset,
+    parse_set,
+    parse_show,
+)
+from reclock.sql.parse.read import parse_copy, parse_explain, parse_select, parse_subscribe
+from reclock.sql.parse.write import parse_write
+from reclock.sql.statement.transaction import Commit, Rollback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlglot.tokenizer_core import Token
+
+    from reclock.sql.statement import Statement
+    from reclock.sql.syntax.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A statement, its text, and where that text begins (from 1)."""
+
+    statement: Statement
+    text: str
+    position: int
+
+
+_PARSERS: dict[str, Callable[[Cursor], Statement]] = {
+    "CREATE": parse_create,
+    "DROP": parse_drop,
+    "ALTER": parse_alter,
+    "SUBSCRIBE": parse_subscribe,
+    "COPY": parse_copy,
+    "EXPLAIN": lambda cursor: parse_explain(cursor, parse_create),
+    "SHOW": parse_show,
+    "SET": parse_set,
+    "RESET": parse_reset,
+    "BEGIN": parse_begin,
+}
+_WRITES = ("INSERT", "UPDATE", "DELETE")
+_ENDS: dict[str, type[Commit | Rollback]] = {
+    "COMMIT": Commit,
+    "END": Commit,
+    "ROLLBACK": Rollback,
+    "ABORT": Rollback,
+}
+
+
+def parse_statements(text: str) -> tuple[Parsed, ...]:
+    """Parse all statements of ``text``; empty statements are skipped.
+
+    >>> [type(p.statement).__name__ for p in parse_statements("BEGIN; SELECT 1; COMMIT;")]
+    ['Begin', 'SelectStatement', 'Commit']
+    >>> parse_statements("SELEKT 1")
+    Traceback (most recent call last):
+    reclock.errors.InvalidSyntax: syntax error at or near "SELEKT"
+    """
+    parsed = []
+    for tokens in _split(tokenize(text)):
+        first, last = int(tokens[0].start), int(tokens[-1].end)
+        statement = _parse(Cursor(tokens, text))
+        parsed.append(Parsed(statement, text[first : last + 1], first + 1))
+    return tuple(parsed)
+
+
+def parse_statement(text: str) -> Statement:
+    """Parse a text that holds exactly one statement."""
+    parsed = parse_statements(text)
+    if len(parsed) != 1:
+        message = f"expected one statement, found {len(parsed)}"
+        raise InvalidSyntax(message, position=parsed[1].position if len(parsed) > 1 else 1)
+    return parsed[0].statement
+
+
+def parse_query(text: str) -> Query:
+    """Parse a text that holds exactly one query, such as the stored text of a view."""
+    return query_of(tokenize(text), text)
+
+
+def _split(tokens: list[Token]) -> list[list[Token]]:
+    groups: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    return [group for group in groups if group]
+
+
+def _parse(cursor: Cursor) -> Statement:
+    if any(cursor.sees(word) for word in _WRITES):
+        return parse_write(cursor)
+    if any(cursor.sees(word) for word in QUERY_WORDS):
+        return parse_select(cursor)
+    for word, end in _ENDS.items():
+        if cursor.accept(word):
+            if not cursor.accept("TRANSACTION"):
+                cursor.accept("WORK")
+            cursor.end()
+            return end()
+    if cursor.accept("START", "TRANSACTION"):
+        return parse_begin(cursor)
+    for word, parser in _PARSERS.items():
+        if cursor.accept(word):
+            return parser(cursor)
+    raise cursor.error()

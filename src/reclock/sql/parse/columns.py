@@ -1,0 +1,117 @@
+"""Column lists of CREATE TABLE and CREATE SOURCE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.errors import InvalidSyntax, NotSupported
+from reclock.sql.parse.fragment import expression_of
+from reclock.sql.parse.types import parse_type_text
+from reclock.sql.statement.column import ColumnDefinition, ColumnList
+from reclock.sql.syntax import expression as s
+
+if TYPE_CHECKING:
+    from reclock.sql.parse.cursor import Cursor
+
+_CONSTRAINTS = (
+    ("NOT",), ("NULL",), ("PRIMARY", "KEY"), ("DEFAULT",), ("UNIQUE",), ("CHECK",),
+    ("REFERENCES",), ("GENERATED",), ("COLLATE",), ("CONSTRAINT",), (",",),
+)  # fmt: skip
+
+
+def parse_columns(cursor: Cursor) -> ColumnList:
+    """Read ``(name type constraints, …, PRIMARY KEY (…) [NOT ENFORCED])``."""
+    cursor.expect("(")
+    columns: list[ColumnDefinition] = []
+    key: tuple[str, ...] = ()
+    enforced = True
+    while True:
+        position = cursor.position
+        if cursor.accept("PRIMARY", "KEY"):
+            if key:
+                raise _second_key(position)
+            key = cursor.names_in_parens()
+            enforced = not cursor.accept("NOT", "ENFORCED")
+        elif cursor.sees("UNIQUE") or cursor.sees("CHECK") or cursor.sees("FOREIGN"):
+            raise _unsupported(cursor)
+        else:
+            column, is_key, key_enforced = _column(cursor)
+            if is_key and key:
+                raise _second_key(position)
+            if is_key:
+                key, enforced = (column.name,), key_enforced
+            columns.append(column)
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return _checked(columns, key, enforced)
+
+
+def _checked(columns: list[ColumnDefinition], key: tuple[str, ...], enforced: bool) -> ColumnList:
+    names = [c.name for c in columns]
+    for column in columns:
+        if names.count(column.name) > 1:
+            message = f'column "{column.name}" is specified more than once'
+            raise InvalidSyntax(message, code="42701", position=column.position)
+    for name in key:
+        if name not in names:
+            message = f'column "{name}" named in key does not exist'
+            raise InvalidSyntax(message, code="42703")
+    made = tuple(
+        ColumnDefinition(c.name, c.type, c.nullable and c.name not in key, c.default, c.position)
+        for c in columns
+    )
+    return ColumnList(made, key, enforced)
+
+
+def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool, bool]:
+    position = cursor.position
+    name = cursor.identifier()
+    tokens = cursor.until(*_CONSTRAINTS)
+    if not tokens:
+        msg = "a type"
+        raise cursor.error(msg)
+    text = cursor.text[int(tokens[0].start) : int(tokens[-1].end) + 1]
+    column_type = parse_type_text(text)
+    nullable, default, key, enforced = True, None, False, True
+    while not (cursor.sees(",") or cursor.sees(")") or cursor.at_end):
+        if cursor.accept("NOT", "NULL"):
+            nullable = False
+        elif cursor.accept("NULL"):
+            pass
+        elif cursor.accept("PRIMARY", "KEY"):
+            key, nullable = True, False
+            enforced = not cursor.accept("NOT", "ENFORCED")
+        elif cursor.accept("DEFAULT"):
+            default = expression_of(cursor.until(*_CONSTRAINTS), cursor.text)
+            if not _is_literal(default):
+                message = "a default that is not a literal is not supported"
+                raise NotSupported(message, position=position)
+        else:
+            raise _unsupported(cursor)
+    return ColumnDefinition(name, column_type, nullable, default, position), key, enforced
+
+
+def _is_literal(default: s.Expression) -> bool:
+    if isinstance(default, s.CastText):
+        return _is_literal(default.operand)
+    if isinstance(default, s.Operator):
+        return default.symbol == "-" and all(_is_literal(o) for o in default.operands)
+    return isinstance(
+        default, s.NumberText | s.StringText | s.BooleanText | s.NullText | s.IntervalText
+    )
+
+
+def _unsupported(cursor: Cursor) -> NotSupported:
+    position = cursor.position
+    word = cursor.word_value().upper()
+    return NotSupported(
+        f"column constraint {word} is not supported",
+        hint="supported: NOT NULL, NULL, DEFAULT literal, PRIMARY KEY",
+        position=position,
+    )
+
+
+def _second_key(position: int) -> InvalidSyntax:
+    message = "multiple primary keys are not allowed"
+    return InvalidSyntax(message, code="42P16", position=position)

@@ -1,0 +1,184 @@
+"""CREATE SOURCE and CREATE SINK, with the clause order of the contract.
+
+``CREATE SOURCE name (columns) FROM … [KEY FORMAT f VALUE FORMAT f | FORMAT f] [INCLUDE …]
+[ENVELOPE …] [RECLOCK USING …] [WITH (…)]``; a clause out of its order is a syntax error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.sql.parse.columns import parse_columns
+from reclock.sql.parse.options import BOOLEAN, DURATION, NUMBER, STRING, parse_options
+from reclock.sql.statement.column import ColumnList
+from reclock.sql.statement.sink import CreateSink
+from reclock.sql.statement.source import (
+    Connection,
+    CreateSource,
+    FileConnection,
+    Format,
+    Include,
+    KafkaConnection,
+    LoadGenerator,
+    PostgresConnection,
+    SourceEnvelope,
+)
+
+if TYPE_CHECKING:
+    from reclock.sql.parse.cursor import Cursor
+
+_SOURCE = {
+    "timestamp_interval": DURATION,
+    "timeline": STRING,
+    "epoch_ms_timeline": BOOLEAN,
+    "retain_history": DURATION,
+    "tail": BOOLEAN,
+    "start_offset": STRING,
+    "isolation_level": STRING,
+    "group_id_prefix": STRING,
+    "max_rows_per_tick": NUMBER,
+    "header": BOOLEAN,
+    "delimiter": STRING,
+    "slot": STRING,
+    "tables": STRING,
+}
+_SINK = {
+    "reuse_topic": BOOLEAN,
+    "consistency_topic": STRING,
+    "partition_count": NUMBER,
+    "replication_factor": NUMBER,
+    "snapshot": BOOLEAN,
+    "on_orphan": STRING,
+    "transactional_id_prefix": STRING,
+}
+_GENERATOR = {
+    "seed": NUMBER,
+    "events_per_tick": NUMBER,
+    "tick_interval": DURATION,
+    "max_cardinality": NUMBER,
+    "accounts": NUMBER,
+}
+_FORMATS = ("JSON", "TEXT", "BYTES", "CSV", "AVRO")
+
+
+def parse_source(cursor: Cursor) -> CreateSource:
+    """Read what follows CREATE SOURCE."""
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    columns = parse_columns(cursor) if cursor.sees("(") else ColumnList()
+    cursor.expect("FROM")
+    connection = _connection(cursor)
+    key_format = value_format = None
+    if cursor.accept("KEY", "FORMAT"):
+        key_format = _format(cursor)
+        cursor.expect("VALUE", "FORMAT")
+        value_format = _format(cursor)
+    elif cursor.accept("FORMAT"):
+        value_format = _format(cursor)
+    include = _includes(cursor)
+    envelope = _envelope(cursor) if cursor.accept("ENVELOPE") else SourceEnvelope("none")
+    reclock_using = cursor.name() if cursor.accept("RECLOCK", "USING") else None
+    options = parse_options(cursor, _SOURCE)
+    cursor.end()
+    return CreateSource(
+        name,
+        columns,
+        connection,
+        key_format,
+        value_format,
+        include,
+        envelope,
+        reclock_using,
+        options.pairs(),
+        if_not_exists,
+    )
+
+
+def _connection(cursor: Cursor) -> Connection:
+    if cursor.accept("KAFKA"):
+        return _kafka(cursor)
+    if cursor.accept("POSTGRES"):
+        cursor.expect("CONNECTION")
+        connection = cursor.string()
+        cursor.expect("PUBLICATION")
+        return PostgresConnection(connection, cursor.string())
+    if cursor.accept("FILE"):
+        return FileConnection(cursor.string())
+    if cursor.accept("LOAD", "GENERATOR"):
+        kind = cursor.choose("COUNTER", "AUCTION", "BANK").lower()
+        if cursor.sees("("):
+            return LoadGenerator(kind, parse_options(cursor, _GENERATOR, keyword=False).pairs())
+        return LoadGenerator(kind)
+    msg = "KAFKA, POSTGRES, FILE or LOAD GENERATOR after FROM"
+    raise cursor.error(msg)
+
+
+def _kafka(cursor: Cursor) -> KafkaConnection:
+    cursor.expect("BROKER")
+    broker = cursor.string()
+    cursor.expect("TOPIC")
+    return KafkaConnection(broker, cursor.string())
+
+
+def _format(cursor: Cursor) -> Format:
+    kind = cursor.choose(*_FORMATS).lower()
+    if kind != "avro":
+        return Format(kind)
+    cursor.expect("USING")
+    if cursor.accept("SCHEMA"):
+        return Format(kind, schema=cursor.string())
+    cursor.expect("CONFLUENT", "SCHEMA", "REGISTRY")
+    return Format(kind, registry=cursor.string())
+
+
+def _includes(cursor: Cursor) -> tuple[Include, ...]:
+    if not cursor.accept("INCLUDE"):
+        return ()
+    made = []
+    while True:
+        what = cursor.choose("KEY", "PARTITION", "OFFSET", "TIMESTAMP", "HEADERS").lower()
+        made.append(Include(what, cursor.identifier() if cursor.accept("AS") else what))
+        if not cursor.accept(","):
+            return tuple(made)
+
+
+def _envelope(cursor: Cursor) -> SourceEnvelope:
+    kind = cursor.choose("NONE", "UPSERT", "DEBEZIUM", "MATERIALIZE").lower()
+    if kind == "debezium" and cursor.accept("("):
+        cursor.expect("TRANSACTION", "METADATA", "TOPIC")
+        topic = cursor.string()
+        cursor.expect(")")
+        return SourceEnvelope(kind, topic)
+    return SourceEnvelope(kind)
+
+
+def parse_sink(cursor: Cursor) -> CreateSink:
+    """Read what follows CREATE SINK."""
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    cursor.expect("FROM")
+    relation = cursor.name()
+    cursor.expect("INTO")
+    connection: KafkaConnection | FileConnection
+    if cursor.accept("KAFKA"):
+        connection = _kafka(cursor)
+    else:
+        cursor.expect("FILE")
+        connection = FileConnection(cursor.string())
+    key: tuple[str, ...] = ()
+    not_enforced = False
+    if cursor.accept("KEY"):
+        key = cursor.names_in_parens()
+        not_enforced = cursor.accept("NOT", "ENFORCED")
+    cursor.expect("FORMAT")
+    sink_format = _format(cursor)
+    cursor.expect("ENVELOPE")
+    envelope = cursor.choose("UPSERT", "DEBEZIUM", "MATERIALIZE").lower()
+    orphan = "nonce" if cursor.accept("ON", "ORPHAN", "USE", "NONCE") else None
+    pairs = parse_options(cursor, _SINK).pairs()
+    cursor.end()
+    if orphan is not None:
+        pairs = (*pairs, ("on_orphan", orphan))
+    return CreateSink(
+        name, relation, connection, sink_format, envelope, key, not_enforced, pairs, if_not_exists
+    )

@@ -1,0 +1,115 @@
+"""CREATE TABLE, VIEW, MATERIALIZED VIEW and INDEX."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.errors import NotSupported
+from reclock.sql.parse.columns import parse_columns
+from reclock.sql.parse.connectors import parse_sink, parse_source
+from reclock.sql.parse.fragment import expression_of, query_of
+from reclock.sql.parse.options import BOOLEAN, DURATION, STRING, parse_options
+from reclock.sql.statement.index import CreateIndex
+from reclock.sql.statement.table import CreateTable
+from reclock.sql.statement.view import CreateMaterializedView, CreateView
+
+if TYPE_CHECKING:
+    from reclock.sql.parse.cursor import Cursor
+    from reclock.sql.statement import Statement
+
+_TABLE = {"timeline": STRING, "retain_history": DURATION}
+_VIEW = {
+    "retain_history": DURATION,
+    "refresh_every": DURATION,
+    "refresh": STRING,
+    "allow_full_recompute": BOOLEAN,
+}
+_INDEX = {"retain_history": DURATION}
+
+
+def parse_create(cursor: Cursor) -> Statement:
+    """Read what follows CREATE."""
+    position = cursor.position
+    or_replace = cursor.accept("OR", "REPLACE")
+    if cursor.accept("VIEW"):
+        return _view(cursor, or_replace)
+    if or_replace:
+        message = "OR REPLACE is supported for views only"
+        raise NotSupported(message, position=position)
+    if cursor.accept("TABLE"):
+        return _table(cursor)
+    if cursor.accept("MATERIALIZED", "VIEW"):
+        return _materialized_view(cursor)
+    if cursor.accept("INDEX"):
+        return _index(cursor)
+    if cursor.accept("SOURCE"):
+        return parse_source(cursor)
+    if cursor.accept("SINK"):
+        return parse_sink(cursor)
+    msg = "TABLE, VIEW, MATERIALIZED VIEW, INDEX, SOURCE or SINK after CREATE"
+    raise cursor.error(msg)
+
+
+def _table(cursor: Cursor) -> CreateTable:
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    if cursor.sees("AS"):
+        message = "CREATE TABLE AS is not supported"
+        hint = "create the table, then INSERT INTO … SELECT"
+        raise NotSupported(message, hint=hint, position=cursor.position)
+    columns = parse_columns(cursor)
+    options = parse_options(cursor, _TABLE)
+    cursor.end()
+    return CreateTable(
+        name, columns, if_not_exists, options.text("timeline"), options.duration("retain_history")
+    )
+
+
+def _view(cursor: Cursor, or_replace: bool) -> CreateView:
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    columns = cursor.names_in_parens() if cursor.sees("(") else ()
+    cursor.expect("AS")
+    query = query_of(cursor.rest(), cursor.text)
+    return CreateView(name, query, columns, if_not_exists, or_replace)
+
+
+def _materialized_view(cursor: Cursor) -> CreateMaterializedView:
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    columns = cursor.names_in_parens() if cursor.sees("(") else ()
+    options = parse_options(cursor, _VIEW)
+    refresh = options.text("refresh")
+    if refresh is not None and refresh.upper() != "ON COMMIT":
+        message = f"REFRESH = {refresh} is not supported"
+        raise NotSupported(message, hint="write REFRESH EVERY '…', or leave it out")
+    cursor.expect("AS")
+    return CreateMaterializedView(
+        name,
+        query_of(cursor.rest(), cursor.text),
+        columns,
+        if_not_exists,
+        options.duration("retain_history"),
+        options.duration("refresh_every"),
+        options.boolean("allow_full_recompute"),
+    )
+
+
+def _index(cursor: Cursor) -> CreateIndex:
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = None if cursor.sees("ON") else cursor.name()
+    cursor.expect("ON")
+    relation = cursor.name()
+    cursor.expect("(")
+    keys = []
+    while True:
+        tokens = cursor.until((",",))
+        keys.append(expression_of(tokens, cursor.text))
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    options = parse_options(cursor, _INDEX)
+    cursor.end()
+    return CreateIndex(
+        name, relation, tuple(keys), if_not_exists, options.duration("retain_history")
+    )

@@ -1,0 +1,90 @@
+"""The dialect: PostgreSQL as sqlglot reads it, with every function kept as it was written.
+
+sqlglot knows thousands of functions of many engines and rewrites calls into its own nodes,
+so that another engine's text can be generated. We generate nothing: which functions exist
+is decided by our own table, so here a call stays a name and arguments, and only the calls
+with a grammar of their own (``CAST``, ``EXTRACT``, …) are parsed specially.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.parsers.postgres import PostgresParser
+
+from reclock.errors import InvalidSyntax
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlglot.tokenizer_core import Token
+
+_OWN_GRAMMAR = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM")
+
+
+class _Parser(PostgresParser):
+    FUNCTIONS = {}  # noqa: RUF012  # sqlglot's class attributes are its configuration
+    FUNCTION_PARSERS = {  # noqa: RUF012
+        name: PostgresParser.FUNCTION_PARSERS[name] for name in _OWN_GRAMMAR
+    }
+    NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+        name: PostgresParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
+    }
+
+
+class _Tokenizer(Postgres.Tokenizer):
+    COMMANDS = set()  # noqa: RUF012  # a command would swallow the rest of the text
+
+
+class Reclock(Postgres):
+    """PostgreSQL's grammar, with subscripts left as they are written."""
+
+    INDEX_OFFSET = 0
+    Parser = _Parser
+    Tokenizer = _Tokenizer
+
+
+DIALECT: Final = Reclock()
+
+
+def tokenize(text: str) -> list[Token]:
+    """Split ``text`` into tokens; an unfinished string or comment is a syntax error."""
+    try:
+        return list(DIALECT.tokenize(text))
+    except TokenError as error:
+        message = "syntax error: unfinished string, quoted name or comment"
+        raise InvalidSyntax(message, detail=str(error).split("\n")[0]) from error
+
+
+def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
+    """Parse the tokens of one statement, query or expression."""
+    if not tokens:
+        message = "syntax error at end of input"
+        raise InvalidSyntax(message, position=len(text) + 1)
+    parser = _Parser(error_level=ErrorLevel.IMMEDIATE, dialect=DIALECT)
+    try:
+        parsed = parser.parse(list(tokens), text)
+    except ParseError as error:
+        raise _syntax_error(error, text) from error
+    if len(parsed) != 1 or not isinstance(parsed[0], exp.Expr):
+        message = f'syntax error at or near "{tokens[0].text}"'
+        raise InvalidSyntax(message, position=tokens[0].start + 1)
+    return parsed[0]
+
+
+def _syntax_error(error: ParseError, text: str) -> InvalidSyntax:
+    facts = error.errors[0] if error.errors else {}
+    near = facts.get("highlight") or ""
+    line, column = facts.get("line"), facts.get("col")
+    position = None
+    if line is not None and column is not None:
+        before = sum(len(row) + 1 for row in text.split("\n")[: line - 1])
+        position = max(before + column - len(near) + 1, 1)
+    where = f'at or near "{near}"' if near else "at end of input"
+    description = str(facts.get("description") or error).split(" but got ")[0]
+    internal = description.startswith("Invalid expression") or "<class" in description
+    detail = None if internal else description
+    return InvalidSyntax(f"syntax error {where}", detail=detail, position=position)

@@ -1,0 +1,68 @@
+"""Reading sqlglot's nodes so that nothing they hold is lost.
+
+Rule. Whoever converts a node names the arguments it understands; any other argument that
+is set is refused with 0A000. So a clause that the grammar accepts and we do not implement
+(``TABLESAMPLE``, ``FOR UPDATE``, ``QUALIFY`` …) is an error, never a silent loss.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.errors import NotSupported
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_CLAUSES = {
+    "sample": "TABLESAMPLE",
+    "locks": "FOR UPDATE",
+    "qualify": "QUALIFY",
+    "pivots": "PIVOT",
+    "laterals": "LATERAL VIEW",
+    "into": "SELECT INTO",
+    "conflict": "ON CONFLICT",
+    "returning": "RETURNING",
+    "hint": "a query hint",
+    "exclude": "EXCLUDE in a window frame",
+    "recursive": "WITH RECURSIVE",
+    "only": "ONLY",
+    "when": "temporal table syntax",
+    "match": "MATCH_RECOGNIZE",
+}
+_INCIDENTAL = frozenset({"copy", "nested", "value_constructor", "safe", "typed"})
+
+
+def position_of(node: exp.Expr) -> int | None:
+    """Return where ``node`` begins, counting from 1, if any name in it remembers."""
+    start = node.meta.get("start")
+    if start is not None:
+        return int(start) + 1
+    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+    return min(starts) + 1 if starts else None
+
+
+def expect_only(node: exp.Expr, *understood: str) -> None:
+    """Refuse ``node`` if it holds anything beyond the arguments ``understood``."""
+    for name, value in node.args.items():
+        if name in understood or name in _INCIDENTAL or name.startswith("_"):
+            continue
+        if value is None or value is False or value == []:
+            continue
+        construct = _CLAUSES.get(name, f"{name.strip('_').upper()} in {type(node).__name__}")
+        raise unsupported(construct, node)
+
+
+def unsupported(construct: str, node: exp.Expr | None = None) -> NotSupported:
+    """Return the error for a construct that is not implemented."""
+    return NotSupported(
+        f"{construct} is not supported", position=None if node is None else position_of(node)
+    )
+
+
+def identifier(node: exp.Expr | str) -> str:
+    """Return the name, folded to lower case unless it was quoted."""
+    if isinstance(node, str):
+        return node.lower()
+    name = str(node.name)
+    return name if node.args.get("quoted") else name.lower()

@@ -1,0 +1,117 @@
+"""``WITH (…)``: options by name, each known to the statement or refused."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from reclock.config import parse_duration
+from reclock.errors import InvalidSyntax, InvalidValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reclock.sql.parse.cursor import Cursor
+
+BOOLEAN = "boolean"
+STRING = "string"
+DURATION = "duration"
+NUMBER = "number"
+
+_TRUE = {"true", "on", "yes", "1"}
+_FALSE = {"false", "off", "no", "0"}
+_MULTIWORD = ("RETAIN HISTORY FOR", "REFRESH EVERY", "EVENTS PER TICK", "TICK INTERVAL")
+
+
+class Options:
+    """The options that were given, read by kind."""
+
+    def __init__(self, given: dict[str, str]) -> None:
+        self._given = given
+
+    def text(self, name: str) -> str | None:
+        """Return the option as text, or None."""
+        return self._given.get(name)
+
+    def boolean(self, name: str, default: bool = False) -> bool:
+        """Return the option as a boolean."""
+        given = self._given.get(name)
+        return default if given is None else given.lower() in _TRUE
+
+    def duration(self, name: str) -> int | None:
+        """Return the option in milliseconds."""
+        given = self._given.get(name)
+        return None if given is None else parse_duration(given)
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Return all options, in writing order."""
+        return tuple(self._given.items())
+
+
+def parse_options(cursor: Cursor, known: Mapping[str, str], *, keyword: bool = True) -> Options:
+    """Read ``[WITH] (name [=] value, …)`` if it comes next; ``known`` maps names to kinds.
+
+    A boolean option without a value is true. ``RETAIN HISTORY FOR '1 h'`` is the option
+    ``retain_history``.
+    """
+    given: dict[str, str] = {}
+    if keyword and not cursor.accept("WITH"):
+        return Options(given)
+    cursor.expect("(")
+    while True:
+        position = cursor.position
+        name = _option_name(cursor)
+        if name not in known:
+            raise _unknown(name, known, position)
+        if name in given:
+            message = f'option "{name}" is given twice'
+            raise InvalidSyntax(message, position=position)
+        if cursor.accept("=") or not (cursor.sees(",") or cursor.sees(")")):
+            given[name] = _checked(name, cursor.word_value(), known[name], position)
+        elif known[name] == BOOLEAN:
+            given[name] = "true"
+        else:
+            msg = "a value"
+            raise cursor.error(msg)
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return Options(given)
+
+
+def _option_name(cursor: Cursor) -> str:
+    for words in _MULTIWORD:
+        if cursor.accept(*words.split()):
+            return words.removesuffix(" FOR").lower().replace(" ", "_")
+    return cursor.identifier()
+
+
+def _unknown(name: str, known: Mapping[str, str], position: int) -> InvalidSyntax:
+    near = get_close_matches(name, known, n=1)
+    hint = f'perhaps you meant "{near[0]}"' if near else "known options: " + ", ".join(known)
+    return InvalidSyntax(
+        f'unknown option "{name}"', hint=hint if known else None, position=position
+    )
+
+
+def _checked(name: str, value: str, kind: str, position: int) -> str:
+    wrong = None
+    if kind == BOOLEAN and value.lower() not in _TRUE | _FALSE:
+        wrong = "true or false"
+    if kind == NUMBER and not value.isdigit():
+        wrong = "a whole number"
+    if wrong is not None:
+        message = f'invalid value for option "{name}": "{value}"'
+        raise InvalidSyntax(message, code="22023", hint=f"write {wrong}", position=position)
+    if kind == DURATION:
+        try:
+            parse_duration(value)
+        except InvalidValue as error:
+            msg = f'invalid value for option "{name}": {error.message}'
+            raise InvalidSyntax(
+                msg,
+                code="22023",
+                hint=error.hint,
+                position=position,
+            ) from error
+    return value

@@ -1,0 +1,119 @@
+"""SELECT, SUBSCRIBE, COPY and EXPLAIN: the statements that read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.errors import InvalidSyntax, NotSupported
+from reclock.sql.parse.cursor import Cursor
+from reclock.sql.parse.fragment import QUERY_WORDS, query_of, sort_items_of
+from reclock.sql.parse.options import BOOLEAN, parse_options
+from reclock.sql.statement.copy import Copy
+from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
+from reclock.sql.statement.select import AsOf, SelectStatement
+from reclock.sql.statement.subscribe import Subscribe, SubscribeEnvelope
+from reclock.sql.statement.view import CreateMaterializedView, CreateView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reclock.sql.statement import Statement
+    from reclock.sql.syntax.expression import SortItem
+
+_SUBSCRIBE = {"snapshot": BOOLEAN, "progress": BOOLEAN}
+
+
+def parse_select(cursor: Cursor) -> SelectStatement:
+    """Read a query and the time it asks for."""
+    tokens = cursor.until(("AS", "OF"))
+    query = query_of(tokens, cursor.text)
+    as_of = _as_of(cursor)
+    cursor.end()
+    return SelectStatement(query, as_of)
+
+
+def _as_of(cursor: Cursor) -> AsOf | None:
+    if not cursor.accept("AS", "OF"):
+        return None
+    at_least = cursor.accept("AT", "LEAST")
+    return AsOf(cursor.time(), at_least)
+
+
+def parse_subscribe(cursor: Cursor) -> Subscribe:
+    """Read what follows SUBSCRIBE."""
+    cursor.accept("TO")
+    relation = query = None
+    if cursor.sees("("):
+        query = query_of(cursor.inside_parens(), cursor.text)
+    elif any(cursor.sees(word) for word in QUERY_WORDS[:3]):
+        msg = "a name or a query in parentheses"
+        raise cursor.error(msg, hint="write SUBSCRIBE (SELECT …)")
+    else:
+        relation = cursor.name()
+    options = parse_options(cursor, _SUBSCRIBE)
+    as_of = _as_of(cursor)
+    up_to = cursor.time() if cursor.accept("UP", "TO") else None
+    envelope = None
+    if cursor.accept("ENVELOPE"):
+        kind = cursor.choose("UPSERT", "DEBEZIUM").lower()
+        cursor.expect("(", "KEY")
+        envelope = SubscribeEnvelope(kind, cursor.names_in_parens())
+        cursor.expect(")")
+    order: tuple[SortItem, ...] = ()
+    if cursor.sees("WITHIN"):
+        position = cursor.position
+        cursor.expect("WITHIN", "TIMESTAMP", "ORDER", "BY")
+        if envelope is not None:
+            message = "WITHIN TIMESTAMP ORDER BY cannot be used with ENVELOPE"
+            raise InvalidSyntax(message, position=position)
+        if cursor.at_end:
+            msg = "an ordering"
+            raise cursor.error(msg)
+        order = sort_items_of(cursor.rest(), cursor.text)
+    cursor.end()
+    return Subscribe(
+        relation,
+        query,
+        options.boolean("snapshot", default=True),
+        options.boolean("progress"),
+        as_of,
+        up_to,
+        envelope,
+        order,
+    )
+
+
+def _select_or_subscribe(cursor: Cursor) -> SelectStatement | Subscribe:
+    return parse_subscribe(cursor) if cursor.accept("SUBSCRIBE") else parse_select(cursor)
+
+
+def parse_copy(cursor: Cursor) -> Copy:
+    """Read what follows COPY."""
+    if not cursor.sees("("):
+        msg = "a query in parentheses"
+        raise cursor.error(msg, hint="write COPY (SELECT …) TO STDOUT")
+    inside = Cursor(cursor.inside_parens(), cursor.text)
+    cursor.expect("TO", "STDOUT")
+    cursor.end()
+    return Copy(_select_or_subscribe(inside))
+
+
+def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> Statement:
+    """Read what follows EXPLAIN; ``inner`` reads a CREATE … VIEW."""
+    if cursor.accept("TIMESTAMP"):
+        cursor.expect("FOR")
+        return ExplainTimestamp(_select_or_subscribe(cursor))
+    cursor.accept("PLAN")
+    cursor.accept("FOR")
+    if cursor.accept("MATERIALIZED", "VIEW") or cursor.accept("VIEW"):
+        name = cursor.name()
+        cursor.end()
+        return ExplainPlan(name)
+    if cursor.accept("CREATE"):
+        position = cursor.position
+        made = inner(cursor)
+        if not isinstance(made, CreateView | CreateMaterializedView):
+            message = "EXPLAIN of this statement is not supported"
+            raise NotSupported(message, position=position)
+        return ExplainPlan(made)
+    return ExplainPlan(_select_or_subscribe(cursor))

@@ -1,0 +1,60 @@
+"""From sqlglot's data types to ours."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from reclock.errors import NotSupported
+from reclock.sql import types
+from reclock.sql.parse.dialect import parse_tokens, tokenize
+from reclock.sql.parse.node import position_of
+
+_D = exp.DType
+_TYPES = {
+    _D.BOOLEAN: types.BOOLEAN,
+    _D.SMALLINT: types.SMALLINT,
+    _D.INT: types.INTEGER,
+    _D.BIGINT: types.BIGINT,
+    _D.FLOAT: types.REAL,
+    _D.DOUBLE: types.DOUBLE,
+    _D.TEXT: types.TEXT,
+    _D.VARCHAR: types.TEXT,
+    _D.VARBINARY: types.BYTEA,
+    _D.DATE: types.DATE,
+    _D.TIMESTAMP: types.TIMESTAMP,
+    _D.TIMESTAMPTZ: types.TIMESTAMPTZ,
+    _D.INTERVAL: types.INTERVAL,
+    _D.JSON: types.JSON,
+    _D.JSONB: types.JSON,
+}
+
+
+def convert_type(node: exp.Expr) -> types.Type:
+    """Return the type that ``node`` names."""
+    if not isinstance(node, exp.DataType):
+        raise _unsupported(node)
+    if node.this == _D.ARRAY and len(node.expressions) == 1:
+        return types.Array(convert_type(node.expressions[0]))
+    if node.this == _D.DECIMAL:
+        digits = [int(p.name) for p in node.expressions]
+        if not digits:
+            return types.Numeric()
+        return types.Numeric(digits[0], digits[1] if len(digits) > 1 else 0)
+    found = _TYPES.get(node.this)
+    if found is None or node.expressions:
+        raise _unsupported(node)
+    return found
+
+
+def _unsupported(node: exp.Expr) -> NotSupported:
+    name = node.sql("postgres").lower()
+    hint = None
+    if name.startswith(("varchar", "char")):
+        hint = "use text"
+    return NotSupported(f'type "{name}" is not supported', hint=hint, position=position_of(node))
+
+
+def parse_type_text(text: str) -> types.Type:
+    """Read a type as it is written in a column definition."""
+    probe = f"CAST(NULL AS {text})"
+    return convert_type(parse_tokens(tokenize(probe), probe).args["to"])

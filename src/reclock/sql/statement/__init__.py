@@ -1,0 +1,72 @@
+"""Statements as frozen values, one file per family; what each means is decided later.
+
+A statement holds names as they were written (folded to lower case unless quoted), queries
+as ``syntax.query.Query``, durations in milliseconds. ``Statement`` is the union of all.
+"""
+
+from __future__ import annotations
+
+from reclock.sql.statement.copy import Copy
+from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
+from reclock.sql.statement.index import CreateIndex
+from reclock.sql.statement.objects import AlterRetainHistory, Drop, Show
+from reclock.sql.statement.select import SelectStatement
+from reclock.sql.statement.settings import AlterSystem, SetVariable
+from reclock.sql.statement.sink import CreateSink
+from reclock.sql.statement.source import CreateSource
+from reclock.sql.statement.subscribe import Subscribe
+from reclock.sql.statement.table import CreateTable
+from reclock.sql.statement.transaction import Begin, Commit, Rollback
+from reclock.sql.statement.view import CreateMaterializedView, CreateView
+from reclock.sql.statement.write import Delete, Insert, Update
+
+Statement = (
+    AlterRetainHistory
+    | AlterSystem
+    | Begin
+    | Commit
+    | Copy
+    | CreateIndex
+    | CreateMaterializedView
+    | CreateSink
+    | CreateSource
+    | CreateTable
+    | CreateView
+    | Delete
+    | Drop
+    | ExplainPlan
+    | ExplainTimestamp
+    | Insert
+    | Rollback
+    | SelectStatement
+    | SetVariable
+    | Show
+    | Subscribe
+    | Update
+)
+
+__all__ = [
+    "AlterRetainHistory",
+    "AlterSystem",
+    "Begin",
+    "Commit",
+    "Copy",
+    "CreateIndex",
+    "CreateMaterializedView",
+    "CreateSink",
+    "CreateSource",
+    "CreateTable",
+    "CreateView",
+    "Delete",
+    "Drop",
+    "ExplainPlan",
+    "ExplainTimestamp",
+    "Insert",
+    "Rollback",
+    "SelectStatement",
+    "SetVariable",
+    "Show",
+    "Statement",
+    "Subscribe",
+    "Update",
+]

@@ -1,0 +1,26 @@
+"""EXPLAIN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reclock.sql.statement.select import SelectStatement
+    from reclock.sql.statement.subscribe import Subscribe
+    from reclock.sql.statement.view import CreateMaterializedView, CreateView
+    from reclock.sql.syntax.expression import Name
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainPlan:
+    """``EXPLAIN [PLAN] [FOR] query | CREATE … VIEW … | [MATERIALIZED] VIEW name``."""
+
+    of: SelectStatement | Subscribe | CreateView | CreateMaterializedView | Name
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainTimestamp:
+    """``EXPLAIN TIMESTAMP FOR query``."""
+
+    of: SelectStatement | Subscribe

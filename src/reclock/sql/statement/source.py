@@ -1,0 +1,85 @@
+"""CREATE SOURCE: where data comes from, how it is decoded, what it does to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reclock.sql.statement.column import ColumnList
+    from reclock.sql.syntax.expression import Name
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaConnection:
+    """``KAFKA BROKER '…' TOPIC '…'``."""
+
+    broker: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresConnection:
+    """``POSTGRES CONNECTION '…' PUBLICATION '…'``."""
+
+    connection: str
+    publication: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileConnection:
+    """``FILE '…'``: a file or a directory."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadGenerator:
+    """``LOAD GENERATOR kind (SEED 7, EVENTS PER TICK 1000)``; options in writing order."""
+
+    kind: str
+    options: tuple[tuple[str, str], ...] = ()
+
+
+Connection = KafkaConnection | PostgresConnection | FileConnection | LoadGenerator
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """``JSON``, ``TEXT``, ``BYTES``, ``CSV`` or ``AVRO`` with its schema or registry."""
+
+    kind: str
+    schema: str | None = None
+    registry: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Include:
+    """``INCLUDE KEY | PARTITION | OFFSET | TIMESTAMP | HEADERS [AS name]``."""
+
+    what: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEnvelope:
+    """``NONE``, ``UPSERT``, ``DEBEZIUM`` or ``MATERIALIZE``."""
+
+    kind: str
+    transaction_topic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSource:
+    """``CREATE SOURCE name (columns) FROM … FORMAT … INCLUDE … ENVELOPE … RECLOCK … WITH (…)``."""
+
+    name: Name
+    columns: ColumnList
+    connection: Connection
+    key_format: Format | None = None
+    value_format: Format | None = None
+    include: tuple[Include, ...] = ()
+    envelope: SourceEnvelope = SourceEnvelope("none")
+    reclock_using: Name | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    if_not_exists: bool = False

@@ -1,0 +1,34 @@
+"""CREATE VIEW and CREATE MATERIALIZED VIEW."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reclock.sql.syntax.expression import Name
+    from reclock.sql.syntax.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """``CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS query``."""
+
+    name: Name
+    query: Query
+    columns: tuple[str, ...] = ()
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMaterializedView:
+    """``CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] [WITH (…)] AS query``."""
+
+    name: Name
+    query: Query
+    columns: tuple[str, ...] = ()
+    if_not_exists: bool = False
+    retain_history_ms: int | None = None
+    refresh_every_ms: int | None = None
+    allow_full_recompute: bool = False
