@@ -1,0 +1,247 @@
+"""Documents that cannot rot: what they name exists, what they list is complete, examples run."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import io
+import re
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from reclock import errors
+from reclock.failpoints import NAMES
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "reclock"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+WORDS = (
+    "antichain", "arrangement", "as_of", "binding", "closed", "definite", "diff", "frontier",
+    "hold", "lower", "mint", "oracle", "reclock", "remap", "resume", "since", "tick",
+    "timeline", "timestamp", "until", "update", "upper",
+)  # fmt: skip
+"""What every reader of the code must know; docs/glossary.md may have more."""
+
+TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
+PATH = re.compile(r"(?<![\w/.-])(?:src/reclock|tests|docs|benchmarks|examples)/[\w/.-]*[\w/]")
+MODULE = re.compile(r"`(reclock(?:\.\w+)+)`")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+TARGET = re.compile(r"`make ([a-z-]+)`|^make ([a-z-]+)(?= *(?:#|$))", re.MULTILINE)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TREE = re.compile(r"^    ([│├└─ ]*)(\w+) +([0-9A-Z]{5})  (.+)$", re.MULTILINE)
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def table(path: str, heading: str) -> list[list[str]]:
+    """Return the cells of the rows of the table in ``path`` that begins with ``heading``."""
+    lines = read(ROOT / path).splitlines()
+    (start,) = (n for n, line in enumerate(lines) if line.startswith(f"| {heading} |"))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
+    assert rows
+    assert all(cell for row in rows for cell in row), f"{path} has an empty cell"
+    return rows
+
+
+@cache
+def collected(path: Path) -> set[str]:
+    """Return the names pytest collects: functions, and the test cases of state machines."""
+    body = ast.parse(read(path)).body
+    named = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assigned = {
+        target.id
+        for node in body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return {name for name in named | assigned if name.lower().startswith("test")}
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", read(path), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module, or an attribute of one."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        return bool(module) and resolves(module) and hasattr(resolved(module), attribute)
+    return True
+
+
+def resolved(name: str) -> object:
+    module, _, attribute = name.rpartition(".")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        return getattr(resolved(module), attribute)
+
+
+def missing_in(text: str) -> list[str]:
+    """Return the tests, paths, modules and make targets that ``text`` names in vain."""
+    paths = [path for path in PATH.findall(text) if not (ROOT / path).exists()]
+    tests = [
+        f"{path}::{test}"
+        for path, test in TEST.findall(text)
+        if (ROOT / path).exists() and test not in collected(ROOT / path)
+    ]
+    modules = [name for name in MODULE.findall(text) if not resolves(name)]
+    known = set(re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE))
+    targets = [f"make {a or b}" for a, b in TARGET.findall(text) if (a or b) not in known]
+    return [*paths, *tests, *modules, *targets]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_what_a_document_names_exists(document: Path) -> None:
+    assert not missing_in(read(document))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in LINK.findall(FENCE.sub("", read(document))):
+        if "://" in link:
+            continue
+        target, _, anchor = link.partition("#")
+        path = (document.parent / target).resolve() if target else document
+        assert path.exists(), link
+        if anchor:
+            assert anchor in anchors(path), link
+
+
+def test_module_headers_name_tests_that_exist() -> None:
+    missing = {
+        name_of(path): names
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if (names := missing_in(ast.get_docstring(ast.parse(read(path))) or ""))
+    }
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tests/test_docs.py::test_of_nothing",
+        "see tests/test_nothing.py.",
+        "[x](src/reclock/nothing.py)",
+        "`reclock.nothing`",
+        "`reclock.errors.Nothing`",
+        "`make nothing`",
+        "make nothing",
+    ],
+)
+def test_what_does_not_exist_is_noticed(text: str) -> None:
+    assert len(missing_in(text)) == 1
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_examples_run(document: Path) -> None:
+    """Blocks of one document share their names, as a session does."""
+    names: dict[str, object] = {}
+    runner = doctest.DocTestRunner(verbose=False)
+    report = io.StringIO()
+    text = read(document)
+    for block in FENCE.finditer(text):
+        language, code = block.groups()
+        if language == "python" and ">>>" in code:
+            line = text.count("\n", 0, block.start(2))
+            example = doctest.DocTestParser().get_doctest(
+                code, {}, name_of(document), str(document), line
+            )
+            example.globs = names
+            with redirect_stdout(report):
+                runner.run(example, clear_globs=False)
+    assert runner.failures == 0, report.getvalue()
+
+
+def test_some_document_has_examples() -> None:
+    assert ">>>" in read(ROOT / "docs" / "formalism.md")
+
+
+def test_every_definition_names_its_test() -> None:
+    _, *sections = re.split(r"^## ", read(ROOT / "docs" / "formalism.md"), flags=re.MULTILINE)
+    without = [section.splitlines()[0] for section in sections if not TEST.search(section)]
+    assert sections
+    assert not without
+
+
+def test_the_layers_table_is_the_tree() -> None:
+    rows = table("ARCHITECTURE.md", "layer")
+    named: dict[str, str] = {}
+    for _, status, packages, _ in rows:
+        named |= dict.fromkeys(re.findall(r"`([\w.]+)/?`", packages), status)
+    there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert there - {"__init__", "__pycache__"} <= named.keys()
+    assert {"exists", "in the making", "planned"} == set(named.values())
+    for package, status in named.items():
+        assert status != "exists" or package in there, f"{package} does not exist"
+        assert status != "planned" or package not in there, f"{package} exists by now"
+
+
+def test_the_glossary_has_every_word_and_covers_the_core() -> None:
+    rows = table("docs/glossary.md", "word")
+    words = [word.strip("`") for row in rows for word in row[0].split(", ")]
+    assert words == sorted(words, key=str.lower)
+    assert set(WORDS) <= set(words)
+    named = {path for row in rows for path in PATH.findall(row[2])}
+    core = {
+        name_of(path)
+        for package in ("time", "change", "remap")
+        for path in (PACKAGE / package).glob("*.py")
+        if path.name != "__init__.py"
+    }
+    assert core <= named, "every module of the core defines a word"
+
+
+def test_errors_are_documented() -> None:
+    ours = {
+        name: value.sqlstate
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.Error)
+    }
+    rows = table("docs/errors.md", "error")
+    assert {row[0].strip("`"): row[1].strip("`") for row in rows} == ours
+    assert len(rows) == len(ours)
+    assert {len(row) for row in rows} == {4}
+
+
+def test_the_tree_of_errors_is_the_tree_of_classes() -> None:
+    drawn: dict[str, tuple[str, str]] = {}
+    path: list[str] = []
+    for branch, name, code, _ in TREE.findall(errors.__doc__ or ""):
+        path[len(branch) // 4 :] = [name]
+        drawn[name] = (path[-2] if len(path) > 1 else "Exception", code)
+    assert drawn == {
+        name: (value.__base__.__name__, value.sqlstate)
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.Error) and value.__base__
+    }
+
+
+def test_the_table_of_failpoints_is_the_list_of_names() -> None:
+    expected = [f"| `{name}` | {step} |" for name, step in NAMES.items()]
+    actual = [line for line in read(ROOT / "docs/failpoints.md").splitlines() if "| `" in line]
+    assert actual == expected, "docs/failpoints.md should say:\n" + "\n".join(expected)
+
+
+def test_every_failpoint_is_hit_somewhere() -> None:
+    sources = "".join(read(path) for path in PACKAGE.rglob("*.py") if path.stem != "failpoints")
+    assert set(re.findall(r'\bhit\("([^"]+)"\)', sources)) == set(NAMES)
