@@ -326,4 +326,4 @@ def test_a_writer_that_forgot_writes_the_same_statements(
     stream: list[Tick], random: Random
 ) -> None:
     shuffled = [t._replace(updates=random.sample(t.updates, len(t.updates))) for t in stream]
-    assert [encode(m) for m in write(shuffled)] == [encode(m) for m in write(stream)]
+    assert write(shuffled) == write(stream)

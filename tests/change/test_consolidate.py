@@ -13,12 +13,13 @@ from reclock.change.consolidate import (
     first_difference,
     first_difference_in,
 )
-from reclock.change.update import Update, advance
+from reclock.change.update import Update, advance, negate
 from reclock.change.value import sort_key
 from reclock.testing.strategies.changes import (
     ALL_TIMES,
     LAST,
     Log,
+    diffs,
     rows,
     times,
     update_logs,
@@ -62,10 +63,17 @@ def test_consolidation_keeps_contents(log: Log) -> None:
     assert all(accumulate(log, t) == accumulate(consolidate(log), t) for t in ALL_TIMES)
 
 
-@given(update_logs(), update_logs())
-def test_equal_contents_at_every_time_is_equal_consolidation(a: Log, b: Log) -> None:
-    same = all(accumulate(a, t) == accumulate(b, t) for t in ALL_TIMES)
-    assert same is (consolidate(a) == consolidate(b))
+@given(any_logs, any_logs)
+def test_what_is_taken_back_leaves_no_trace(a: Log, b: Log) -> None:
+    assert consolidate([*a, *b, *negate(b)]) == consolidate(a)
+
+
+@given(update_logs(), update_logs(), st.lists(st.builds(Update, rows(), times, diffs), max_size=1))
+def test_equal_contents_at_every_time_is_equal_consolidation(a: Log, b: Log, more: Log) -> None:
+    other = [*negate(b), *a, *more, *b]
+    same = all(accumulate(a, t) == accumulate(other, t) for t in ALL_TIMES)
+    assert same is not bool(more)
+    assert same is (consolidate(a) == consolidate(other))
 
 
 @given(update_logs(), times)

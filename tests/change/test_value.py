@@ -94,6 +94,10 @@ def test_order_of_numbers_nan_and_null_is_postgresqls() -> None:
     assert sorted(shuffled, key=sort_key) == ordered
 
 
+def test_zero_has_one_sign() -> None:
+    assert math.copysign(1, canonical((-0.0,))[0]) == 1
+
+
 def test_booleans_and_numbers_meet_only_without_column_types() -> None:
     assert canonical((True,)) == canonical((1,))
     assert sort_key((True,)) != sort_key((1,))

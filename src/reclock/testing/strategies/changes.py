@@ -88,12 +88,21 @@ def rows(*columns: st.SearchStrategy[Any]) -> st.SearchStrategy[Row]:
     return st.tuples(*(columns or (small_ints, small_texts)))
 
 
+@st.composite
 def update_logs(
-    data: st.SearchStrategy[Any] | None = None, max_size: int = 12
-) -> st.SearchStrategy[Log]:
-    """Return updates in any order whose sums may cancel, and may be negative."""
+    draw: st.DrawFn, data: st.SearchStrategy[Any] | None = None, max_size: int = 12
+) -> Log:
+    """Draw updates in any order whose sums may be negative, and often are zero.
+
+    Some are said twice, some are taken back at their own time, some at another one.
+    """
     updates = st.builds(Update, rows() if data is None else data, times, diffs)
-    return st.lists(updates, max_size=max_size)
+    log = draw(st.lists(updates, max_size=max_size))
+    if log:
+        for again in draw(st.lists(st.sampled_from(log), max_size=max_size // 3)):
+            time = draw(st.just(again.time) | times)
+            log.append(again._replace(time=time, diff=draw(st.sampled_from([-1, 1])) * again.diff))
+    return draw(st.permutations(log))
 
 
 @st.composite
