@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from reclock.errors import Error, InvalidValue
+from reclock.time.frontier import CLOSED, Bounds, Frontier, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -90,6 +91,30 @@ def run(path: Path, dispatch: Callable[[Case], str], *, rewrite: bool = False) -
     ]
     if wrong:
         raise AssertionError("\n\n".join(wrong))
+
+
+def parse_frontier(text: str) -> Frontier:
+    """Read a frontier of a timeline as it is printed.
+
+    >>> parse_frontier("{5}"), parse_frontier("{}")
+    ({5}, {})
+    """
+    inside = text.removeprefix("{").removesuffix("}")
+    return at(int(inside)) if inside else CLOSED
+
+
+def parse_bounds(line: str) -> Bounds:
+    """Read ``name since={s} upper={u}``.
+
+    >>> parse_bounds("orders since={3} upper={}")
+    Bounds(object='orders', since={3}, upper={})
+    """
+    name, since, upper = line.split()
+    return Bounds(
+        name,
+        parse_frontier(since.removeprefix("since=")),
+        parse_frontier(upper.removeprefix("upper=")),
+    )
 
 
 def _parse_case(line: int, block: list[str]) -> Case:

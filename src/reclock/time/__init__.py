@@ -1,6 +1,6 @@
 """Layer 1: orders, frontiers, and every rule about time, as pure functions and values.
 
 Nothing here does input or output or reads a clock. Start with ``order``, then
-``antichain``, ``description``, ``timeline``; the rules (``oracle``, ``holds``,
+``antichain``, ``frontier``, ``description``, ``timeline``; the rules (``oracle``, ``holds``,
 ``policy``, ``select``, ``as_of``, ``expiry``) stand on those.
 """

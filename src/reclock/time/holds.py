@@ -170,13 +170,13 @@ class Holds:
             kept = {object_id: self._entry(object_id).since for object_id in objects}
             wanted = kept if since is None else dict.fromkeys(kept, since)
             refused = [
-                f"{object_id} is kept from {since} on"
-                for object_id, since in kept.items()
-                if since.is_closed or not since.precedes(wanted[object_id])
+                f"{object_id} is kept from {floor} on"
+                for object_id, floor in kept.items()
+                if floor.is_closed or not floor.precedes(wanted[object_id])
             ]
             if refused:
-                asked = "their history" if since is None else f"{since}"
-                message = f"{holder} cannot hold {asked}: it is no longer kept"
+                asked = "what is dropped" if since is None else f"{since}: it is no longer kept"
+                message = f"{holder} cannot hold {asked}"
                 raise HoldViolation(message, detail=", ".join(refused))
             hold = Hold(self, holder)
             self._hold(hold, wanted)
