@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import doctest
-import importlib
 import io
 import re
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -58,6 +58,15 @@ def table(path: str, heading: str) -> list[list[str]]:
     return rows
 
 
+def layers() -> dict[str, str]:
+    """Return what ARCHITECTURE.md says of each package: exists, in the making, planned."""
+    return {
+        package: status
+        for _, status, packages, _ in table("ARCHITECTURE.md", "layer")
+        for package in re.findall(r"`(\w+)/?`", packages)
+    }
+
+
 @cache
 def collected(path: Path) -> set[str]:
     """Return the names pytest collects: functions, and the test cases of state machines."""
@@ -80,34 +89,30 @@ def anchors(path: Path) -> set[str]:
 
 def resolves(name: str) -> bool:
     """Whether a dotted name is a module, or an attribute of one."""
-    module, _, attribute = name.rpartition(".")
     try:
-        importlib.import_module(name)
-    except ModuleNotFoundError:
-        return bool(module) and resolves(module) and hasattr(resolved(module), attribute)
+        resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
     return True
 
 
-def resolved(name: str) -> object:
-    module, _, attribute = name.rpartition(".")
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        return getattr(resolved(module), attribute)
-
-
-def missing_in(text: str) -> list[str]:
-    """Return the tests, paths, modules and make targets that ``text`` names in vain."""
+def missing_files(text: str) -> list[str]:
+    """Return the paths and tests that ``text`` names in vain."""
     paths = [path for path in PATH.findall(text) if not (ROOT / path).exists()]
     tests = [
         f"{path}::{test}"
         for path, test in TEST.findall(text)
         if (ROOT / path).exists() and test not in collected(ROOT / path)
     ]
+    return [*paths, *tests]
+
+
+def missing_in(text: str) -> list[str]:
+    """Return the paths, tests, modules and make targets that ``text`` names in vain."""
     modules = [name for name in MODULE.findall(text) if not resolves(name)]
     known = set(re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE))
     targets = [f"make {a or b}" for a, b in TARGET.findall(text) if (a or b) not in known]
-    return [*paths, *tests, *modules, *targets]
+    return [*missing_files(text), *modules, *targets]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
@@ -128,10 +133,12 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def test_module_headers_name_tests_that_exist() -> None:
+    finished = {package for package, status in layers().items() if status == "exists"}
     missing = {
         name_of(path): names
         for path in sorted(PACKAGE.rglob("*.py"))
-        if (names := missing_in(ast.get_docstring(ast.parse(read(path))) or ""))
+        if Path(path.relative_to(PACKAGE).parts[0]).stem in finished
+        if (names := missing_files(ast.get_docstring(ast.parse(read(path))) or ""))
     }
     assert not missing
 
@@ -184,10 +191,7 @@ def test_every_definition_names_its_test() -> None:
 
 
 def test_the_layers_table_is_the_tree() -> None:
-    rows = table("ARCHITECTURE.md", "layer")
-    named: dict[str, str] = {}
-    for _, status, packages, _ in rows:
-        named |= dict.fromkeys(re.findall(r"`([\w.]+)/?`", packages), status)
+    named = layers()
     there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
     assert there - {"__init__", "__pycache__"} <= named.keys()
     assert {"exists", "in the making", "planned"} == set(named.values())
@@ -244,4 +248,7 @@ def test_the_table_of_failpoints_is_the_list_of_names() -> None:
 
 def test_every_failpoint_is_hit_somewhere() -> None:
     sources = "".join(read(path) for path in PACKAGE.rglob("*.py") if path.stem != "failpoints")
-    assert set(re.findall(r'\bhit\("([^"]+)"\)', sources)) == set(NAMES)
+    hit = set(re.findall(r'\bhit\("([^"]+)"\)', sources))
+    unfinished = {name for name in NAMES if layers().get(name.split(".")[0]) == "in the making"}
+    assert hit <= set(NAMES)
+    assert set(NAMES) - unfinished <= hit
