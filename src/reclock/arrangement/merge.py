@@ -1,0 +1,71 @@
+"""Fewer, larger runs: when to merge, and the merge itself, which also compacts.
+
+Policy. Sizes double: in a settled shard every run has at least twice the rows of all newer
+ones together, so n rows are in at most log₃ n + 1 runs, and a row is rewritten only
+when its run grows by half or more, so O(log n) times in its life. ``plan_merge`` returns
+the newest runs from the oldest that breaks the rule; older runs keep it afterwards.
+
+Merge. Runs that follow one another become one with description [first lower, last upper)
+and a later since: times before it are advanced to it, updates that then cancel disappear
+(logical compaction). No reader at or after since can tell: for every t ≥ since the
+accumulation at t is unchanged.
+
+Merges run beside the ticks, never in them. Their output is published by the manifest like
+any run; the runs merged stay readable until no manifest and no reader names them.
+
+Cost: linear in the rows, a bounded number of blocks in memory (``stream``).
+
+Tests: tests/arrangement/test_merge.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.arrangement.segment import rows_per_batch
+from reclock.arrangement.shard import describe
+from reclock.arrangement.stream import advance_to, merged
+from reclock.errors import InvalidCompaction
+from reclock.time.description import Description
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reclock.arrangement.layout import Layout
+    from reclock.arrangement.run import Run, RunRef
+    from reclock.arrangement.segment import SegmentWriter
+    from reclock.time.antichain import Antichain
+    from reclock.time.timestamp import Timestamp
+
+
+def plan_merge(refs: Sequence[RunRef]) -> slice | None:
+    """Return which runs of a shard, oldest first, to merge into one; ``None`` for none."""
+    start = None
+    newer = 0
+    for index in reversed(range(len(refs))):
+        rows = max(1, refs[index].rows)  # an empty run is a run too
+        if newer and rows < 2 * newer:
+            start = index
+        newer += rows
+    return None if start is None else slice(start, len(refs))
+
+
+def merge(
+    writer: SegmentWriter,
+    name: str,
+    layout: Layout,
+    runs: Sequence[Run],
+    since: Antichain[Timestamp],
+) -> None:
+    """Add the run that stands for ``runs``, compacted to ``since``, to a segment."""
+    refs = [run.ref for run in runs]
+    whole = describe(refs)
+    if since.is_closed or not whole.since.precedes(since):
+        message = f"cannot compact to since {since}"
+        detail = f"the runs are compacted to {whole.since}"
+        hint = "drop the collection if nobody reads it any more" if since.is_closed else None
+        raise InvalidCompaction(message, detail=detail, hint=hint)
+    batches = merged(layout, runs, advance_to(layout, since.element()))
+    per_batch = rows_per_batch(sum(ref.rows for ref in refs), sum(ref.length for ref in refs))
+    description = Description(whole.lower, whole.upper, since)
+    writer.add(name, layout, batches, description, batch_rows=per_batch)

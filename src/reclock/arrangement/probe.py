@@ -1,0 +1,81 @@
+"""Find the updates of many keys in a run, without reading the rest of it.
+
+Given n keys with their hashes, and a run of S rows: which batches may hold them is read
+off the run's table; in each of those, ``hashes`` finds the rows of equal hash; those rows
+are taken, and kept if their key equals the one asked for. ::
+
+    cost  O(n log S + matches), in numpy and Arrow; never a scan
+
+Colliding hashes cost their extra rows and change nothing. NULL finds NULL here, as in
+GROUP BY; a join, where NULL matches nothing, does not ask for NULL keys.
+
+Tests: tests/arrangement/test_probe.py; benchmarks/arrangement.py shows the cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from reclock.arrangement.layout import kh_of
+from reclock.arrangement.row import rows_equal
+from reclock.arrangement.stream import concat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reclock.arrangement.hashes import Hashes
+    from reclock.arrangement.layout import Int64s, Layout
+    from reclock.arrangement.run import Run
+
+
+class Matches(NamedTuple):
+    """Pairs of a key asked for, by its index, and an update with that key."""
+
+    probe: Int64s
+    updates: pa.RecordBatch
+
+
+def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
+    """Return all updates of ``keys`` (``kh, <key…>``, conformed) in ``runs``.
+
+    A key that is asked for twice is answered twice. Updates are as stored: those of
+    different runs may cancel.
+    """
+    order = np.argsort(kh_of(keys), kind="stable")
+    wanted = kh_of(keys)[order]
+    probed: list[Int64s] = []
+    found: list[pa.RecordBatch] = []
+    for run in runs:
+        starts = np.searchsorted(wanted, run.first, "left")
+        ends = np.searchsorted(wanted, run.last, "right")
+        for index in np.flatnonzero(starts < ends).tolist():
+            some = slice(starts[index], ends[index])
+            rows, nth = _equal_hashes(run.hashes(index), wanted[some])
+            if rows.size:
+                probed.append(order[some][nth])
+                found.append(run.batch(index).take(pa.array(rows)))
+    if not found:
+        return Matches(np.empty(0, np.int64), layout.empty())
+    matches = Matches(np.concatenate(probed), concat(found))
+    if not layout.key:
+        return matches
+    asked = [column.take(pa.array(matches.probe)) for column in layout.keys(keys)]
+    equal = rows_equal(layout.keys(matches.updates), asked)
+    if equal.all():
+        return matches
+    return Matches(matches.probe[equal], matches.updates.filter(pa.array(equal)))
+
+
+def _equal_hashes(hashes: Hashes, wanted: Int64s) -> tuple[Int64s, Int64s]:
+    """Return all pairs (row, index into ``wanted``) of equal hashes; both are sorted."""
+    low, count = hashes.find(wanted)
+    hit = np.flatnonzero(count)
+    low, count = low[hit], count[hit]
+    if hit.size == count.sum():
+        return low, hit
+    before = np.cumsum(count) - count
+    rows = np.arange(count.sum()) + np.repeat(low - before, count)
+    return rows, np.repeat(hit, count)

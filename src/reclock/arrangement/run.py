@@ -1,0 +1,244 @@
+"""A run: one immutable, consolidated piece of a shard, as bytes and as a reference.
+
+Bytes. An Arrow IPC stream that any Arrow library reads, then a table of its batches::
+
+    <schema message> <batch message>… <end of stream> <table: JSON> <u32 size of table> RUN1
+
+The table has for each batch its place, rows, CRC-32, and first and last ``kh``, so one
+batch can be found, checked and read without touching the others. Batches are mapped, not
+copied. A ``RunRef`` holds the CRC of the table, and so vouches for every byte of the run.
+
+When bytes are checked: the table when the run is opened, a batch when it is first touched
+in a process. A wrong byte is an error that names the run and its segment, never a wrong
+answer; opening a shard costs nothing that grows with its size.
+
+``RunRef`` is what manifests store: JSON with a version. The bytes are in a segment, or
+inline in the reference when there are few, or nowhere when the run has no rows.
+
+Tests: tests/arrangement/test_run.py.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+
+from reclock.arrangement.hashes import Hashes
+from reclock.arrangement.layout import kh_of
+from reclock.errors import Corrupt, InvalidValue, NewerFormat
+from reclock.time.antichain import Antichain
+from reclock.time.description import Description
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from reclock.arrangement.layout import Int64s, Layout
+
+VERSION: Final = 1
+MAGIC: Final = b"RUN1"
+_TAIL: Final = struct.Struct("<I4s")
+_END_OF_STREAM: Final = b"\xff\xff\xff\xff\0\0\0\0"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRef:
+    """Where a run is, what it describes, and the checksum of its table.
+
+    ``name`` is for people: the operator and shard it belongs to.
+    """
+
+    name: str
+    description: Description[Timestamp]
+    rows: int
+    length: int
+    checksum: int
+    segment: str | None = None
+    offset: int = 0
+    inline: bytes | None = None
+
+    def __str__(self) -> str:
+        place = f"segment {self.segment}" if self.segment else "its manifest"
+        return f"run {self.name} {self.description} in {place}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that manifests store."""
+        made: dict[str, Any] = {
+            "v": VERSION,
+            "name": self.name,
+            "lower": list(map(int, self.description.lower)),
+            "upper": list(map(int, self.description.upper)),
+            "since": list(map(int, self.description.since)),
+            "rows": self.rows,
+            "length": self.length,
+            "checksum": self.checksum,
+        }
+        if self.segment is not None:
+            made |= {"segment": self.segment, "offset": self.offset}
+        if self.inline is not None:
+            made["inline"] = b64encode(self.inline).decode()
+        return made
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> RunRef:
+        """Read what ``to_json`` wrote, in this version or an earlier one."""
+        try:
+            if stored["v"] > VERSION:
+                message = f"run reference has format {stored['v']}, newer than {VERSION}"
+                raise NewerFormat(message, hint="open the state with a later reclock")
+            lower, upper, since = (
+                Antichain(map(Timestamp, stored[name])) for name in ("lower", "upper", "since")
+            )
+            return cls(
+                name=stored["name"],
+                description=Description(lower, upper, since),
+                rows=stored["rows"],
+                length=stored["length"],
+                checksum=stored["checksum"],
+                segment=stored.get("segment"),
+                offset=stored.get("offset", 0),
+                inline=b64decode(stored["inline"]) if "inline" in stored else None,
+            )
+        except (KeyError, TypeError, ValueError, InvalidValue) as cause:
+            message = "run reference does not decode"
+            raise Corrupt(message, detail=f"{stored!r}: {cause!r}") from cause
+
+
+class Encoder:
+    """Turn consolidated batches into the bytes of a run, piece by piece."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.rows = 0
+        self.length = 0
+        self.checksum = 0
+
+    def encode(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Buffer]:
+        """Yield the bytes; rows, length and checksum are set when it ends."""
+        schema = self._layout.schema.serialize()
+        yield self._counted(schema)
+        table: dict[str, Any] = {"schema": [len(schema), crc32(schema)], "batches": []}
+        for batch in batches:
+            kh = kh_of(batch)
+            offset, message = self.length, batch.serialize()
+            yield self._counted(message)
+            entry = [offset, len(message), batch.num_rows, crc32(message), int(kh[0]), int(kh[-1])]
+            table["batches"].append(entry)
+            self.rows += batch.num_rows
+        yield self._counted(pa.py_buffer(_END_OF_STREAM))
+        text = json.dumps(table, separators=(",", ":")).encode()
+        tail = text + _TAIL.pack(len(text), MAGIC)
+        self.checksum = crc32(tail)
+        yield self._counted(pa.py_buffer(tail))
+
+    def _counted(self, piece: pa.Buffer) -> pa.Buffer:
+        self.length += len(piece)
+        return piece
+
+
+class Run:
+    """An open run: its batches, mapped, each checked when first touched."""
+
+    def __init__(
+        self,
+        ref: RunRef,
+        layout: Layout,
+        read: Callable[[], pa.Buffer],
+        reread: Callable[[], pa.Buffer | None] = lambda: None,
+    ) -> None:
+        """Read the run's bytes and check its table.
+
+        ``reread`` gives the bytes again from where they came, for a copy that went bad.
+        """
+        self.ref = ref
+        self.layout = layout
+        self._reread = reread
+        self._table: list[list[int]] = []
+        if ref.rows:
+            self._data = read()
+            self._read_table()
+        self._batches: list[pa.RecordBatch | None] = [None] * len(self._table)
+        self._hashes: list[Hashes | None] = [None] * len(self._table)
+        self.first: Int64s = np.array([entry[4] for entry in self._table], np.int64)
+        self.last: Int64s = np.array([entry[5] for entry in self._table], np.int64)
+
+    @property
+    def batch_count(self) -> int:
+        """How many batches there are."""
+        return len(self._table)
+
+    def batch(self, index: int) -> pa.RecordBatch:
+        """Return a batch; the first call checks its bytes."""
+        batch = self._batches[index]
+        if batch is None:
+            offset, length, rows, checksum, _, _ = self._table[index]
+            message = self._checked(offset, length, checksum, f"batch {index}")
+            batch = pa.ipc.read_record_batch(pa.BufferReader(message), self.layout.schema)
+            if batch.num_rows != rows:
+                raise corrupt(self.ref, f"batch {index} has {batch.num_rows} rows, not {rows}")
+            self._batches[index] = batch
+        return batch
+
+    def hashes(self, index: int) -> Hashes:
+        """Return the key hashes of a batch, ready to be searched."""
+        hashes = self._hashes[index]
+        if hashes is None:
+            hashes = self._hashes[index] = Hashes(kh_of(self.batch(index)))
+        return hashes
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return map(self.batch, range(self.batch_count))
+
+    def _read_table(self) -> None:
+        ref = self.ref
+        size = self._tail_size()
+        if size is None and (fresh := self._reread()) is not None:
+            self._data = fresh
+            size = self._tail_size()
+        if size is None:
+            raise corrupt(ref, "its end is cut off or does not match its checksum")
+        start = ref.length - _TAIL.size - size
+        table = json.loads(self._data.slice(start, size).to_pybytes())
+        self._table = table["batches"]
+        size, checksum = table["schema"]
+        schema = pa.ipc.read_schema(self._checked(0, size, checksum, "the schema"))
+        if not schema.equals(self.layout.schema):
+            detail = f"stored {_types(schema)}; expected {_types(self.layout.schema)}"
+            raise corrupt(ref, detail)
+
+    def _tail_size(self) -> int | None:
+        """Return the size of the table if it is whole and matches the checksum."""
+        data = self._data
+        if len(data) != self.ref.length or len(data) < _TAIL.size:
+            return None
+        size, magic = _TAIL.unpack(data.slice(len(data) - _TAIL.size))
+        start = len(data) - _TAIL.size - size
+        if magic != MAGIC or start < 0 or crc32(data.slice(start)) != self.ref.checksum:
+            return None
+        return int(size)
+
+    def _checked(self, offset: int, length: int, checksum: int, part: str) -> pa.Buffer:
+        piece = self._data.slice(offset, length)
+        if crc32(piece) != checksum and (fresh := self._reread()) is not None:
+            self._data = fresh
+            piece = self._data.slice(offset, length)
+        if crc32(piece) != checksum:
+            raise corrupt(self.ref, f"{part} does not match its checksum")
+        return piece
+
+
+def corrupt(ref: RunRef, detail: str) -> Corrupt:
+    """Return the error for a run whose bytes are not what was written."""
+    hint = "restore the file from a copy, or drop and recreate the object"
+    return Corrupt(f"corrupt {ref}", detail=detail, hint=hint)
+
+
+def _types(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,127 @@
+"""A shard: the runs of one hash partition, oldest first, read as one.
+
+Definition. The runs' descriptions meet: each begins where the one before ends. The shard
+describes ``[first lower, last upper)`` since the latest since of its runs, and its updates
+are those of all runs. For every t in ``[since, upper)``::
+
+    snapshot(t) = { (row, Σ diff) : updates with time ≤ t }, without zeros
+    changes(l, u) = updates with l ≤ time < u, when l is after since, or since is 0
+
+Reads outside are refused, not answered approximately.
+
+Tests: tests/arrangement/test_shard.py compares all of it with a Counter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reclock.arrangement.consolidate import consolidate
+from reclock.arrangement.layout import kh_of, time_of
+from reclock.arrangement.probe import Matches, probe
+from reclock.arrangement.stream import between, collapse_to, merged
+from reclock.errors import Unreadable
+from reclock.time.antichain import Antichain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from reclock.arrangement.cache import RunCache
+    from reclock.arrangement.layout import Layout
+    from reclock.arrangement.run import Run, RunRef
+    from reclock.arrangement.store import Store
+    from reclock.time.description import Description
+    from reclock.time.timestamp import Timestamp
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Open runs that follow one another; at least one, for an interval to be known."""
+
+    layout: Layout
+    runs: tuple[Run, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse runs that do not meet."""
+        _ = self.description
+
+    @classmethod
+    def open(cls, layout: Layout, refs: Sequence[RunRef], store: Store, cache: RunCache) -> Shard:
+        """Open the runs that a manifest names."""
+        return cls(layout, tuple(cache.open(store, ref, layout) for ref in refs))
+
+    @cached_property
+    def description(self) -> Description[Timestamp]:
+        """What all runs together describe."""
+        return describe([run.ref for run in self.runs])
+
+    @property
+    def rows(self) -> int:
+        """How many updates are stored."""
+        return sum(run.ref.rows for run in self.runs)
+
+    def lookup(self, keys: pa.Table | pa.RecordBatch) -> Matches:
+        """Return the stored updates of ``kh, <key…>``, at all times, not consolidated.
+
+        What an incremental join wants: it multiplies, adds, and consolidates once.
+        """
+        return probe(self.layout, self.runs, self.layout.conform_keys(keys))
+
+    def lookup_at(self, keys: pa.Table | pa.RecordBatch, as_of: Timestamp) -> Matches:
+        """Return the rows of ``keys`` as they are at ``as_of``, in the order of the keys."""
+        self._check_readable(as_of)
+        probed, updates = self.lookup(keys)
+        due = time_of(updates) <= as_of
+        probed = probed[due]
+        rows = self.layout.rows(updates.filter(pa.array(due)))
+        times = np.full(len(probed), as_of, np.int64)
+        diffs = updates.column(updates.num_columns - 1).filter(pa.array(due))
+        # With the index of the key in the place of its hash, the updates of each index are
+        # consolidated by themselves, and sorted by it.
+        tagged = self.layout.batch(probed, rows, times, diffs)
+        made = consolidate(self.layout, tagged)
+        index = kh_of(made)
+        kh = keys.column(0).take(pa.array(index))
+        hashes = kh.combine_chunks() if isinstance(kh, pa.ChunkedArray) else kh
+        columns = [hashes, *made.columns[1:]]
+        return Matches(index, pa.RecordBatch.from_arrays(columns, schema=self.layout.schema))
+
+    def snapshot(self, as_of: Timestamp) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at ``as_of`` with their multiplicities; every time is ``as_of``."""
+        self._check_readable(as_of)
+        return merged(self.layout, self.runs, collapse_to(self.layout, as_of))
+
+    def changes(self, lower: Timestamp, upper: Antichain[Timestamp]) -> Iterator[pa.RecordBatch]:
+        """Yield the consolidated updates with times in ``[lower, upper)``."""
+        since = self.description.since
+        nothing_moved = since.less_equal(lower.minimum())
+        if not (nothing_moved or since.less_than(lower)):
+            message = f"changes from {lower} are not readable"
+            detail = f"times at or before since {since} have been moved"
+            raise Unreadable(message, detail=detail)
+        if not upper.precedes(self.description.upper):
+            message = f"changes before {upper} are not complete"
+            raise Unreadable(message, detail=f"upper is {self.description.upper}")
+        floor = Antichain.of(lower)
+        runs = [run for run in self.runs if not run.ref.description.upper.precedes(floor)]
+        end = None if upper.is_closed else upper.element()
+        return merged(self.layout, runs, between(lower, end))
+
+    def _check_readable(self, as_of: Timestamp) -> None:
+        if not self.description.definite_at(as_of):
+            message = f"a read at {as_of} is not possible"
+            detail = f"readable from {self.description.since} to before {self.description.upper}"
+            raise Unreadable(message, detail=detail)
+
+
+def describe(refs: Sequence[RunRef]) -> Description[Timestamp]:
+    """Return what runs that follow one another describe together."""
+    whole = refs[0].description
+    for ref in refs[1:]:
+        whole = whole.followed_by(ref.description)
+    return whole

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reclock.arrangement.build import build
+from reclock.arrangement.cache import RunCache
+from reclock.arrangement.layout import Layout
+from reclock.arrangement.merge import merge, plan_merge
+from reclock.arrangement.run import RunRef
+from reclock.arrangement.segment import SegmentWriter
+from reclock.arrangement.store import LocalStore
+from reclock.errors import InvalidCompaction
+from reclock.testing.strategies.arrangements import (
+    Change,
+    changes_in,
+    changes_of,
+    hashes,
+    layouts,
+    model,
+    table_of,
+)
+from reclock.time.antichain import Antichain
+from reclock.time.description import Description
+from reclock.time.timestamp import Timestamp
+
+
+def at(time):
+    return Antichain.of(Timestamp(time))
+
+
+def ref(rows):
+    return RunRef("op/0", Description(at(0), at(1), at(0)), rows, 0, 0)
+
+
+@given(st.lists(st.integers(0, 1_000), max_size=30))
+def test_after_the_planned_merge_sizes_double(sizes):
+    plan = plan_merge([ref(rows) for rows in sizes])
+    if plan is not None:
+        assert len(sizes[plan]) >= 2
+        sizes[plan] = [sum(sizes[plan])]
+    counted = [max(1, rows) for rows in sizes]
+    for index in range(len(counted) - 1):
+        assert counted[index] >= 2 * sum(counted[index + 1 :])
+    assert plan_merge([ref(rows) for rows in sizes]) is None
+    assert len(sizes) <= math.log(max(1, sum(counted)), 3) + 1
+
+
+@given(st.integers(1, 50), st.integers(50, 400))
+def test_a_row_is_rewritten_a_logarithmic_number_of_times(rows, ticks):
+    sizes: list[int] = []
+    written = 0
+    for _ in range(ticks):
+        sizes.append(rows)
+        plan = plan_merge([ref(n) for n in sizes])
+        if plan is not None:
+            written += sum(sizes[plan])
+            sizes[plan] = [sum(sizes[plan])]
+    assert written <= rows * ticks * math.log(ticks, 1.5)
+
+
+def write(store, layout, changes, lower, upper, *, how):
+    with SegmentWriter(store, f"t{lower}") as writer:
+        span = Description(at(lower), at(upper), at(0))
+        build(writer, "op/0", layout, table_of(layout, changes, how), span)
+        return writer.finish()[0]
+
+
+@given(st.data(), st.integers(0, 12))
+def test_compaction_keeps_every_accumulation_from_since_on(tmp_path_factory, data, since):
+    store = LocalStore(tmp_path_factory.mktemp("store"))
+    layout = data.draw(layouts())
+    how = data.draw(hashes)
+    older = data.draw(changes_of(layout, 0, 5))
+    newer = data.draw(changes_of(layout, 5, 10))
+    refs = [write(store, layout, older, 0, 5, how=how), write(store, layout, newer, 5, 10, how=how)]
+    cache = RunCache()
+    with SegmentWriter(store, "m") as writer:
+        merge(writer, "op/0", layout, [cache.open(store, r, layout) for r in refs], at(since))
+        (made,) = writer.finish()
+    read = changes_in(layout, cache.open(store, made, layout))
+    assert made.description == Description(at(0), at(10), at(since))
+    assert model(read) == model(older + newer, lambda t: max(t, since))
+    assert len(read) == made.rows == len(model(read))
+    for time in range(since, 13):
+        before = model(older + newer, lambda t, now=time: now if t <= now else None)
+        assert model(read, lambda t, now=time: now if t <= now else None) == before
+
+
+def test_merging_again_writes_the_same_file(tmp_path):
+    store = LocalStore(tmp_path)
+    layout = Layout.of({"k": pa.int64()}, {})
+    refs = [
+        write(store, layout, [Change((k,), (), t, 1) for k in range(9)], t, t + 1, how="good")
+        for t in (0, 1)
+    ]
+    made = set()
+    for _ in range(2):
+        cache = RunCache()
+        with SegmentWriter(store, "m") as writer:
+            merge(writer, "op/0", layout, [cache.open(store, r, layout) for r in refs], at(1))
+            made.add(writer.finish())
+    assert len(made) == 1
+    assert len(store.names()) == 3
+
+
+@pytest.mark.parametrize("since", [Antichain.closed(), at(3)])
+def test_since_neither_moves_back_nor_closes(tmp_path, since):
+    store = LocalStore(tmp_path)
+    layout = Layout.of({"k": pa.int64()}, {})
+    run = RunCache().open(store, RunRef("op/0", Description(at(0), at(9), at(4)), 0, 0, 0), layout)
+    with (
+        SegmentWriter(store, "m") as writer,
+        pytest.raises(InvalidCompaction, match="cannot compact to since"),
+    ):
+        merge(writer, "op/0", layout, [run], since)
+
+
+def test_a_large_merge_streams(tmp_path, monkeypatch):
+    monkeypatch.setattr("reclock.arrangement.stream.BLOCK_ROWS", 1_000)
+    monkeypatch.setattr("reclock.arrangement.segment.BATCH_ROWS", 2_000)
+    layout = Layout.of({"k": pa.int64()}, {"v": pa.int64()})
+    store = LocalStore(tmp_path)
+    cache = RunCache()
+    size = 30_000
+    runs = []
+    for time in range(3):
+        keys = np.random.default_rng(time).integers(0, 2**62, size)
+        columns = [keys, keys, keys, np.full(size, time), np.ones(size, np.int64)]
+        with SegmentWriter(store, f"t{time}") as writer:
+            span = Description(at(time), at(time + 1), at(0))
+            build(writer, "op/0", layout, pa.table(columns, names=list("abcde")), span)
+            runs += [cache.open(store, r, layout) for r in writer.finish()]
+    assert all(run.batch_count == 15 for run in runs)
+    before = pa.total_allocated_bytes()
+    peak = 0
+    with SegmentWriter(store, "m") as writer:
+        really = writer._write
+
+        def counting(pieces):
+            nonlocal peak
+            peak = max(peak, pa.total_allocated_bytes() - before)
+            really(pieces)
+
+        monkeypatch.setattr(writer, "_write", counting)
+        merge(writer, "op/0", layout, runs, at(3))
+        (made,) = writer.finish()
+    assert made.rows == 3 * size
+    assert peak < made.length / 4, "not the whole run in memory"

@@ -1,0 +1,164 @@
+"""A shard of random runs, some merged, against a Counter at every time.
+
+The model catches wrong sums, lost and doubled updates; comparing before and after merges
+catches wrong compaction; reading at every time catches wrong times.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reclock.arrangement.build import build
+from reclock.arrangement.cache import RunCache
+from reclock.arrangement.layout import Layout
+from reclock.arrangement.merge import merge
+from reclock.arrangement.run import RunRef
+from reclock.arrangement.segment import SegmentWriter
+from reclock.arrangement.shard import Shard
+from reclock.arrangement.store import LocalStore
+from reclock.change.value import canonical
+from reclock.errors import InvalidValue, Unreadable
+from reclock.testing.strategies.arrangements import (
+    Change,
+    changes_in,
+    changes_of,
+    hashes,
+    keys_of,
+    layouts,
+    model,
+    rows_of,
+    table_of,
+)
+from reclock.time.antichain import Antichain
+from reclock.time.description import Description
+from reclock.time.timestamp import Timestamp
+
+
+def at(time):
+    return Antichain.of(Timestamp(time))
+
+
+class Made(NamedTuple):
+    shard: Shard
+    changes: list[Change]
+    how: str
+    since: int
+    upper: int
+
+
+def make(data, store):
+    """Write runs over consecutive intervals, then merge some neighbours, compacting."""
+    layout = data.draw(layouts())
+    how = data.draw(hashes)
+    bounds = [0, *sorted(data.draw(st.lists(st.integers(1, 10), min_size=1, max_size=5)))]
+    cache = RunCache()
+    changes: list[Change] = []
+    refs: list[RunRef] = []
+    for lower, upper in pairwise(bounds):
+        some = data.draw(changes_of(layout, lower, upper, 12)) if lower < upper else []
+        changes += some
+        with SegmentWriter(
+            store, f"t{lower}", inline_limit=data.draw(st.sampled_from([0, 9999]))
+        ) as w:
+            build(
+                w,
+                "op/0",
+                layout,
+                table_of(layout, some, how),
+                Description(at(lower), at(upper), at(0)),
+            )
+            refs += w.finish()
+    since = 0
+    for _ in range(data.draw(st.integers(0, 3))):
+        start = data.draw(st.integers(0, len(refs) - 1))
+        stop = data.draw(st.integers(start + 1, len(refs)))
+        since = data.draw(st.integers(since, 11))
+        runs = [cache.open(store, ref, layout) for ref in refs[start:stop]]
+        with SegmentWriter(store, f"m{since}") as writer:
+            merge(writer, "op/0", layout, runs, at(since))
+            refs[start:stop] = writer.finish()
+    since = max(ref.description.since.element() for ref in refs)
+    return Made(Shard.open(layout, refs, store, cache), changes, how, since, bounds[-1])
+
+
+@given(st.data())
+def test_snapshots_are_the_models_at_every_time(tmp_path_factory, data):
+    shard, changes, _, since, upper = make(data, LocalStore(tmp_path_factory.mktemp("s")))
+    assert shard.description == Description(at(0), at(upper), at(since))
+    for time in range(12):
+        if since <= time < upper:
+            read = changes_in(shard.layout, shard.snapshot(Timestamp(time)))
+            expected = model(changes, lambda t, now=time: now if t <= now else None)
+            assert model(read) == expected
+            assert len(read) == len(expected)
+        else:
+            with pytest.raises(Unreadable, match=f"a read at {time} is not possible"):
+                shard.snapshot(Timestamp(time))
+
+
+@given(st.data())
+def test_look_ups_are_the_models_at_every_time(tmp_path_factory, data):
+    shard, changes, how, since, upper = make(data, LocalStore(tmp_path_factory.mktemp("s")))
+    layout = shard.layout
+    keys = data.draw(st.lists(rows_of(layout.key), max_size=6))
+    asked = keys_of(layout, keys, how)
+    for time in range(since, upper):
+        index, updates = shard.lookup_at(asked, Timestamp(time))
+        found = list(zip(index.tolist(), changes_in(layout, [updates]), strict=True))
+        expected = Counter(
+            {
+                (i, row): count
+                for i, key in enumerate(keys)
+                for row, count in model(
+                    (c for c in changes if canonical(c.key) == canonical(key)),
+                    lambda t, now=time: now if t <= now else None,
+                ).items()
+            }
+        )
+        read = {(i, (canonical(c.key), canonical(c.value), c.time)): c.diff for i, c in found}
+        assert read == expected
+        assert len(found) == len(expected)
+        assert index.tolist() == sorted(index.tolist())
+        hashes_asked = asked.column(0).to_pylist()
+        assert updates.column(0).to_pylist() == [hashes_asked[i] for i in index.tolist()]
+        raw = shard.lookup(asked)
+        assert Counter(raw.probe.tolist()).keys() >= Counter(index.tolist()).keys()
+
+
+@given(st.data(), st.integers(0, 10), st.integers(0, 10))
+def test_changes_are_the_models_or_refused(tmp_path_factory, data, lower, upper):
+    made = make(data, LocalStore(tmp_path_factory.mktemp("s")))
+    if (made.since == 0 or lower > made.since) and upper <= made.upper:
+        read = changes_in(made.shard.layout, made.shard.changes(Timestamp(lower), at(upper)))
+        assert model(read) == model(made.changes, lambda t: t if lower <= t < upper else None)
+    else:
+        with pytest.raises(Unreadable, match="changes"):
+            made.shard.changes(Timestamp(lower), at(upper))
+
+
+def test_a_closed_shard_is_read_to_its_end(tmp_path):
+    layout = Layout.of({"k": pa.int64()}, {})
+    store = LocalStore(tmp_path)
+    changes = [Change((1,), (), 5, 1)]
+    with SegmentWriter(store, "t") as writer:
+        span = Description(at(0), Antichain.closed(), at(0))
+        build(writer, "op/0", layout, table_of(layout, changes), span)
+        refs = writer.finish()
+    shard = Shard.open(layout, refs, store, RunCache())
+    assert shard.rows == 1
+    assert changes_in(layout, shard.changes(Timestamp(1), Antichain.closed())) == changes
+    assert len(list(shard.snapshot(Timestamp(10**12)))) == 1
+
+
+def test_runs_that_do_not_meet_are_refused(tmp_path):
+    layout = Layout.of({"k": pa.int64()}, {})
+    refs = [RunRef("op/0", Description(at(t), at(t + 1), at(0)), 0, 0, 0) for t in (0, 2)]
+    with pytest.raises(InvalidValue, match="batches do not meet"):
+        Shard.open(layout, refs, LocalStore(tmp_path), RunCache())
