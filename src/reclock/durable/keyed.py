@@ -86,9 +86,12 @@ class Contents:
 
 
 def _encode(key: str, value: Json) -> str:
-    return json.dumps(
-        {"key": key, "value": value}, separators=(",", ":"), sort_keys=True, allow_nan=False
-    )
+    record = {"key": key, "value": value}
+    try:
+        return json.dumps(record, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        message = f'the value of "{key}" is not JSON'
+        raise InvalidValue(message, detail=str(error)) from error
 
 
 def _decode(state: CollectionState, text: str) -> tuple[str, Json]:

@@ -40,7 +40,7 @@ class Migration:
 
 
 _STORE_1 = """CREATE TABLE reclock_store (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
+    id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
     format INTEGER NOT NULL,
     written_by TEXT NOT NULL,
     epoch BIGINT NOT NULL,

@@ -49,10 +49,11 @@ def open_postgres(url: str) -> SqlStore:
     """Own the state in the database at ``url``; who owned it before is fenced."""
     try:
         parsed = make_url(url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError):
+        parsed = None
+    if parsed is None or parsed.drivername.partition("+")[0] not in {"postgres", "postgresql"}:
         message = "invalid database address"
-        hint = "write it as postgresql://user@host/database"
-        raise InvalidValue(message, hint=hint) from error
+        raise InvalidValue(message, hint="write it as postgresql://user@host/database")
     try:
         engine = create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
     except ModuleNotFoundError as error:

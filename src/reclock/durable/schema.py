@@ -105,13 +105,16 @@ def read_state(row: Sequence[Any]) -> CollectionState:
     return state
 
 
-def read_update(data: str, time: int, diff: int, since: Antichain[Timestamp]) -> StoredUpdate:
+def read_update(data: str, time: int, diff: int, state: CollectionState) -> StoredUpdate:
     """Return a stored update as readers see it: at a time beyond since."""
     try:
-        at = Timestamp(time)
-        if not since.less_equal(at):
-            at = since.element()
-        return StoredUpdate(data, at, diff)
+        update = StoredUpdate(data, Timestamp(time), diff)
     except (InvalidValue, TypeError) as error:
-        message = "an update in durable state is not readable"
+        message = f'an update of collection "{state.collection}" is not readable'
         raise Corrupt(message, detail=f"time {time!r}, diff {diff!r}, data {data!r}") from error
+    if state.upper.less_equal(update.time):
+        message = f'an update of collection "{state.collection}" is beyond its upper'
+        raise Corrupt(message, detail=f"time {time}, upper {state.upper}")
+    if state.since.less_equal(update.time):
+        return update
+    return StoredUpdate(data, state.since.element(), diff)

@@ -165,8 +165,11 @@ class SqlStore:
 
     def _read(self, collection: CollectionId, lower: Antichain[Timestamp]) -> Snapshot:
         """Return the updates stored at times beyond ``lower``, in one statement."""
-        beyond = false() if lower.is_closed else _update.c.time >= schema.column(lower)
-        of = and_(_update.c.collection == _collection.c.id, beyond)
+        of = _update.c.collection == _collection.c.id
+        if lower.is_closed:
+            of = and_(of, false())
+        elif lower != BEGINNING:
+            of = and_(of, _update.c.time >= schema.column(lower))
         query = (
             select(*_FRONTIERS, _update.c.data, _update.c.time, _update.c.diff)
             .select_from(_collection.outerjoin(_update, of))
@@ -178,7 +181,7 @@ class SqlStore:
             raise rules.unknown(collection)
         state = schema.read_state(rows[0])
         found = [
-            schema.read_update(data, time, diff, state.since)
+            schema.read_update(data, time, diff, state)
             for *_, data, time, diff in rows
             if time is not None
         ]

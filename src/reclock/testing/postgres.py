@@ -9,7 +9,7 @@ binaries where ``nobody`` cannot reach the installed ones. It runs under a shell
 for its standard input to end, so the server stops with the tests however they end.
 Durability is switched off: tests kill processes, not machines.
 
-Checked by tests/durable/test_postgres.py.
+Checked by tests/durable/test_running_postgres.py.
 """
 
 from __future__ import annotations
