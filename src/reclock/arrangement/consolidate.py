@@ -10,8 +10,8 @@ multiset of updates always gives the same batch, whatever order it came in: a re
 writes the same bytes.
 
 Cost: one stable sort of int64 (linear when the input is a few sorted pieces, as in a
-merge), a finer sort of only the rows that share a ``kh``, an exact comparison of only the
-neighbours that share a fingerprint. No row is handled by itself in Python.
+merge), fingerprints and a finer sort of only the rows that share a ``kh``, an exact
+comparison of only the neighbours that share a fingerprint. No row is handled by itself in Python.
 
 Tests: tests/arrangement/test_consolidate.py.
 """
@@ -48,9 +48,11 @@ def consolidate(
     if size == 0:
         return updates
     kh, time, diff = kh_of(updates), time_of(updates), diff_of(updates)
+    order = np.argsort(kh, kind="stable")
+    tied = _tied(kh[order])
     if prints is None:
-        prints = fingerprint(layout.rows(updates), size)
-    order = _sort(kh, prints, time)
+        prints = _prints(layout, updates, order[tied])
+    _sort_tied(order, tied, kh, prints, time)
     new_row = _row_starts(layout, updates, kh[order], prints[order], order)
     if new_row is None:
         order, new_row = _sort_collided(layout, updates, kh, prints, time)
@@ -68,22 +70,39 @@ def consolidate(
     )
 
 
-def _sort(kh: Int64s, prints: Words, time: Int64s) -> npt.NDArray[np.intp]:
-    """Return the order by (kh, fingerprint, time)."""
-    order = np.argsort(kh, kind="stable")
-    by_kh = kh[order]
-    tie = by_kh[1:] == by_kh[:-1]
-    if not tie.any():
-        return order
+def _tied(kh: Int64s) -> npt.NDArray[np.bool_]:
+    """Return which of sorted hashes occur more than once."""
     tied = np.zeros(len(kh), np.bool_)
+    tie = kh[1:] == kh[:-1]
     tied[1:] = tie
     tied[:-1] |= tie
+    return tied
+
+
+def _prints(layout: Layout, updates: pa.RecordBatch, rows: npt.NDArray[np.intp]) -> Words:
+    """Return fingerprints, right for ``rows`` at least: no others are compared."""
+    columns, size = layout.rows(updates), updates.num_rows
+    if len(rows) > size // 2:
+        return fingerprint(columns, size)
+    prints = np.zeros(size, np.uint64)
+    chosen = pa.array(rows)
+    prints[rows] = fingerprint([column.take(chosen) for column in columns], len(rows))
+    return prints
+
+
+def _sort_tied(
+    order: npt.NDArray[np.intp],
+    tied: npt.NDArray[np.bool_],
+    kh: Int64s,
+    prints: Words,
+    time: Int64s,
+) -> None:
+    """Refine ``order``, which is by kh, to (kh, fingerprint, time), in place."""
     some = order[tied]
-    k, p, t = by_kh[tied], prints[some], time[some]
+    k, p, t = kh[some], prints[some], time[some]
     later = (k[1:] > k[:-1]) | (p[1:] > p[:-1]) | ((p[1:] == p[:-1]) & (t[1:] >= t[:-1]))
     if not later.all():
         order[tied] = some[np.lexsort((t, p, k))]
-    return order
 
 
 def _row_starts(
