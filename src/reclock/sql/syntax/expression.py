@@ -7,7 +7,7 @@ Syntax that is only another spelling is already gone: ``BETWEEN`` is two compari
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Name:
     """A possibly qualified name, already folded to lower case where it was not quoted."""
 
     parts: tuple[str, ...]
-    position: int | None = None
+    position: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return ".".join(self.parts)
@@ -31,7 +31,7 @@ class Star:
     """``*`` or ``t.*``."""
 
     qualifier: tuple[str, ...] = ()
-    position: int | None = None
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class StringText:
     """A quoted literal; its type follows from its surroundings."""
 
     text: str
-    position: int | None = None
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class IntervalText:
     """``INTERVAL '…'``."""
 
     text: str
-    position: int | None = None
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Parameter:
     """A parameter: ``$1``, ``$2`` and so on."""
 
     index: int
-    position: int | None = None
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Operator:
 
     symbol: str
     operands: tuple[Expression, ...]
-    position: int | None = None
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class FunctionText:
     within_group: tuple[SortItem, ...] = ()
     filter: Expression | None = None
     over: WindowText | None = None
-    position: int | None = None
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class CastText:
 
     operand: Expression
     type: Type
-    position: int | None = None
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +199,8 @@ class FieldText:
     """``(record).field``."""
 
     operand: Expression
-    field: str
-    position: int | None = None
+    attribute: str
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TableFunction:
     arguments: tuple[Expression, ...]
     alias: Alias | None = None
     ordinality: bool = False
-    position: int | None = None
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,214 @@
+"""Conversions: which happen by themselves, which must be written, and literals' values.
+
+A quoted literal has no type until its surroundings want one; it is then read once, when
+the plan is made, so ``'abc'::int`` is refused before anything runs. Common types follow
+PostgreSQL: numbers widen, date < timestamp < timestamptz, text only meets text.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+from reclock.errors import StatementError, WrongType
+from reclock.sql import types as t
+from reclock.sql.plan.functions import implicit_cost
+from reclock.sql.plan.interval import parse_interval
+from reclock.sql.plan.scalar import Cast, Literal, Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from reclock.sql.types import Type
+
+_RANGES = {t.SMALLINT: 2**15, t.INTEGER: 2**31, t.BIGINT: 2**63}
+_TRUE = {"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"}
+_FALSE = {"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"}
+
+
+def common_type(given: Iterable[Type], what: str) -> Type:
+    """Return the type that all of ``given`` become in ``what`` (CASE, UNION, …)."""
+    known = [g for g in given if g != t.UNKNOWN]
+    if not known:
+        return t.TEXT
+    result = known[0]
+    for other in known[1:]:
+        result = _common(result, other, what)
+    return result
+
+
+def _common(a: Type, b: Type, what: str) -> Type:
+    if a == b:
+        return a
+    if t.is_number(a) and t.is_number(b):
+        return t.wider_number(a, b)
+    if isinstance(a, t.Array) and isinstance(b, t.Array):
+        return t.Array(_common(a.element, b.element, what))
+    for x, y in ((a, b), (b, a)):
+        if implicit_cost(x, y) is not None:
+            return y
+    message = f"{what} types {a} and {b} cannot be matched"
+    raise WrongType(message)
+
+
+def to_common(scalars: Sequence[Scalar], what: str) -> tuple[Scalar, ...]:
+    """Convert ``scalars`` to the type they have in common."""
+    wanted = common_type((s.type for s in scalars), what)
+    return tuple(convert(s, wanted) for s in scalars)
+
+
+def convert(scalar: Scalar, wanted: Type) -> Scalar:
+    """Return ``scalar`` as ``wanted``: itself, a literal read anew, or a cast."""
+    if scalar.type == wanted:
+        return scalar
+    if isinstance(scalar, Literal):
+        if scalar.value is None:
+            return Literal(None, wanted)
+        if scalar.type == t.UNKNOWN:
+            return Literal(read_literal(str(scalar.value), wanted), wanted)
+        folded = _fold(scalar, wanted)
+        if folded is not None:
+            return folded
+    return Cast(scalar, wanted)
+
+
+def _fold(literal: Literal, wanted: Type) -> Literal | None:
+    """Widen a number at once, where nothing can go wrong."""
+    value = literal.value
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    if isinstance(value, int) and wanted in _RANGES and -_RANGES[wanted] <= value < _RANGES[wanted]:
+        return Literal(value, wanted)
+    if wanted == t.DOUBLE:
+        return Literal(float(value), wanted)
+    if isinstance(wanted, t.Numeric):
+        number = Decimal(value)
+        exact = round(number, wanted.scale)
+        if exact == number and abs(number) < Decimal(10) ** (wanted.precision - wanted.scale):
+            return Literal(exact, wanted)
+    return None
+
+
+def number_literal(text: str) -> Literal:
+    """Return a number as written: integer, bigint, or numeric, as PostgreSQL decides.
+
+    >>> [str(number_literal(n).type) for n in ("1", "3000000000", "1.50", "1e3")]
+    ['integer', 'bigint', 'numeric(3,2)', 'numeric(4,0)']
+    """
+    if text.isdigit():
+        value = int(text)
+        for kind in (t.INTEGER, t.BIGINT):
+            if value < _RANGES[kind]:
+                return Literal(value, kind)
+    number = Decimal(text)
+    _, digits, exponent = number.as_tuple()
+    scale = max(-int(exponent), 0)
+    precision = max(len(digits) + max(int(exponent), 0), scale, 1)
+    if precision > t.MAX_PRECISION:
+        return Literal(float(text), t.DOUBLE)
+    return Literal(number.quantize(Decimal(1).scaleb(-scale)), t.Numeric(precision, scale))
+
+
+def read_literal(text: str, wanted: Type) -> object:
+    """Return the value that ``text`` stands for in ``wanted``; 22P02 if it does not."""
+    try:
+        return _read(text, wanted)
+    except (ValueError, InvalidOperation, OverflowError) as error:
+        message = f'invalid input syntax for type {wanted}: "{text}"'
+        raise StatementError(message, code="22P02") from error
+
+
+def _read(text: str, wanted: Type) -> object:
+    stripped = text.strip()
+    if wanted in {t.TEXT, t.JSON, t.UNKNOWN}:
+        return text
+    if isinstance(wanted, t.Numeric):
+        number = Decimal(stripped)
+        return round(number, wanted.scale)
+    if isinstance(wanted, t.Array):
+        return _read_array(stripped, wanted)
+    if wanted in _RANGES:
+        value = int(stripped)
+        if not -_RANGES[wanted] <= value < _RANGES[wanted]:
+            message = f'value "{text}" is out of range for type {wanted}'
+            raise StatementError(message, code="22003")
+        return value
+    if wanted in t.FLOATS:
+        return float(stripped)
+    if wanted == t.BOOLEAN:
+        lowered = stripped.lower()
+        if lowered in _TRUE | _FALSE:
+            return lowered in _TRUE
+    if wanted == t.DATE:
+        return date.fromisoformat(stripped[:10])
+    if wanted == t.TIMESTAMP:
+        return datetime.fromisoformat(stripped).replace(tzinfo=None)
+    if wanted == t.TIMESTAMPTZ:
+        moment = datetime.fromisoformat(stripped)
+        return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).astimezone(UTC)
+    if wanted in {t.INTERVAL, t.MONTHS}:
+        value_of, kind = parse_interval(stripped)
+        if kind == wanted or (isinstance(value_of, timedelta) and not value_of):
+            return value_of
+    if wanted == t.BYTEA:
+        if stripped.startswith("\\x"):
+            return bytes.fromhex(stripped[2:])
+        return text.encode()
+    message = f"no literal of type {wanted}"
+    raise ValueError(message)
+
+
+def _read_array(text: str, wanted: t.Array) -> object:
+    if not (text.startswith("{") and text.endswith("}")) or '"' in text or "{" in text[1:]:
+        raise ValueError(text)
+    inside = text[1:-1].strip()
+    if not inside:
+        return ()
+    cells = (cell.strip() for cell in inside.split(","))
+    return tuple(None if c.upper() == "NULL" else _read(c, wanted.element) for c in cells)
+
+
+_EXPLICIT = {
+    (t.BOOLEAN, t.INTEGER), (t.INTEGER, t.BOOLEAN), (t.TIMESTAMP, t.DATE),
+    (t.TIMESTAMPTZ, t.DATE), (t.TIMESTAMPTZ, t.TIMESTAMP), (t.JSON, t.TEXT), (t.TEXT, t.JSON),
+}  # fmt: skip
+_FROM_TEXT = (
+    t.BOOLEAN, *t.INTEGERS, *t.FLOATS, *t.DATETIMES, t.JSON,
+)  # fmt: skip
+_TO_TEXT = (t.BOOLEAN, *t.INTEGERS, *t.FLOATS, *t.DATETIMES, t.JSON, t.BYTEA)
+
+
+def explicit_cast(scalar: Scalar, wanted: Type, position: int | None = None) -> Scalar:
+    """Return ``CAST(scalar AS wanted)``, or refuse a conversion that does not exist (42846)."""
+    source = scalar.type
+    allowed = (
+        source in {wanted, t.UNKNOWN}
+        or (t.is_number(source) and t.is_number(wanted))
+        or implicit_cost(source, wanted) is not None
+        or (source, wanted) in _EXPLICIT
+        or (source == t.TEXT and (wanted in _FROM_TEXT or isinstance(wanted, t.Numeric)))
+        or (wanted == t.TEXT and (source in _TO_TEXT or isinstance(source, t.Numeric)))
+        or (isinstance(source, t.Array) and isinstance(wanted, t.Array))
+    )
+    if not allowed:
+        message = f"cannot cast type {source} to {wanted}"
+        raise WrongType(message, code="42846", position=position)
+    return convert(scalar, wanted)
+
+
+def assignable(scalar: Scalar, wanted: Type, column: str) -> Scalar:
+    """Return ``scalar`` as it is stored in a column of type ``wanted``, as INSERT converts it."""
+    source = scalar.type
+    fits = (
+        source in {wanted, t.UNKNOWN}
+        or (t.is_number(source) and t.is_number(wanted))
+        or implicit_cost(source, wanted) is not None
+        or (source in t.DATETIMES and wanted in t.DATETIMES)
+        or (wanted == t.TEXT and (source in _TO_TEXT or isinstance(source, t.Numeric)))
+    )
+    if not fits:
+        message = f'column "{column}" is of type {wanted} but expression is of type {source}'
+        hint = "you will need to rewrite or cast the expression"
+        raise WrongType(message, hint=hint)
+    return convert(scalar, wanted)

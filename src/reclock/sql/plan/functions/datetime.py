@@ -1,0 +1,116 @@
+"""Dates, timestamps and intervals; the session's time zone is UTC.
+
+``date_trunc`` and ``extract`` take their field as a literal; which fields exist is data
+here. ``extract`` gives numeric, as PostgreSQL does.
+"""
+
+from __future__ import annotations
+
+from reclock.sql.plan.functions.overload import Failure, Overload
+from reclock.sql.types import (
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    MONTHS,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Numeric,
+)
+
+_RANGE = Failure("22008", "timestamp out of range")
+_DATE_RANGE = Failure("22008", "date out of range")
+_INTERVAL_RANGE = Failure("22008", "interval out of range")
+
+TRUNC_FIELDS = (
+    "microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month",
+    "quarter", "year",
+)  # fmt: skip
+EXTRACT_FIELDS = {
+    "year": "extract(YEAR FROM {0})",
+    "quarter": "extract(QUARTER FROM {0})",
+    "month": "extract(MONTH FROM {0})",
+    "week": "extract(WEEK FROM {0})",
+    "day": "extract(DAY FROM {0})",
+    "doy": "dayofyear({0})",
+    "dow": "(dayofweek({0}) - 1)",
+    "isodow": "(weekday({0}) + 1)",
+    "isoyear": "extract(YEAROFWEEK FROM {0})",
+    "hour": "extract(HOUR FROM {0})",
+    "minute": "extract(MINUTE FROM {0})",
+    "second": "extract(SECOND FROM {0})",
+}
+_DAY_FIELDS = ("year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "isoyear")
+_EXTRACTED = Numeric(20, 6)
+
+
+def _fields() -> list[Overload]:
+    made = []
+    for field, text in EXTRACT_FIELDS.items():
+        value = f"CAST({text} AS {_EXTRACTED.spark_name})"
+        types = [TIMESTAMP, TIMESTAMPTZ] + ([DATE] if field in _DAY_FIELDS else [])
+        made += [Overload(f"extract {field}", (t,), _EXTRACTED, value) for t in types]
+    for t, cast in ((TIMESTAMPTZ, "{0}"), (TIMESTAMP, "CAST({0} AS TIMESTAMP)"),
+                    (DATE, "CAST({0} AS TIMESTAMP)")):  # fmt: skip
+        value = f"CAST(CAST(unix_micros({cast}) AS DECIMAL(20, 0)) / 1000000 AS DECIMAL(20, 6))"
+        made.append(Overload("extract epoch", (t,), _EXTRACTED, value))
+    for field, unit in (
+        ("day", "DAY"),
+        ("hour", "HOUR"),
+        ("minute", "MINUTE"),
+        ("second", "SECOND"),
+    ):
+        value = f"CAST(extract({unit} FROM {{0}}) AS {_EXTRACTED.spark_name})"
+        made.append(Overload(f"extract {field}", (INTERVAL,), _EXTRACTED, value))
+    for field in TRUNC_FIELDS:
+        name = f"date_trunc {field}"
+        spark = field.removesuffix("s")
+        made.append(
+            Overload(name, (TIMESTAMP,), TIMESTAMP,
+                     f"CAST(date_trunc('{spark}', {{0}}) AS TIMESTAMP_NTZ)")
+        )  # fmt: skip
+        made.append(Overload(name, (TIMESTAMPTZ,), TIMESTAMPTZ, f"date_trunc('{spark}', {{0}})"))
+    return made
+
+
+def _sums() -> list[Overload]:
+    made = []
+    for t in (TIMESTAMP, TIMESTAMPTZ):
+        for i in (INTERVAL, MONTHS):
+            made.append(Overload("+", (t, i), t, "try_add({0}, {1})", (_RANGE,)))
+            made.append(Overload("+", (i, t), t, "try_add({1}, {0})", (_RANGE,)))
+            made.append(Overload("-", (t, i), t, "try_subtract({0}, {1})", (_RANGE,)))
+        made.append(Overload("-", (t, t), INTERVAL, "({0} - {1})"))
+    for i in (INTERVAL, MONTHS):
+        made.append(Overload("+", (i, i), i, "try_add({0}, {1})", (_INTERVAL_RANGE,)))
+        made.append(Overload("-", (i, i), i, "try_subtract({0}, {1})", (_INTERVAL_RANGE,)))
+        made.append(Overload("-", (i,), i, "(-{0})"))
+        made.append(Overload("*", (i, DOUBLE), i, "try_multiply({0}, {1})", (_INTERVAL_RANGE,)))
+        made.append(Overload("*", (DOUBLE, i), i, "try_multiply({1}, {0})", (_INTERVAL_RANGE,)))
+    return made
+
+
+OVERLOADS = (
+    *_fields(),
+    *_sums(),
+    Overload("+", (DATE, INTEGER), DATE, "try_add({0}, {1})", (_DATE_RANGE,)),
+    Overload("+", (INTEGER, DATE), DATE, "try_add({1}, {0})", (_DATE_RANGE,)),
+    Overload("-", (DATE, INTEGER), DATE, "try_subtract({0}, {1})", (_DATE_RANGE,)),
+    Overload("-", (DATE, DATE), INTEGER, "datediff({0}, {1})"),
+    Overload("make_date", (INTEGER, INTEGER, INTEGER), DATE,
+             "try_cast(concat_ws('-', lpad(CAST({0} AS STRING), 4, '0'), CAST({1} AS STRING),"
+             " CAST({2} AS STRING)) AS DATE)",
+             (Failure("22008", "date field value out of range"),)),
+    Overload("timezone", (TEXT, TIMESTAMP), TIMESTAMPTZ,
+             "to_utc_timestamp(CAST({1} AS TIMESTAMP), {0})"),
+    Overload("timezone", (TEXT, TIMESTAMPTZ), TIMESTAMP,
+             "CAST(from_utc_timestamp({1}, {0}) AS TIMESTAMP_NTZ)"),
+    Overload("to_timestamp", (DOUBLE,), TIMESTAMPTZ,
+             "timestamp_micros(CAST(rint({0} * 1000000) AS BIGINT))"),
+    Overload("to_char", (TIMESTAMP, TEXT), TEXT, "date_format({0}, {1})"),
+    Overload("to_char", (TIMESTAMPTZ, TEXT), TEXT, "date_format({0}, {1})"),
+    Overload("now", (), TIMESTAMPTZ, "current_timestamp()", volatile=True, never_null=True),
+    Overload("current_date", (), DATE, "current_date()", volatile=True, never_null=True),
+    Overload("localtimestamp", (), TIMESTAMP, "localtimestamp()", volatile=True, never_null=True),
+)  # fmt: skip

@@ -1,0 +1,82 @@
+"""Strings. Positions count characters from 1; NULL in, NULL out, except ``concat``."""
+
+from __future__ import annotations
+
+from reclock.sql.plan.functions.overload import Failure, Overload
+from reclock.sql.plan.functions.patterns import ANY
+from reclock.sql.types import BOOLEAN, BYTEA, INTEGER, TEXT, Array
+
+_NEGATIVE = Failure("22011", "negative substring length not allowed", "{2} < 0")
+_FIELD = Failure("22023", "field position must not be zero", "{2} = 0")
+_NUL = Failure("22021", "null character not permitted", "{0} = 0")
+_S2 = (TEXT, TEXT)
+
+OVERLOADS = (
+    Overload("||", _S2, TEXT, "concat({0}, {1})"),
+    Overload("concat", (ANY,), TEXT, "concat_ws('', {*})", variadic=True, never_null=True),
+    Overload("concat_ws", (TEXT, ANY), TEXT, "concat_ws({*})", variadic=True),
+    Overload("length", (TEXT,), INTEGER, "char_length({0})"),
+    Overload("char_length", (TEXT,), INTEGER, "char_length({0})"),
+    Overload("character_length", (TEXT,), INTEGER, "char_length({0})"),
+    Overload("octet_length", (TEXT,), INTEGER, "octet_length({0})"),
+    Overload("octet_length", (BYTEA,), INTEGER, "octet_length({0})"),
+    Overload("length", (BYTEA,), INTEGER, "octet_length({0})"),
+    Overload("lower", (TEXT,), TEXT, "lower({0})"),
+    Overload("upper", (TEXT,), TEXT, "upper({0})"),
+    Overload("initcap", (TEXT,), TEXT, "initcap({0})"),
+    Overload("reverse", (TEXT,), TEXT, "reverse({0})"),
+    Overload("ascii", (TEXT,), INTEGER, "ascii({0})"),
+    Overload("chr", (INTEGER,), TEXT, "decode(unhex(hex({0})), 'UTF-8')", (_NUL,)),
+    Overload("md5", (TEXT,), TEXT, "md5(CAST({0} AS BINARY))"),
+    Overload("md5", (BYTEA,), TEXT, "md5({0})"),
+    Overload("sha256", (BYTEA,), BYTEA, "unhex(sha2({0}, 256))"),
+    Overload("repeat", (TEXT, INTEGER), TEXT, "repeat({0}, {1})"),
+    Overload("replace", (TEXT, TEXT, TEXT), TEXT,
+             "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, {2}) END"),
+    Overload("translate", (TEXT, TEXT, TEXT), TEXT, "translate({0}, {1}, {2})"),
+    Overload("left", (TEXT, INTEGER), TEXT,
+             "CASE WHEN {1} >= 0 THEN left({0}, {1})"
+             " ELSE left({0}, greatest(char_length({0}) + {1}, 0)) END"),
+    Overload("right", (TEXT, INTEGER), TEXT,
+             "CASE WHEN {1} >= 0 THEN right({0}, {1})"
+             " ELSE right({0}, greatest(char_length({0}) + {1}, 0)) END"),
+    Overload("lpad", (TEXT, INTEGER), TEXT, "lpad({0}, {1}, ' ')"),
+    Overload("lpad", (TEXT, INTEGER, TEXT), TEXT, "lpad({0}, {1}, {2})"),
+    Overload("rpad", (TEXT, INTEGER), TEXT, "rpad({0}, {1}, ' ')"),
+    Overload("rpad", (TEXT, INTEGER, TEXT), TEXT, "rpad({0}, {1}, {2})"),
+    Overload("btrim", (TEXT,), TEXT, "trim({0})"),
+    Overload("ltrim", (TEXT,), TEXT, "ltrim({0})"),
+    Overload("rtrim", (TEXT,), TEXT, "rtrim({0})"),
+    Overload("btrim", _S2, TEXT, "trim(BOTH {1} FROM {0})"),
+    Overload("ltrim", _S2, TEXT, "trim(LEADING {1} FROM {0})"),
+    Overload("rtrim", _S2, TEXT, "trim(TRAILING {1} FROM {0})"),
+    Overload("strpos", _S2, INTEGER, "instr({0}, {1})"),
+    Overload("starts_with", _S2, BOOLEAN, "startswith({0}, {1})"),
+    Overload("substring", (TEXT, INTEGER), TEXT, "substring({0}, greatest({1}, 1))"),
+    Overload("substring", (TEXT, INTEGER, INTEGER), TEXT,
+             "substring({0}, greatest({1}, 1),"
+             " CAST(greatest(CAST({1} AS BIGINT) + {2} - greatest({1}, 1), 0) AS INT))",
+             (_NEGATIVE,)),
+    Overload("split_part", (TEXT, TEXT, INTEGER), TEXT,
+             "CASE WHEN {2} = 0 THEN NULL"
+             " WHEN {1} = '' THEN CASE WHEN {2} IN (1, -1) THEN {0} ELSE '' END"
+             " ELSE split_part({0}, {1}, {2}) END", (_FIELD,)),
+    Overload("like", _S2, BOOLEAN, "({0} LIKE {1})"),
+    Overload("ilike", _S2, BOOLEAN, "({0} ILIKE {1})"),
+    Overload("~", _S2, BOOLEAN, "rlike({0}, {1})"),
+    Overload("~*", _S2, BOOLEAN, "rlike({0}, concat('(?i)', {1}))"),
+    Overload("string_to_array", _S2, Array(TEXT), "split({0}, concat('\\\\Q', {1}, '\\\\E'), -1)"),
+    Overload("encode", (BYTEA, TEXT), TEXT,
+             "CASE {1} WHEN 'hex' THEN lower(hex({0})) WHEN 'base64' THEN base64({0}) END",
+             (Failure("22023", "unrecognized encoding"),)),
+    Overload("to_hex", (INTEGER,), TEXT, "lower(right(hex({0}), 8))"),
+)  # fmt: skip
+
+SYNONYMS = {
+    "substr": "substring",
+    "position": "strpos",
+    "trim": "btrim",
+    "char": "chr",
+    "ceiling": "ceil",
+    "pow": "power",
+}

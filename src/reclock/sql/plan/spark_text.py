@@ -1,0 +1,277 @@
+"""Scalars as Spark SQL text that never fails, beside text that says what went wrong.
+
+For a scalar e over a row, ``compile_scalars`` gives two texts::
+
+    value(e)   never raises; meaningful when error(e) is NULL
+    error(e)   NULL when e has a value, else 'SQLSTATE|message'; None when e cannot fail
+
+so the dataflow sends rows with an error to the error collection and no job fails (P9).
+Laziness is respected: in CASE, AND, OR and COALESCE an operand that would not have been
+evaluated contributes no error. A fallible operation needs its operands' values twice (in
+its value and in its error), so operands that are more than a column become *stages*:
+columns added by earlier SELECTs. The text is linear in the size of the expression.
+
+Base: ANSI mode (``spark.sql.ansi.enabled=true``) and session time zone UTC. Compared with
+Python on tricky rows in tests/sql/test_spark_text.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reclock.errors import InvalidValue
+from reclock.sql.plan.scalar import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Coalesce,
+    ColumnRef,
+    Literal,
+    Or,
+    cast_can_fail,
+)
+from reclock.sql.plan.spark_cast import cast_failure, cast_text
+from reclock.sql.plan.spark_literal import literal_text, quote_name, quote_string
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reclock.sql.plan.functions.overload import Failure
+    from reclock.sql.plan.scalar import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class SparkScalars:
+    """Texts for some scalars over one row.
+
+    ``stages``: in order, the (name, text) columns to add by successive SELECTs before
+    ``values`` and ``errors`` can be evaluated. ``errors`` has None where nothing can fail.
+    """
+
+    stages: tuple[tuple[tuple[str, str], ...], ...]
+    values: tuple[str, ...]
+    errors: tuple[str | None, ...]
+
+    @property
+    def error(self) -> str | None:
+        """The first error of any of them, or None when nothing can fail."""
+        return _first([e for e in self.errors if e is not None])
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A value, its error, and how many stages must come before each."""
+
+    value: str
+    level: int = 0
+    error: str | None = None
+    error_level: int = 0
+    atom: bool = False
+
+    @property
+    def needs(self) -> int:
+        return max(self.level, self.error_level)
+
+
+def compile_scalars(
+    scalars: Sequence[Scalar], columns: Sequence[str], prefix: str = "__s"
+) -> SparkScalars:
+    """Return the texts of ``scalars`` over a row whose columns are named ``columns``.
+
+    ``prefix`` begins the names of stage columns; no column may begin with it.
+    """
+    compiler = _Compiler(columns, prefix)
+    pieces = [compiler.compile(s) for s in scalars]
+    return SparkScalars(
+        tuple(tuple(stage) for stage in compiler.stages),
+        tuple(p.value for p in pieces),
+        tuple(p.error for p in pieces),
+    )
+
+
+def _first(errors: Sequence[str]) -> str | None:
+    """Return text for the first of ``errors`` that is not NULL."""
+    if not errors:
+        return None
+    return errors[0] if len(errors) == 1 else f"coalesce({', '.join(errors)})"
+
+
+class _Compiler:
+    def __init__(self, columns: Sequence[str], prefix: str) -> None:
+        self._columns = [quote_name(c) for c in columns]
+        self._prefix = prefix
+        self._made: dict[Scalar, _Piece] = {}
+        self.stages: list[list[tuple[str, str]]] = []
+        self._count = 0
+
+    def compile(self, scalar: Scalar) -> _Piece:
+        made = self._made.get(scalar)
+        if made is None:
+            made = self._made[scalar] = self._compile(scalar)
+        return made
+
+    def _compile(self, scalar: Scalar) -> _Piece:
+        match scalar:
+            case ColumnRef():
+                return _Piece(self._columns[scalar.index], atom=True)
+            case Literal():
+                return _Piece(literal_text(scalar.value, scalar.type), atom=True)
+            case Call():
+                return self._call(scalar)
+            case Cast():
+                return self._cast(scalar)
+            case And() | Or():
+                return self._connective(scalar)
+            case Coalesce():
+                return self._coalesce(scalar)
+            case Case():
+                return self._case(scalar)
+        message = f"cannot write {scalar} for Spark: it refers to an enclosing query"
+        raise InvalidValue(message)
+
+    def _stage(self, text: str, level: int) -> str:
+        """Add a column computed after ``level`` stages; return its name, quoted."""
+        while len(self.stages) <= level:
+            self.stages.append([])
+        name = f"{self._prefix}{self._count}"
+        self._count += 1
+        self.stages[level].append((name, text))
+        return quote_name(name)
+
+    def _atom(self, piece: _Piece) -> _Piece:
+        """Return ``piece`` with its value in a column of its own."""
+        if piece.atom:
+            return piece
+        name = self._stage(piece.value, piece.level)
+        return _Piece(name, piece.level + 1, piece.error, piece.error_level, atom=True)
+
+    def _error_atom(self, error: str, level: int) -> tuple[str, int]:
+        return self._stage(error, level), level + 1
+
+    def _call(self, scalar: Call) -> _Piece:
+        parts = [self.compile(a) for a in scalar.arguments]
+        function = scalar.function
+        twice = any(function.spark.count(f"{{{i}}}") > 1 for i in range(len(parts)))
+        if function.failures or twice:
+            parts = [self._atom(p) for p in parts]
+        values = [p.value for p in parts]
+        level = max((p.level for p in parts), default=0)
+        template = function.spark.replace("{*}", ", ".join(values))
+        template = template.replace("{type}", scalar.type.spark_name)
+        value = _Piece(_fill(template, values), level)
+        errors = [p.error for p in parts if p.error is not None]
+        error_level = max((p.error_level for p in parts), default=0)
+        if function.failures:
+            if any(f.when is None or "{value}" in f.when for f in function.failures):
+                value = self._atom(value)
+            own = [self._failure(f, values, value.value) for f in function.failures]
+            errors += own
+            error_level = max(error_level, value.level)
+        return _Piece(value.value, value.level, _first(errors), error_level, value.atom)
+
+    def _failure(self, failure: Failure, values: list[str], value: str) -> str:
+        if failure.when is None:
+            present = "".join(f" AND {v} IS NOT NULL" for v in values)
+            condition = f"{value} IS NULL{present}"
+        else:
+            condition = _fill(failure.when.replace("{value}", value), values)
+        text = quote_string(f"{failure.code}|{failure.message}")
+        return f"CASE WHEN {condition} THEN {text} END"
+
+    def _cast(self, scalar: Cast) -> _Piece:
+        source, target = scalar.operand.type, scalar.type
+        part = self.compile(scalar.operand)
+        fallible = cast_can_fail(source, target)
+        part = self._atom(part) if fallible else part
+        value = _Piece(cast_text(part.value, source, target), part.level)
+        if not fallible:
+            return _Piece(value.value, value.level, part.error, part.error_level)
+        value = self._atom(value)
+        own = (
+            f"CASE WHEN {value.value} IS NULL AND {part.value} IS NOT NULL"
+            f" THEN {cast_failure(part.value, source, target)} END"
+        )
+        errors = [e for e in (part.error, own) if e is not None]
+        level = max(part.error_level, value.level)
+        return _Piece(value.value, value.level, _first(errors), level, atom=True)
+
+    def _lazy(self, parts: list[_Piece], stops: str) -> tuple[list[_Piece], str | None, int]:
+        """Return the parts and the error of evaluating them until one satisfies ``stops``."""
+        if all(p.error is None for p in parts):
+            return parts, None, 0
+        parts = [self._atom(p) for p in parts]
+        cases = []
+        for part in parts:
+            if part.error is not None:
+                cases.append(f"WHEN {part.error} IS NOT NULL THEN {part.error}")
+            cases.append(f"WHEN {stops.format(part.value)} THEN NULL")
+        return parts, f"CASE {' '.join(cases)} END", max(p.needs for p in parts)
+
+    def _staged_errors(self, parts: list[_Piece]) -> list[_Piece]:
+        """Give each error a column of its own, because a lazy form names it twice."""
+        staged = []
+        for part in parts:
+            if part.error is None:
+                staged.append(part)
+                continue
+            error, level = self._error_atom(part.error, part.error_level)
+            staged.append(_Piece(part.value, part.level, error, level, part.atom))
+        return staged
+
+    def _connective(self, scalar: And | Or) -> _Piece:
+        parts = self._staged_errors([self.compile(o) for o in scalar.operands])
+        decided = "({} <=> false)" if isinstance(scalar, And) else "({} <=> true)"
+        parts, error, error_level = self._lazy(parts, decided)
+        word = " AND " if isinstance(scalar, And) else " OR "
+        value = "(" + word.join(p.value for p in parts) + ")"
+        return _Piece(value, max(p.level for p in parts), error, error_level)
+
+    def _coalesce(self, scalar: Coalesce) -> _Piece:
+        parts = self._staged_errors([self.compile(o) for o in scalar.operands])
+        parts, error, error_level = self._lazy(parts, "{} IS NOT NULL")
+        value = f"coalesce({', '.join(p.value for p in parts)})"
+        return _Piece(value, max(p.level for p in parts), error, error_level)
+
+    def _case(self, scalar: Case) -> _Piece:
+        conditions = [self.compile(c) for c, _ in scalar.branches]
+        results = [self.compile(r) for _, r in scalar.branches]
+        otherwise = self.compile(scalar.otherwise)
+        fallible = any(p.error is not None for p in (*conditions, *results, otherwise))
+        if fallible:
+            conditions = [self._atom(c) for c in self._staged_errors(conditions)]
+        pairs = list(zip(conditions, results, strict=True))
+        branches = " ".join(f"WHEN {c.value} THEN {r.value}" for c, r in pairs)
+        value = f"CASE {branches} ELSE {otherwise.value} END"
+        level = max(p.level for p in (*conditions, *results, otherwise))
+        if not fallible:
+            return _Piece(value, level)
+        cases = []
+        for condition, result in pairs:
+            if condition.error is not None:
+                cases.append(f"WHEN {condition.error} IS NOT NULL THEN {condition.error}")
+            cases.append(f"WHEN {condition.value} THEN {result.error or 'NULL'}")
+        error = f"CASE {' '.join(cases)} ELSE {otherwise.error or 'NULL'} END"
+        needs = max(p.needs for p in (*conditions, *results, otherwise))
+        return _Piece(value, level, error, needs)
+
+
+def _fill(template: str, values: list[str]) -> str:
+    """Put ``values`` into ``{0}``, ``{1}``, …, reading the template once."""
+    out, at = [], 0
+    while at < len(template):
+        brace = template.find("{", at)
+        if brace < 0:
+            out.append(template[at:])
+            break
+        close = template.find("}", brace)
+        index = template[brace + 1 : close]
+        out.append(template[at:brace])
+        if index.isdigit():
+            out.append(values[int(index)])
+            at = close + 1
+        else:
+            out.append("{")
+            at = brace + 1
+    return "".join(out)

@@ -1,0 +1,75 @@
+"""Aggregates in plain Python, over the rows of one group."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+from statistics import pstdev, pvariance, stdev, variance
+from typing import TYPE_CHECKING, Any
+
+from reclock.sql.types import Numeric
+from reclock.testing.evaluate_scalar import EvaluationError, fits
+
+if TYPE_CHECKING:
+    from reclock.sql.plan.order import WindowCall
+    from reclock.sql.plan.reduce import AggregateCall
+
+Row = tuple[object, ...]
+
+
+def aggregate(call: AggregateCall, rows: list[Row]) -> object:
+    """Return the value of ``call`` over ``rows``, which are in its order."""
+    if call.filter is not None:
+        rows = [row for row in rows if row[call.filter] is True]
+    arguments = [tuple(row[a] for a in call.arguments) for row in rows]
+    if call.distinct:
+        arguments = list(dict.fromkeys(arguments))
+    return apply_aggregate(call, arguments)
+
+
+def apply_aggregate(call: AggregateCall | WindowCall, arguments: list[Row]) -> object:
+    """Return the value of the function of ``call`` over its argument tuples."""
+    name = call.function.name
+    if name == "count":
+        return sum(all(v is not None for v in a) for a in arguments)
+    if name == "array_agg":
+        return tuple(a[0] for a in arguments) or None
+    if name == "any_row":
+        return arguments[0][0] if arguments else None
+    present: list[Any] = [a[0] for a in arguments if a[0] is not None]
+    if name == "string_agg":
+        texts = [a for a in arguments if a[0] is not None]
+        joined = "".join(f"{'' if i == 0 else a[1] or ''}{a[0]}" for i, a in enumerate(texts))
+        return joined if texts else None
+    if not present:
+        return None
+    return fits(_value(name, present, call), call.type)
+
+
+def _value(name: str, values: list[Any], call: AggregateCall | WindowCall) -> object:  # noqa: PLR0911  # one per function
+    match name:
+        case "sum":
+            return sum(values[1:], values[0])
+        case "avg":
+            if isinstance(call.type, Numeric):
+                total = sum((Decimal(v) for v in values), Decimal(0))
+                unit = Decimal(1).scaleb(-call.type.scale)
+                return (total / len(values)).quantize(unit, ROUND_HALF_UP)
+            return sum(values) / len(values)
+        case "min":
+            return min(values)
+        case "max":
+            return max(values)
+        case "bool_and":
+            return all(values)
+        case "bool_or":
+            return any(values)
+        case "stddev_samp":
+            return stdev(values) if len(values) > 1 else None
+        case "var_samp":
+            return variance(values) if len(values) > 1 else None
+        case "stddev_pop":
+            return pstdev(values)
+        case "var_pop":
+            return pvariance(values)
+    message = f"no evaluation of aggregate {name}"
+    raise EvaluationError("0A000", message)

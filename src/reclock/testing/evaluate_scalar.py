@@ -1,0 +1,305 @@
+"""Scalars in plain Python, with PostgreSQL's meaning: the judge of ``spark_text``."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+
+from reclock.sql import types as t
+from reclock.sql.plan.coerce import read_literal
+from reclock.sql.plan.scalar import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Coalesce,
+    ColumnRef,
+    Literal,
+    Or,
+    Scalar,
+)
+from reclock.errors import Error
+
+Row = tuple[object, ...]
+_CONTEXT = Context(prec=60, rounding=ROUND_HALF_UP)
+_RANGES = {t.SMALLINT: 2**15, t.INTEGER: 2**31, t.BIGINT: 2**63}
+
+
+class EvaluationError(Error):
+    """An expression that has no value for a row."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message, code=code)
+
+
+def normal(value: object) -> object:
+    """Return ``value`` with −0.0 as 0.0, as keys compare."""
+    return 0.0 if isinstance(value, float) and value == 0 else value
+
+
+def evaluate_scalar(scalar: Scalar, row: Row) -> object:
+    """Return the value of ``scalar`` for ``row``; raise ``EvaluationError`` if it has none."""
+    match scalar:
+        case ColumnRef():
+            return row[scalar.index]
+        case Literal():
+            return normal(scalar.value)
+        case And() | Or():
+            return _connective(scalar, row)
+        case Coalesce():
+            for operand in scalar.operands:
+                value = evaluate_scalar(operand, row)
+                if value is not None:
+                    return value
+            return None
+        case Case():
+            for condition, result in scalar.branches:
+                if evaluate_scalar(condition, row) is True:
+                    return evaluate_scalar(result, row)
+            return evaluate_scalar(scalar.otherwise, row)
+        case Cast():
+            value = evaluate_scalar(scalar.operand, row)
+            return None if value is None else cast_value(value, scalar.operand.type, scalar.type)
+        case Call():
+            return normal(_call(scalar, row))
+    message = f"no evaluation of {scalar}"
+    raise NotImplementedError(message)
+
+
+def _connective(scalar: And | Or, row: Row) -> object:
+    decides = isinstance(scalar, Or)
+    unknown = False
+    for operand in scalar.operands:
+        value = evaluate_scalar(operand, row)
+        if value is decides:
+            return decides
+        unknown = unknown or value is None
+    return None if unknown else not decides
+
+
+def fits(value: object, kind: t.Type) -> object:
+    """Return ``value`` as ``kind`` holds it, or raise 22003."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(kind, t.Simple) and kind in _RANGES and isinstance(value, int):
+        if not -_RANGES[kind] <= value < _RANGES[kind]:
+            message = f"{kind} out of range"
+            raise EvaluationError("22003", message)
+        return value
+    if isinstance(kind, t.Numeric) and isinstance(value, Decimal | int):
+        rounded = _CONTEXT.quantize(Decimal(value), Decimal(1).scaleb(-kind.scale))
+        if abs(rounded) >= Decimal(10) ** (kind.precision - kind.scale):
+            message = "numeric field overflow"
+            raise EvaluationError("22003", message)
+        return rounded
+    return value
+
+
+def cast_value(value: Any, source: t.Type, target: t.Type) -> object:
+    """Return ``value`` of type ``source`` as ``target``."""
+    if source == target:
+        return value
+    if target == t.TEXT:
+        return _text(value, source)
+    if source == t.TEXT:
+        try:
+            return fits(read_literal(value, target), target)
+        except Error as error:
+            raise EvaluationError(error.code, error.message) from error
+    if isinstance(target, t.Numeric):
+        return fits(Decimal(str(value)) if isinstance(value, float) else Decimal(value), target)
+    if target in _RANGES:
+        if isinstance(value, Decimal):
+            return fits(int(value.to_integral_value(ROUND_HALF_UP)), target)
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                message = f"{target} out of range"
+                raise EvaluationError("22003", message)
+            return fits(round(value), target)
+        return fits(int(value), target)
+    if target in t.FLOATS:
+        return float(value)
+    if target == t.BOOLEAN:
+        return bool(value)
+    if target == t.DATE and isinstance(value, datetime):
+        return value.date()
+    if target in {t.TIMESTAMP, t.TIMESTAMPTZ} and not isinstance(value, datetime):
+        return read_literal(value.isoformat(), target)
+    return read_literal(str(value), target)
+
+
+def _text(value: Any, source: t.Type) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    if isinstance(value, datetime):
+        return value.isoformat(" ")[:19] + ("+00" if source == t.TIMESTAMPTZ else "")
+    return str(value)
+
+
+def _call(scalar: Call, row: Row) -> object:
+    name = scalar.function.name
+    values: list[Any] = [evaluate_scalar(a, row) for a in scalar.arguments]
+    if name in _NULL_AWARE:
+        return _NULL_AWARE[name](*values)
+    if any(v is None for v in values):
+        return None
+    function = _STRICT.get((name, len(values))) or _STRICT.get((name, -1))
+    if function is None:
+        message = f"no evaluation of {scalar.function}"
+        raise NotImplementedError(message)
+    try:
+        return fits(function(*values), scalar.type)
+    except (ZeroDivisionError, InvalidOperation) as error:
+        raise EvaluationError("22012", "division by zero") from error
+
+
+def _divide(a: Any, b: Any) -> object:
+    if b == 0:
+        raise EvaluationError("22012", "division by zero")
+    if isinstance(a, int):
+        quotient = abs(a) // abs(b)
+        return quotient if (a < 0) == (b < 0) else -quotient
+    return _CONTEXT.divide(a, b) if isinstance(a, Decimal) else a / b
+
+
+def _modulo(a: Any, b: Any) -> object:
+    if b == 0:
+        raise EvaluationError("22012", "division by zero")
+    if isinstance(a, int):
+        return int(math.copysign(abs(a) % abs(b), a)) if a else 0
+    return _CONTEXT.remainder(a, b)
+
+
+def _single(value: object, rows: int | None) -> object:
+    if rows is not None and rows > 1:
+        message = "more than one row returned by a subquery used as an expression"
+        raise EvaluationError("21000", message)
+    return value
+
+
+def _extreme(choose: Callable[[list[Any]], object]) -> Callable[..., object]:
+    return lambda *values: choose([v for v in values if v is not None] or [None])
+
+
+_NULL_AWARE: dict[str, Callable[..., object]] = {
+    "is null": lambda x: x is None,
+    "is true": lambda x: x is True,
+    "is false": lambda x: x is False,
+    "is distinct from": lambda a, b: a != b,
+    "is not distinct from": lambda a, b: a == b,
+    "nullif": lambda a, b: None if a is not None and a == b else a,
+    "greatest": _extreme(max),
+    "least": _extreme(min),
+    "single_row": _single,
+    "concat": lambda *values: "".join(v for v in values if v is not None),
+    "array": lambda *values: tuple(values),
+}
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str:
+    if length is not None and length < 0:
+        raise EvaluationError("22011", "negative substring length not allowed")
+    end = len(text) + 1 if length is None else start + length
+    return text[max(start, 1) - 1 : max(end - 1, 0)]
+
+
+def _like(text: str, pattern: str, flags: int = 0) -> bool:
+    out, at = "", 0
+    while at < len(pattern):
+        c = pattern[at]
+        if c == "\\" and at + 1 < len(pattern):
+            at += 1
+            out += re.escape(pattern[at])
+        else:
+            out += {"%": ".*", "_": "."}.get(c) or re.escape(c)
+        at += 1
+    return re.fullmatch(out, text, re.DOTALL | flags) is not None
+
+
+def _series(first: int, last: int, step: int = 1) -> tuple[int, ...]:
+    if step == 0:
+        raise EvaluationError("22023", "step size cannot equal zero")
+    return tuple(range(first, last + (1 if step > 0 else -1), step))
+
+
+def _plus(a: Any, b: Any) -> object:
+    if isinstance(a, date) and not isinstance(a, datetime) and isinstance(b, int):
+        return a + timedelta(days=b)
+    return _CONTEXT.add(a, b) if isinstance(a, Decimal) else a + b
+
+
+def _minus(a: Any, b: Any) -> object:
+    if isinstance(a, date) and not isinstance(a, datetime):
+        return a - timedelta(days=b) if isinstance(b, int) else (a - b).days
+    return _CONTEXT.subtract(a, b) if isinstance(a, Decimal) else a - b
+
+
+def _root(x: float) -> float:
+    if x < 0:
+        raise EvaluationError("2201F", "cannot take square root of a negative number")
+    return math.sqrt(x)
+
+
+_STRICT: dict[tuple[str, int], Callable[..., object]] = {
+    ("+", 2): _plus,
+    ("-", 2): _minus,
+    ("*", 2): lambda a, b: _CONTEXT.multiply(a, b) if isinstance(a, Decimal) else a * b,
+    ("/", 2): _divide,
+    ("%", 2): _modulo,
+    ("mod", 2): _modulo,
+    ("-", 1): operator.neg,
+    ("abs", 1): abs,
+    ("=", 2): operator.eq,
+    ("<>", 2): operator.ne,
+    ("<", 2): operator.lt,
+    ("<=", 2): operator.le,
+    (">", 2): operator.gt,
+    (">=", 2): operator.ge,
+    ("not", 1): operator.not_,
+    ("||", 2): operator.add,
+    ("length", 1): len,
+    ("char_length", 1): len,
+    ("lower", 1): str.lower,
+    ("upper", 1): str.upper,
+    ("reverse", 1): lambda s: s[::-1],
+    ("repeat", 2): operator.mul,
+    ("replace", 3): lambda s, a, b: s.replace(a, b) if a else s,
+    ("left", 2): lambda s, n: s[:n],
+    ("right", 2): lambda s, n: s[max(len(s) - n, 0) :] if n >= 0 else s[-n:],
+    ("btrim", 1): lambda s: s.strip(" "),
+    ("btrim", 2): lambda s, c: s.strip(c),
+    ("ltrim", 1): lambda s: s.lstrip(" "),
+    ("rtrim", 1): lambda s: s.rstrip(" "),
+    ("strpos", 2): lambda s, x: s.find(x) + 1,
+    ("starts_with", 2): lambda s, x: s.startswith(x),
+    ("substring", 2): _substring,
+    ("substring", 3): _substring,
+    ("like", 2): _like,
+    ("ilike", 2): lambda s, p: _like(s, p, re.IGNORECASE),
+    ("sqrt", 1): _root,
+    ("sign", 1): lambda x: (x > 0) - (x < 0),
+    ("floor", 1): lambda x: (
+        float(math.floor(x)) if isinstance(x, float) else Decimal(math.floor(x))
+    ),
+    ("ceil", 1): lambda x: float(math.ceil(x)) if isinstance(x, float) else Decimal(math.ceil(x)),
+    ("subscript", 2): lambda a, i: a[i - 1] if 0 < i <= len(a) else None,
+    ("cardinality", 1): len,
+    ("array_cat", 2): operator.add,
+    ("array_append", 2): lambda a, x: (*a, x),
+    ("generate_series", 2): _series,
+    ("generate_series", 3): _series,
+    ("extract year", 1): lambda d: Decimal(d.year),
+    ("extract month", 1): lambda d: Decimal(d.month),
+    ("extract day", 1): lambda d: Decimal(d.day),
+    ("&", 2): operator.and_,
+    ("|", 2): operator.or_,
+}
