@@ -55,7 +55,11 @@ def answer(plan: QueryPlan, tables: Mapping[str, Rows]) -> list[Row]:
 
 def ordered(rows: list[Row], order: tuple[SortKey, ...]) -> list[Row]:
     """Sort by ``order``, ties by all columns ascending with NULLs last."""
-    return sorted(rows, key=cmp_to_key(lambda a, b: _compare_rows(a, b, order)))
+
+    def compare(a: Row, b: Row) -> int:
+        return _compare_rows(a, b, order)
+
+    return sorted(rows, key=cmp_to_key(compare))
 
 
 def _compare(a: object, b: object) -> int:

@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
+from reclock.errors import Error
 from reclock.sql import types as t
 from reclock.sql.plan.coerce import read_literal
 from reclock.sql.plan.scalar import (
@@ -23,7 +24,6 @@ from reclock.sql.plan.scalar import (
     Or,
     Scalar,
 )
-from reclock.errors import Error
 
 Row = tuple[object, ...]
 _CONTEXT = Context(prec=60, rounding=ROUND_HALF_UP)

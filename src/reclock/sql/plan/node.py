@@ -93,6 +93,9 @@ class Node:
                     f"of {schema}"
                 )
                 raise PlanError(message)
+            if from_schema[part.index].nullable and not part.nullable:
+                message = f"{type(self).__name__}: {what} {scalar} takes a nullable column as not"
+                raise PlanError(message)
             if from_schema[part.index].type != part.type:
                 message = (
                     f"{type(self).__name__}: {what} {scalar} takes column {part.index} "

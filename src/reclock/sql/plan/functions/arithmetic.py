@@ -65,8 +65,7 @@ def _integers() -> list[Overload]:
 def _floats() -> list[Overload]:
     made = []
     for t in FLOATS:
-        for operator in _TRY:
-            made.append(Overload(operator, (t, t), t, f"({{0}} {operator} {{1}})"))
+        made += [Overload(o, (t, t), t, f"({{0}} {o} {{1}})") for o in _TRY]
         quotient = f"CAST(try_divide({{0}}, {{1}}) AS {t.spark_name})"
         made.append(Overload("/", (t, t), t, quotient, (DIVISION_BY_ZERO,)))
         made.append(Overload("-", (t,), t, "(-{0})"))
