@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -8,11 +9,23 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reclock.errors import InvalidValue
-from reclock.testing.strategies.times import FILES, PARTITIONS, file_offsets, kafka_offsets
+from reclock.testing.strategies.times import (
+    FILES,
+    PARTITIONS,
+    TIMES,
+    file_offsets,
+    kafka_offsets,
+)
 from reclock.time.antichain import Antichain
 from reclock.time.position import AFTER, BEFORE, FilePosition, KafkaPosition, Position, offsets_of
 
 Offsets = dict[Any, int]
+
+every_position = pytest.mark.parametrize(
+    "universe",
+    [times.universe for times in TIMES if issubclass(type(times.universe[0]), Position)],
+    ids=lambda universe: type(universe[0]).__name__,
+)
 
 sources = pytest.mark.parametrize(
     ("cls", "offsets", "parts"),
@@ -162,7 +175,7 @@ def test_bad_offsets_of_a_source_are_refused() -> None:
         FilePosition(("b", BEFORE), ("a", AFTER), 0)
 
 
-def test_comparing_frontiers_of_a_thousand_partitions_compares_each_once(
+def test_a_thousand_partitions_are_compared_and_built_without_trying_all_pairs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     f = KafkaPosition.frontier(dict.fromkeys(range(1000), 10))
@@ -177,7 +190,18 @@ def test_comparing_frontiers_of_a_thousand_partitions_compares_each_once(
 
     monkeypatch.setattr(KafkaPosition, "less_equal", counted)
     assert f.precedes(g)
+    assert Antichain(g.elements) == g
     assert calls <= 2_000
+
+
+@every_position
+@given(data=st.data())
+def test_positions_are_apart_exactly_when_no_part_is_in_two(
+    universe: tuple[Position[Any], ...], data: st.DataObject
+) -> None:
+    drawn = data.draw(st.lists(st.sampled_from(universe), max_size=4))
+    disjoint = all(a.join(b) is None for a, b in combinations(drawn, 2))
+    assert Position.apart(drawn) == disjoint
 
 
 @given(kafka_offsets())

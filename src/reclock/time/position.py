@@ -21,13 +21,14 @@ Properties, with sparse and unordered ids: tests/time/test_position.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from reclock.errors import InvalidValue
 from reclock.time.antichain import Antichain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 P = TypeVar("P", int, str)
 
@@ -102,6 +103,15 @@ class Position(Generic[P]):
     def neighbourhood(self) -> object:
         """What comparable positions usually share: lets frontiers compare in linear time."""
         return self.low, self.high
+
+    @staticmethod
+    def apart(positions: Iterable[Position[P]]) -> bool:
+        """Return whether no part is in two of ``positions``: then no two are comparable."""
+        ordered = sorted(positions, key=lambda p: (p.low is not None, p.low))
+        return all(
+            a.high is not None and b.low is not None and a.high <= b.low
+            for a, b in pairwise(ordered)
+        )
 
     def covers(self, part: P) -> bool:
         """Return whether ``part`` is in the interval."""
