@@ -7,7 +7,8 @@ Every read is one statement, which both databases answer from one moment.
 
 Ownership. Opening adds one to ``epoch``; a process whose epoch is not the stored one was
 taken over, and its writes raise ``Fenced`` before they write. Taking over waits for a
-transaction in progress, which therefore is whole.
+transaction in progress, which therefore is whole. A process that is forked from the owner
+has the owner's connections but is not the owner: it may use nothing of them.
 
 Invariant: an error from inside a transaction rolls it back; an error that leaves open
 whether a commit happened is ``OutcomeUnknown`` and nothing else is.
@@ -17,6 +18,7 @@ Checked by tests/durable/test_postgres.py (fencing) and test_sqlite.py (failing 
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from reclock.durable import schema
 from reclock.durable.migrate import migrate
 from reclock.durable.prepared import Prepared
-from reclock.errors import Fenced, StorageError
+from reclock.errors import Fenced, StateInUse, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,6 +61,7 @@ class Database:
     def __init__(self, engine: Engine, backend: Backend, owner: str) -> None:
         self._engine = engine
         self._backend = backend
+        self._pid = os.getpid()
         self._owner = Prepared(
             select(schema.store.c.epoch, schema.store.c.owner).with_for_update(), engine.dialect
         )
@@ -94,7 +97,9 @@ class Database:
             yield reader
 
     def close(self) -> None:
-        """Close all connections, and give back what was taken."""
+        """Close all connections, and give back what was taken; both are the owner's to do."""
+        if os.getpid() != self._pid:
+            return
         with self.lock:
             if self._writer is not None:
                 self._writer.close()
@@ -133,6 +138,10 @@ class Database:
             raise self._backend.explain(error, False) from error
 
     def _opened(self) -> Connection:
+        if os.getpid() != self._pid:
+            message = f"the durable state is in use by process {self._pid}"
+            hint = "a forked process must open a state of its own"
+            raise StateInUse(message, detail="this process was forked from it", hint=hint)
         if self._writer is None:
             message = "the durable store is closed"
             raise StorageError(message)

@@ -106,8 +106,11 @@ def format_version(connection: Connection, newest: int) -> int:
         message = "the durable state has lost its format version"
         raise Corrupt(message, detail="table reclock_store is empty", hint="restore a backup")
     found, written_by = row
+    if not isinstance(found, int) or found < 1:
+        message = "the durable state has no valid format version"
+        raise Corrupt(message, detail=f"format {found!r}", hint="restore a backup")
     if found > newest:
         message = f"the durable state has format {found}, written by reclock {written_by}"
         detail = f"this is reclock {installed_version('reclock')}, which reads up to {newest}"
         raise NewerFormat(message, detail=detail, hint=f"use reclock {written_by} or newer")
-    return int(found)
+    return found

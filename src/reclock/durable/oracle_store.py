@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 
+_ORACLE: Final = "oracle/"
 _READ: Final = "oracle/read/"
 _WRITE: Final = "oracle/write/"
 
@@ -49,17 +50,16 @@ class OracleStore:
         self._opened: set[CollectionId] = set()
 
     def load_all(self) -> dict[Timeline, OracleRecord]:
-        """Return the record of every timeline that was ever advanced."""
-        writes = {
-            state.collection.removeprefix(_WRITE): state.upper
-            for state in self._store.collections(_WRITE)
-        }
+        """Return the record of every timeline that was ever advanced, all of one moment."""
+        uppers = {str(s.collection): s.upper for s in self._store.collections(_ORACLE)}
         records: dict[Timeline, OracleRecord] = {}
-        for state in self._store.collections(_READ):
-            name = state.collection.removeprefix(_READ)
+        for collection, upper in uppers.items():
+            if not collection.startswith(_READ):
+                continue
+            name = collection.removeprefix(_READ)
             try:
                 timeline = parse_timeline(name)
-                read, write = state.upper.element(), writes[name].element()
+                read, write = upper.element(), uppers[_WRITE + name].element()
             except (InvalidValue, KeyError) as error:
                 message = f'the oracle of timeline "{name}" is not readable'
                 raise Corrupt(message, hint="restore a backup") from error

@@ -17,7 +17,7 @@ import fcntl
 import json
 import os
 import socket
-import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from reclock.errors import StateInUse, StorageError
@@ -47,15 +47,17 @@ class DirectoryLock:
             message = f"state directory {directory} is in use by {owner}"
             hint = "stop that process, or use another state directory"
             raise StateInUse(message, hint=hint) from error
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, json.dumps({"pid": os.getpid(), "host": host()}).encode(), 0)
         _held.add(self)
+        with suppress(OSError):  # a full disk: the lock is ours, signed or not
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, json.dumps({"pid": os.getpid(), "host": host()}).encode(), 0)
 
     def release(self) -> None:
         """Let others have the directory."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
+        _held.discard(self)
 
 
 def host() -> str:
@@ -77,11 +79,12 @@ def _read_owner(file: int) -> str:
         return "another process"
 
 
-_held: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
+_held: Final[set[DirectoryLock]] = set()
+"""Also those that nobody closed: their files are open for as long as the process lives."""
 
 
 def _forget_in_child() -> None:
-    for lock in _held:
+    for lock in tuple(_held):
         lock.release()
 
 

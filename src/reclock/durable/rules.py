@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from reclock.durable.store import BEGINNING
 from reclock.errors import InvalidCompaction, InvalidValue, NewerFormat, Unreadable
+from reclock.time.timestamp import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,9 +69,16 @@ def check_readable(state: CollectionState, lower: Antichain[Timestamp]) -> None:
 
 
 def summed(updates: Iterable[StoredUpdate]) -> dict[tuple[Timestamp, str], int]:
-    """Return the sum of diffs for each time and data, without those that cancel."""
+    """Return the sum of diffs for each time and data, without those that cancel.
+
+    Raises ``InvalidValue`` for a sum that no store could keep.
+    """
     sums: dict[tuple[Timestamp, str], int] = {}
     for update in updates:
         key = (update.time, update.data)
         sums[key] = sums.get(key, 0) + update.diff
+    for (time, data), diff in sums.items():
+        if not -INT64_MAX <= diff <= INT64_MAX:
+            message = f"the sum {diff} of diffs at time {time} is out of range"
+            raise InvalidValue(message, code="22003", detail=f"the data is {data!r}")
     return {key: diff for key, diff in sums.items() if diff}

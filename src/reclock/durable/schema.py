@@ -9,7 +9,8 @@ as it was until something is summed with it, so that advancing since rewrites on
 folded. Invariant: of each data at most one row has a time ≤ since.
 
 ``digest`` (blake2b, 128 bits, of the data) stands for the data in the key: it finds the
-rows of equal data without an index over long texts. The key serves look-ups by data, the
+rows of equal data without an index over long texts, and tells readers a text that was
+altered behind the store's back. The key serves look-ups by data, the
 index on (collection, time) serves ranges of time.
 
 These definitions are the newest format; ``migrate`` makes every older one into it, and
@@ -94,6 +95,9 @@ def frontier(value: int | None) -> Antichain[Timestamp]:
 def read_state(row: Sequence[Any]) -> CollectionState:
     """Return the state in a row that begins (id, version, since, upper)."""
     name, version, since, upper = row[:4]
+    if not isinstance(version, int):
+        message = f'state of collection "{name}" is not readable'
+        raise Corrupt(message, detail=f"record version {version!r}")
     try:
         state = CollectionState(CollectionId(name), version, frontier(since), frontier(upper))
     except (InvalidValue, TypeError) as error:
@@ -105,13 +109,19 @@ def read_state(row: Sequence[Any]) -> CollectionState:
     return state
 
 
-def read_update(data: str, time: int, diff: int, state: CollectionState) -> StoredUpdate:
+def read_update(
+    key: bytes, data: str, time: int, diff: int, state: CollectionState
+) -> StoredUpdate:
     """Return a stored update as readers see it: at a time beyond since."""
     try:
         update = StoredUpdate(data, Timestamp(time), diff)
+        whole = diff != 0 and digest(data) == bytes(key)
     except (InvalidValue, TypeError) as error:
         message = f'an update of collection "{state.collection}" is not readable'
         raise Corrupt(message, detail=f"time {time!r}, diff {diff!r}, data {data!r}") from error
+    if not whole:
+        message = f'an update of collection "{state.collection}" was altered'
+        raise Corrupt(message, detail=f"time {time}, diff {diff}, data {data!r}")
     if state.upper.less_equal(update.time):
         message = f'an update of collection "{state.collection}" is beyond its upper'
         raise Corrupt(message, detail=f"time {time}, upper {state.upper}")

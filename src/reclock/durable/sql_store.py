@@ -171,7 +171,7 @@ class SqlStore:
         elif lower != BEGINNING:
             of = and_(of, _update.c.time >= schema.column(lower))
         query = (
-            select(*_FRONTIERS, _update.c.data, _update.c.time, _update.c.diff)
+            select(*_FRONTIERS, _update.c.digest, _update.c.data, _update.c.time, _update.c.diff)
             .select_from(_collection.outerjoin(_update, of))
             .where(_collection.c.id == collection)
         )
@@ -181,8 +181,8 @@ class SqlStore:
             raise rules.unknown(collection)
         state = schema.read_state(rows[0])
         found = [
-            schema.read_update(data, time, diff, state)
-            for *_, data, time, diff in rows
+            schema.read_update(digest, data, time, diff, state)
+            for *_, digest, data, time, diff in rows
             if time is not None
         ]
         return Snapshot(state, tuple(sorted(found, key=lambda u: (u.time, u.data))))

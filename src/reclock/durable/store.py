@@ -45,7 +45,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from reclock.errors import InvalidValue
+from reclock.errors import InvalidValue, Unreadable
 from reclock.time.antichain import Antichain
 from reclock.time.timestamp import INT64_MAX, Timestamp
 
@@ -119,7 +119,13 @@ class Snapshot:
         return self.state.upper
 
     def accumulate(self, time: Timestamp) -> dict[str, int]:
-        """Return ``A(time)``: how often each data is present, without the absent ones."""
+        """Return ``A(time)``: how often each data is present, without the absent ones.
+
+        Refused outside of ``[since, upper)``, where the sum would be wrong or incomplete.
+        """
+        if not self.since.less_equal(time) or self.upper.less_equal(time):
+            message = f'collection "{self.state.collection}" is not readable at {time}'
+            raise Unreadable(message, detail=f"it is definite in [{self.since}, {self.upper})")
         counts: dict[str, int] = {}
         for update in self.updates:
             if update.time <= time:

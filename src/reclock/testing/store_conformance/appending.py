@@ -83,6 +83,8 @@ def impossible_appends_are_refused(reopen: Reopen) -> None:
     for text in ("nul \0", "half \ud800"):
         refused(InvalidValue, up, text, 6)
     refused(InvalidValue, up, "a", 6, INT64_MAX + 1)
+    many = up("a", 6, INT64_MAX)
+    refused(InvalidValue, append, store, c, [many, many], at(5), at(8))
     assert store.state(c).upper == at(5)
     assert store.snapshot(c).updates == ()
 

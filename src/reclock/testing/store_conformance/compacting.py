@@ -74,6 +74,21 @@ def since_only_advances_and_stays_before_upper(reopen: Reopen) -> None:
     refused(InvalidCompaction, store.compact, c, at(9))
 
 
+def contents_are_readable_in_the_definite_interval_only(reopen: Reopen) -> None:
+    """Check that a time before since, or not complete yet, is refused and not guessed."""
+    store = reopen()
+    (c,) = fresh(store, "c")
+    append(store, c, [up("a", 2), up("a", 7)], at(0), at(9))
+    store.compact(c, at(5))
+    snapshot = store.snapshot(c)
+    assert [snapshot.accumulate(Timestamp(t)) for t in (5, 8)] == [{"a": 1}, {"a": 2}]
+    for outside in (0, 4, 9, 10):
+        error = refused(Unreadable, snapshot.accumulate, Timestamp(outside))
+        assert error.detail == "it is definite in [{5}, {9})"
+    append(store, c, [], at(9), CLOSED)
+    assert store.snapshot(c).accumulate(Timestamp(10**12)) == {"a": 2}
+
+
 def a_follower_behind_since_is_told(reopen: Reopen) -> None:
     """Check that who may have seen a folded update must take a snapshot."""
     store = reopen()
@@ -148,7 +163,7 @@ def compaction_changes_no_readable_contents(reopen: Reopen) -> None:
 def _check_against(model: _Model, store: Store, c: CollectionId) -> None:
     snapshot = store.snapshot(c)
     assert (snapshot.since, snapshot.upper) == (at(model.since), at(model.upper))
-    for time in range(model.since, model.upper + 1):
+    for time in range(model.since, model.upper):
         assert snapshot.accumulate(Timestamp(time)) == model.accumulate(time)
     places = [(update.time, update.data) for update in snapshot.updates]
     assert places == sorted(set(places)), "updates are not sorted, or not summed"
@@ -159,6 +174,7 @@ def _check_against(model: _Model, store: Store, c: CollectionId) -> None:
 CASES: Final[tuple[Case, ...]] = (
     compaction_sums_what_it_folds,
     since_only_advances_and_stays_before_upper,
+    contents_are_readable_in_the_definite_interval_only,
     a_follower_behind_since_is_told,
     compaction_changes_no_readable_contents,
 )
