@@ -50,6 +50,7 @@ DIFFERENT = [
     ({"a": None}, {}),
     ([None], []),
     (0.1, Decimal("0.1")),
+    (float("nan"), Decimal("NaN")),
     (datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1)),  # noqa: DTZ001
 ]
 

@@ -12,7 +12,8 @@ Floats keep their value except NaN, which becomes the one ``NAN`` (Python compar
 elements of a tuple by identity first), and −0.0, which becomes 0.0. Lists and tuples of
 any class become tuples, mappings a ``FrozenMap``, sets a frozenset, byte arrays bytes.
 Numbers are compared by value, so Decimal 1.0 and 1.00 are one key. Limit: True and 1 are
-one key too, as in Python; a column has one type, so they do not meet there.
+one key too, as in Python, and the NaN of floats is not that of decimals; a column has one
+type, so they do not meet there.
 
 ``sort_key`` is a total order over all of these, for determinism and for ORDER BY. It is
 PostgreSQL's where that has one: NaN after every number, NULL after everything. It is also
@@ -167,7 +168,7 @@ def _(value: float) -> SortKey:
 
 @sort_key.register
 def _(value: Decimal) -> SortKey:
-    return (1, True, 0) if value.is_nan() else (1, False, value)
+    return (1, True, 1) if value.is_nan() else (1, False, value)
 
 
 @sort_key.register
