@@ -1,0 +1,264 @@
+"""Aggregates as Spark SQL text with PostgreSQL's meaning, that never fails.
+
+For a call over the rows of a group, ``aggregate_text`` is its value and
+``aggregate_error`` its error: NULL, or ``SQLSTATE|message``; None if it cannot fail. A sum
+that overflows is an error of the group, not of the job (P9).
+
+Where Spark alone would differ: ``array_agg`` keeps NULLs and is NULL for no rows; ORDER BY
+inside an aggregate is obeyed; where there is none, rows are taken in the order of all
+their columns (``columns.with_ties``), so that results do not depend on arrival, and two
+arrays of one group correspond; with DISTINCT, values are in their own order. Averages of
+exact numbers have all the digits of their type.
+
+``over`` puts the text into a window: it follows every aggregate function in it.
+
+Tests: tests/dataflow/test_aggregate_text.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from reclock.dataflow.columns import Columns, with_ties
+from reclock.sql.plan.node import SortKey
+from reclock.sql.plan.spark_literal import quote_string
+from reclock.sql.types import BIGINT, DOUBLE, FLOATS, INTERVAL, REAL, Numeric
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reclock.sql.plan.order import WindowCall
+    from reclock.sql.plan.reduce import AggregateCall
+    from reclock.sql.types import Type
+
+_EXACT_AVERAGE: Final = "DECIMAL(34, 12)"
+"""Spark averages it with 16 digits after the point, and sums up to 26 before it."""
+
+_OUT_OF_UNIT: Final = quote_string("22003|percentile value is not between 0 and 1")
+
+
+def aggregate_text(call: AggregateCall, columns: Columns) -> str:
+    """Return text for the value of ``call``; NULL where ``aggregate_error`` is not."""
+    return _Aggregate.of(call, columns).value
+
+
+def aggregate_error(call: AggregateCall, columns: Columns) -> str | None:
+    """Return text for the error of ``call``, NULL if it has a value; None if it always has."""
+    return _Aggregate.of(call, columns).error
+
+
+def framed_text(call: WindowCall, columns: Columns, order: Sequence[SortKey], over: str) -> str:
+    """Return text for the value of an aggregate over the frame ``over`` (``OVER (…)``)."""
+    return _Aggregate.of_window(call, columns, order, over).value
+
+
+def framed_error(call: WindowCall, columns: Columns, over: str) -> str | None:
+    """Return text for the error of an aggregate over the frame ``over``."""
+    return _Aggregate.of_window(call, columns, (), over).error
+
+
+@dataclass(frozen=True)
+class _Aggregate:
+    """A call, with its arguments as text."""
+
+    name: str
+    spark: str
+    arguments: tuple[str, ...]
+    kinds: tuple[Type, ...]
+    type: Type
+    columns: Columns
+    order: tuple[SortKey, ...]
+    condition: str | None
+    distinct: bool = False
+    over: str = ""
+
+    @classmethod
+    def of(cls, call: AggregateCall, columns: Columns) -> _Aggregate:
+        return cls(
+            call.function.name,
+            call.function.spark.partition("(")[0],
+            tuple(columns.some(call.arguments)),
+            tuple(columns.kinds[a] for a in call.arguments),
+            call.type,
+            columns,
+            call.order,
+            None if call.filter is None else columns[call.filter],
+            call.distinct,
+        )
+
+    @classmethod
+    def of_window(
+        cls, call: WindowCall, columns: Columns, order: Sequence[SortKey], over: str
+    ) -> _Aggregate:
+        return cls(
+            call.function.name,
+            call.function.spark.partition("(")[0],
+            tuple(columns.some(call.arguments)),
+            tuple(columns.kinds[a] for a in call.arguments),
+            call.type,
+            columns,
+            tuple(order),
+            None if call.filter is None else columns[call.filter],
+            over=f" {over}",
+        )
+
+    @property
+    def value(self) -> str:  # noqa: PLR0911 - one form per kind of aggregate
+        match self.name:
+            case "count":
+                return self._apply("count", self.arguments[0] if self.arguments else "1")
+            case "sum":
+                return self._sum()
+            case "avg":
+                return self._average()
+            case "array_agg":
+                return self._present(f"transform({self._list()}, e -> e.v.v0)")
+            case "string_agg":
+                parts = "concat(CASE WHEN i > 0 THEN coalesce(e.v.v1, '') ELSE '' END, e.v.v0)"
+                joined = f"array_join(transform({self._list()}, (e, i) -> {parts}), '')"
+                return self._present(joined)
+            case "any_row":
+                return self._first()
+            case "percentile_cont" | "percentile_disc":
+                return self._percentile()
+            case "mode":
+                picked = "min({})" if self.distinct else "mode({}, true)"
+                return picked.format(self._if(self.arguments[0])) + self.over
+        return self._apply(self.spark, *self.arguments)
+
+    @property
+    def error(self) -> str | None:
+        if self.name in {"sum", "avg"} and self.type not in FLOATS:
+            code, what = "22003", f"{self.type} out of range"
+            if isinstance(self.type, Numeric):
+                what = "numeric field overflow"
+            elif self.type == INTERVAL:
+                code, what = "22008", "interval out of range"
+            failed = f"{self.value} IS NULL AND {self._count(self.arguments[0])} > 0"
+            if self.name == "avg" and isinstance(self.type, Numeric):
+                fitting = f"try_cast({self.arguments[0]} AS {self._average_type()})"
+                failed = f"({failed}) OR {self._count(fitting)} < {self._count(self.arguments[0])}"
+            return f"CASE WHEN {failed} THEN {quote_string(f'{code}|{what}')} END"
+        if self.name.startswith("percentile"):
+            asked = f"max({self._if(self.arguments[0])}){self.over}"
+            return f"CASE WHEN {asked} NOT BETWEEN 0 AND 1 THEN {_OUT_OF_UNIT} END"
+        return None
+
+    def _if(self, text: str) -> str:
+        """Return ``text`` for the rows that the FILTER lets through, else NULL."""
+        return text if self.condition is None else f"CASE WHEN {self.condition} THEN {text} END"
+
+    def _apply(self, function: str, *arguments: str) -> str:
+        """Return an aggregate that ignores NULLs; the first of them carries the FILTER."""
+        first, *rest = arguments
+        inside = ", ".join([self._if(first), *rest])
+        return f"{function}({'DISTINCT ' if self.distinct else ''}{inside}){self.over}"
+
+    def _count(self, text: str) -> str:
+        return f"count({self._if(text)}){self.over}"
+
+    def _present(self, text: str) -> str:
+        """Return ``text``, or NULL if the list has no entries."""
+        return f"CASE WHEN count({self._entry()}){self.over} > 0 THEN {text} END"
+
+    def _sum(self) -> str:
+        argument = self.arguments[0]
+        if self.type == DOUBLE:
+            return self._apply("sum", argument)
+        if self.type == REAL:
+            return f"CAST({self._apply('sum', argument)} AS FLOAT)"
+        if self.kinds[0] == BIGINT:
+            return self._apply("try_sum", f"CAST({argument} AS DECIMAL(28, 0))")
+        total = self._apply("try_sum", argument)
+        if isinstance(self.type, Numeric):
+            return f"try_cast({total} AS {self.type.spark_name})"
+        return total
+
+    def _average(self) -> str:
+        argument = self.arguments[0]
+        if not isinstance(self.type, Numeric):
+            return self._apply("try_avg", argument)
+        fitting = f"try_cast({argument} AS {self._average_type()})"
+        return f"try_cast({self._apply('try_avg', fitting)} AS {self.type.spark_name})"
+
+    def _average_type(self) -> str:
+        """Return a type whose average Spark computes with the digits of the result."""
+        given = self.kinds[0]
+        if isinstance(given, Numeric) and given.scale > 12:
+            return self.type.spark_name
+        return _EXACT_AVERAGE
+
+    def _keys(self) -> list[SortKey]:
+        """Return what entries are sorted by: ORDER BY, then all columns or the values."""
+        if not self.distinct:
+            return list(with_ties(self.order, len(self.columns)))
+        positions = {text: i for i, text in reversed(list(enumerate(self.columns.all)))}
+        keys = list(self.order)
+        said = {key.column for key in keys}
+        mine = (positions[text] for text in self.arguments)
+        return keys + [SortKey(at) for at in dict.fromkeys(mine) if at not in said]
+
+    def _runs(self) -> list[tuple[bool, list[SortKey]]]:
+        """Return the sort keys as runs of one direction, each with whether it descends."""
+        runs: list[tuple[bool, list[SortKey]]] = []
+        for key in self._keys():
+            if not runs or runs[-1][0] != key.descending:
+                runs.append((key.descending, []))
+            runs[-1][1].append(key)
+        return runs
+
+    def _entry(self) -> str:
+        """Return a row as sort keys ``g0, …`` and values ``v``; NULL if it does not count."""
+        parts = []
+        for number, (descending, keys) in enumerate(self._runs()):
+            inside = []
+            for key in keys:
+                last = key.nulls_first == descending
+                test = "IS NULL" if last else "IS NOT NULL"
+                inside += [f"{self.columns[key.column]} {test}", self.columns.sortable(key.column)]
+            parts.append(f"'g{number}', struct({', '.join(inside)})")
+        values = ", ".join(f"'v{i}', {text}" for i, text in enumerate(self.arguments))
+        parts.append(f"'v', named_struct({values})")
+        entry = f"named_struct({', '.join(parts)})"
+        if self.name == "string_agg":
+            entry = f"CASE WHEN {self.arguments[0]} IS NOT NULL THEN {entry} END"
+        return self._if(entry)
+
+    def _list(self) -> str:
+        """Return the entries as a sorted array."""
+        runs = self._runs()
+        distinct = "DISTINCT " if self.distinct else ""
+        entries = f"collect_list({distinct}{self._entry()}){self.over}"
+        if not any(descending for descending, _ in runs):
+            return f"array_sort({entries})"
+        compare = "0"
+        for number, (descending, _) in reversed(list(enumerate(runs))):
+            less, more = ("1", "-1") if descending else ("-1", "1")
+            compare = (
+                f"CASE WHEN a.g{number} < b.g{number} THEN {less}"
+                f" WHEN a.g{number} > b.g{number} THEN {more} ELSE {compare} END"
+            )
+        return f"array_sort({entries}, (a, b) -> {compare})"
+
+    def _first(self) -> str:
+        if any(descending for descending, _ in self._runs()):
+            return f"get({self._list()}, 0).v.v0"
+        return f"min({self._entry()}){self.over}.v.v0"
+
+    def _percentile(self) -> str:
+        """Return the value at a fraction of the sorted values, between two if it falls there."""
+        fraction, argument = self.arguments
+        distinct = "DISTINCT " if self.distinct else ""
+        values = f"array_sort(collect_list({distinct}{self._if(argument)}){self.over})"
+        asked = f"max({self._if(fraction)}){self.over}"
+        if self.name == "percentile_disc":
+            picked = "get(p.s, CAST(greatest(ceil(p.f * size(p.s)), 1) AS INT) - 1)"
+        else:
+            place = "p.f * (size(p.s) - 1)"
+            low, high = (f"get(p.s, CAST({f}({place}) AS INT))" for f in ("floor", "ceil"))
+            between = f"{low} + ({high} - {low}) * ({place} - floor({place}))"
+            picked = f"CASE WHEN {low} = {high} THEN {low} ELSE {between} END"
+        pair = f"array(named_struct('s', {values}, 'f', {asked}))"
+        valid = f"CASE WHEN p.f BETWEEN 0 AND 1 THEN {picked} END"
+        return f"transform({pair}, p -> {valid})[0]"

@@ -1,0 +1,122 @@
+"""A relation as Spark SQL: a SELECT of columns ``c0, …``, perhaps counted.
+
+Definition. ``text`` selects exactly ``names``: one column per column of the plan (for a
+relation of no columns the column ``z``, since SQL cannot say it), and if ``counted`` a
+column ``n`` after them. Uncounted, the relation is the multiset of its rows. Counted, each
+row stands for ``n`` of it, and equal rows add up; ``n`` may be negative. Only what is above
+a Negate is counted, so ordinary queries carry no counts.
+
+``netted`` adds up equal rows; ``expanded`` makes a counted relation an uncounted one, and
+raises 22000 if a row is there a negative number of times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from reclock.dataflow.columns import Columns
+from reclock.sql.plan.spark_literal import quote_string
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from reclock.sql.types import Type
+
+_NEGATIVE = quote_string("22000|more of a row was taken away than was there")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A SELECT and what comes out of it."""
+
+    text: str
+    kinds: tuple[Type, ...]
+    counted: bool = False
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns of the plan, by position."""
+        return Columns(tuple(f"c{i}" for i in range(len(self.kinds))), self.kinds)
+
+    @property
+    def names(self) -> list[str]:
+        """What is selected, without the count."""
+        return list(self.columns.names) or ["z"]
+
+    @property
+    def source(self) -> str:
+        """The relation as it stands after FROM."""
+        return f"({self.text})"
+
+    @property
+    def carried(self) -> list[str]:
+        """The count, if there is one, to be selected along."""
+        return ["n"] if self.counted else []
+
+    def counting(self) -> Relation:
+        """Return the relation with counts."""
+        if self.counted:
+            return self
+        text = select([*self.names, "1L AS n"], self.source)
+        return Relation(text, self.kinds, counted=True)
+
+    def netted(self, condition: str = "n <> 0") -> Relation:
+        """Return one row per distinct row, with its count, for counts of this condition."""
+        names = ", ".join(self.names)
+        total = f"SELECT {names}, sum(n) AS n FROM {self.counting().source} GROUP BY {names}"
+        return Relation(f"SELECT * FROM ({total}) WHERE {condition}", self.kinds, counted=True)
+
+    def expanded(self) -> Relation:
+        """Return the relation without counts."""
+        if not self.counted:
+            return self
+        bad = f"CASE WHEN n < 0 THEN {_NEGATIVE} END"
+        net = guarded(self.netted(), bad)
+        view = f"{net.source} LATERAL VIEW explode(array_repeat(true, CAST(n AS INT))) x AS once"
+        return Relation(select(self.names, view), self.kinds)
+
+
+def select(items: Iterable[str], source: str, where: str | None = None) -> str:
+    """Return a SELECT; of the column ``z`` if there is nothing to select.
+
+    >>> select(["c1 AS c0"], "t", "c0 > 1")
+    'SELECT c1 AS c0 FROM t WHERE c0 > 1'
+    """
+    text = f"SELECT {', '.join(items) or 'true AS z'} FROM {source}"
+    return text if where is None else f"{text} WHERE {where}"
+
+
+def named(texts: Sequence[str]) -> list[str]:
+    """Return the texts as columns ``c0, c1, …``."""
+    return [f"{text} AS c{i}" for i, text in enumerate(texts)]
+
+
+def staged(relation: Relation, stages: Iterable[Iterable[tuple[str, str]]]) -> str:
+    """Return the relation, as it stands after FROM, with columns added in stages."""
+    source = relation.source
+    for stage in stages:
+        added = ", ".join(f"{text} AS {name}" for name, text in stage)
+        source = f"(SELECT *, {added} FROM {source})"
+    return source
+
+
+def checked(error: str, then: str = "true") -> str:
+    """Return a condition that raises ``error`` where it is not NULL, else is ``then``.
+
+    The number of the partition makes the condition one that Spark must not move, so errors
+    count for exactly the rows that come here: not for those that are filtered out earlier
+    or find no partner, and not for fewer because a column is not read later.
+    """
+    raised = f"CAST(raise_error({error}) AS BOOLEAN)"
+    return (
+        f"CASE WHEN {error} IS NOT NULL THEN {raised} ELSE {then} AND spark_partition_id() >= 0 END"
+    )
+
+
+def guarded(relation: Relation, error: str) -> Relation:
+    """Return the relation, which raises the error of the first row that has one."""
+    source = staged(relation, [[("bad", error)]])
+    text = select([*relation.names, *relation.carried], source, checked("bad"))
+    return Relation(text, relation.kinds, relation.counted)

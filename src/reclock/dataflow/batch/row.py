@@ -1,0 +1,84 @@
+"""Project, Filter and FlatMap: expressions over one row, which raise for a row without a value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.dataflow.batch.relation import Relation, checked, guarded, named, select, staged
+from reclock.sql.plan.spark_text import compile_scalars
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reclock.sql.plan.relation import FlatMap, Project
+    from reclock.sql.plan.scalar import Scalar
+    from reclock.sql.types import Type
+
+
+def project(node: Project, over: Relation) -> Relation:
+    """Return the outputs of each row."""
+    kinds = tuple(scalar.type for _, scalar in node.outputs)
+    return projected([scalar for _, scalar in node.outputs], over, kinds)
+
+
+def projected(scalars: Sequence[Scalar], over: Relation, kinds: tuple[Type, ...]) -> Relation:
+    """Return the values of ``scalars`` for each row."""
+    made = compile_scalars(scalars, over.columns.names)
+    items = [*named(made.values), *over.carried]
+    source = staged(over, made.stages)
+    if made.error is None:
+        return Relation(select(items, source), kinds, over.counted)
+    source = f"(SELECT *, {made.error} AS bad FROM {source})"
+    return Relation(select(items, source, checked("bad")), kinds, over.counted)
+
+
+def filtered(predicates: Sequence[Scalar], over: Relation) -> Relation:
+    """Return the rows for which all predicates are true, tried from left to right.
+
+    A predicate sees only rows for which all before it are true, so its errors count for
+    those alone.
+    """
+    plain: list[str] = []
+    for predicate in predicates:
+        made = compile_scalars([predicate], over.columns.names)
+        if not made.stages and made.error is None:
+            plain.append(made.values[0])
+            continue
+        over = _where(over, plain)
+        plain = []
+        source = staged(over, made.stages)
+        condition = made.values[0]
+        if made.error is not None:
+            source = f"(SELECT *, {made.error} AS bad FROM {source})"
+            condition = checked("bad", condition)
+        text = select([*over.names, *over.carried], source, condition)
+        over = Relation(text, over.kinds, over.counted)
+    return _where(over, plain)
+
+
+def _where(over: Relation, conditions: list[str]) -> Relation:
+    if not conditions:
+        return over
+    text = select([*over.names, *over.carried], over.source, " AND ".join(conditions))
+    return Relation(text, over.kinds, over.counted)
+
+
+def flat_map(node: FlatMap, over: Relation) -> Relation:
+    """Return each row once per element of its array."""
+    made = compile_scalars([node.array], over.columns.names)
+    kinds = tuple(c.type for c in node.schema)
+    stages = [*made.stages, [("list", made.values[0])]]
+    if made.error is None:
+        source = staged(over, stages)
+    else:
+        source = staged(over, [*stages, [("bad", made.error)]])
+        source = f"(SELECT * FROM {source} WHERE {checked('bad')})"
+    width = len(over.kinds)
+    items = [*over.columns.names, f"item AS c{width}"]
+    if node.ordinality:
+        items.append(f"CAST(place + 1 AS BIGINT) AS c{width + 1}")
+    view = f"{source} LATERAL VIEW posexplode(list) x AS place, item"
+    return Relation(select([*items, *over.carried], view), kinds, over.counted)
+
+
+__all__ = ["filtered", "flat_map", "guarded", "project", "projected"]

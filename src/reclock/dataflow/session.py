@@ -1,0 +1,229 @@
+"""Spark in this process: one context, started when first needed, stopped with its last user.
+
+``Spark`` is a user's handle; making one costs nothing. ``session`` is for jobs over few
+rows, of which there are many: no code generation and no adaptive planning, whose fixed
+costs are above the job's. ``bulk`` is for jobs over whole collections, with both. Both
+compute in ANSI mode and in UTC, on which the text of every expression relies
+(``sql.plan.spark_text``).
+
+Spark is silent: what it and its workers write goes to a file of a temporary directory,
+which also holds Spark's scratch files and is gone when Spark stops. A Spark that the
+process already runs is used through a session of our own, and neither configured beyond
+that session nor stopped. A connection to a master that cannot be had is ``SparkError``.
+
+Tests: tests/dataflow/test_session.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Final
+
+from reclock.errors import SparkError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LEAST_JAVA: Final = 17
+
+_CONTEXT: Final = {
+    "spark.app.name": "reclock",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+_SESSION: Final = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+}
+_SMALL: Final = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+_BULK: Final = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.wholeStage": "true",
+}
+_GIBIBYTE: Final = 1 << 30
+
+
+class Spark:
+    """A user of this process's Spark.
+
+    ``master`` is any Spark master; by default this machine with all its cores.
+    """
+
+    def __init__(self, master: str | None = None) -> None:
+        self._master = master or "local[*]"
+
+    @property
+    def session(self) -> SparkSession:
+        """The session for jobs over few rows."""
+        return _shared.sessions(self, self._master)[0]
+
+    @property
+    def bulk(self) -> SparkSession:
+        """The session for jobs over whole collections."""
+        return _shared.sessions(self, self._master)[1]
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks run at once."""
+        return self.session.sparkContext.defaultParallelism
+
+    def close(self) -> None:
+        """Stop using Spark; the last user's close stops it. Idempotent."""
+        _shared.leave(self)
+
+
+class _Shared:
+    """The Spark of this process and who uses it."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._users: set[Spark] = set()
+        self._sessions: tuple[SparkSession, SparkSession] | None = None
+        self._scratch: Path | None = None
+
+    def sessions(self, user: Spark, master: str) -> tuple[SparkSession, SparkSession]:
+        """Return both sessions, which are started if nobody did, and note their user."""
+        with self._lock:
+            if self._sessions is None or self._sessions[0].sparkContext._jsc is None:  # noqa: SLF001 - no public way to see that someone stopped it
+                self._sessions = self._start(master)
+            running = str(self._sessions[0].sparkContext.master)
+            if self._scratch is not None and running != master:
+                message = f"Spark already runs in this process with master {running}"
+                raise SparkError(message, hint=f"use that master, or close it to use {master}")
+            self._users.add(user)
+            return self._sessions
+
+    def leave(self, user: Spark) -> None:
+        """Forget a user; stop what was started here when there are none left."""
+        with self._lock:
+            if user not in self._users:
+                return
+            self._users.discard(user)
+            if self._users or self._sessions is None:
+                return
+            if self._scratch is not None:
+                self._sessions[0].stop()
+                shutil.rmtree(self._scratch, ignore_errors=True)
+                self._scratch = None
+            self._sessions = None
+
+    def _start(self, master: str) -> tuple[SparkSession, SparkSession]:
+        from pyspark import SparkContext  # noqa: PLC0415 - half a second that many never need
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+
+        # There is no public way to ask whether a context runs without starting one.
+        if SparkContext._active_spark_context is None:  # noqa: SLF001
+            self._start_context(master)
+            first = SparkSession.builder.getOrCreate()
+        else:
+            first = SparkSession.builder.getOrCreate().newSession()
+        bulk = first.newSession()
+        cores = first.sparkContext.defaultParallelism
+        for name, value in (_SESSION | _SMALL).items():
+            first.conf.set(name, value)
+        for name, value in (_SESSION | _BULK).items():
+            bulk.conf.set(name, value)
+        bulk.conf.set("spark.sql.shuffle.partitions", str(2 * cores))
+        return first, bulk
+
+    def _start_context(self, master: str) -> None:
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+        check_java()
+        scratch = Path(tempfile.mkdtemp(prefix="reclock-spark-"))
+        conf = SparkConf(loadDefaults=False)
+        for name, value in (_CONTEXT | _of_machine(master, scratch)).items():
+            conf.set(name, value)
+        log = scratch / "spark.log"
+        try:
+            # A JVM outlives its contexts: the next context of this process runs in it too.
+            gateway = SparkContext._gateway  # noqa: SLF001
+            if gateway is None:
+                with log.open("wb") as stream:
+                    streams = {"stdout": stream, "stderr": stream}
+                    gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+            context = SparkContext(conf=conf, gateway=gateway)
+            if master.startswith("local"):
+                context.pythonExec = sys.executable  # the Python that has what this one has
+        except Exception as cause:
+            said = log.read_text(errors="replace")[-2000:].strip() if log.exists() else ""
+            shutil.rmtree(scratch, ignore_errors=True)
+            message = f"Spark could not be started with master {master}"
+            raise SparkError(message, detail=said or str(cause)) from cause
+        self._scratch = scratch
+
+
+_shared: Final = _Shared()
+
+
+def _of_machine(master: str, scratch: Path) -> dict[str, str]:
+    made = {
+        "spark.master": master,
+        "spark.driver.memory": f"{_driver_memory() >> 20}m",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }
+    if master.startswith("local"):
+        made |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(scratch),
+        }
+    return made
+
+
+def _driver_memory() -> int:
+    """Return a quarter of the machine's memory, from one to eight GiB."""
+    with suppress(ValueError, OSError):
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return min(max(whole // 4, _GIBIBYTE), 8 * _GIBIBYTE)
+    return _GIBIBYTE
+
+
+def check_java() -> None:
+    """Refuse to start without a Java that Spark runs on."""
+    hint = f"install Java {LEAST_JAVA} or later, or set JAVA_HOME to where it is"
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        where = f"under JAVA_HOME {home}" if home else "on PATH, and JAVA_HOME is not set"
+        message = "Spark needs Java, which was not found"
+        raise SparkError(message, detail=f"there is no java {where}", hint=hint)
+    version = _java_version(Path(found))
+    if version is not None and version < LEAST_JAVA:
+        message = f"Spark needs Java {LEAST_JAVA} or later, and found Java {version}"
+        raise SparkError(message, detail=f"it is at {found}", hint=hint)
+
+
+def _java_version(java: Path) -> int | None:
+    """Return the major version; from the file beside it, which is faster than to ask."""
+    release = java.resolve().parent.parent / "release"
+    if release.exists():
+        said = release.read_text(errors="replace")
+    else:
+        asked = subprocess.run(
+            [str(java), "-version"], capture_output=True, text=True, check=False, timeout=60
+        )
+        said = asked.stderr + asked.stdout
+    found = re.search(r'version\s*"|JAVA_VERSION="', said, re.IGNORECASE)
+    number = re.match(r"(?:1\.)?(\d+)", said[found.end() :]) if found else None
+    return int(number[1]) if number else None
