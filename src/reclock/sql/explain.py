@@ -133,6 +133,10 @@ def _name(node: Node) -> str:
     return node.name if isinstance(node, Get) else "its input"
 
 
+def _names(node: Node, columns: tuple[int, ...]) -> str:
+    return "(" + ", ".join(node.schema[c].name for c in columns) + ")"
+
+
 def _costs(node: Node) -> list[str]:  # noqa: PLR0911  # one case per node
     match node:
         case Constant():
@@ -144,7 +148,7 @@ def _costs(node: Node) -> list[str]:  # noqa: PLR0911  # one case per node
                 (node.left, tuple(p.left for p in node.on)),
                 (node.right, tuple(p.right for p in node.on)),
             )
-            probes = [f"probes arrangement of {_name(n)} by {_columns(c)}" for n, c in sides]
+            probes = [f"probes arrangement of {_name(n)} by {_names(n, c)}" for n, c in sides]
             return ["cost: changed rows and their matches", *probes]
         case Reduce():
             how = sorted({c.how for _, c in node.aggregates})
@@ -155,6 +159,6 @@ def _costs(node: Node) -> list[str]:  # noqa: PLR0911  # one case per node
         case TopK():
             return ["cost: changed rows (head of a sorted arrangement)"]
         case Window():
-            partition = _columns(node.partition)
+            partition = _names(node.input, node.partition)
             return [f"cost: changed groups (arranged by {partition})"]
     return ["cost: changed rows"]

@@ -249,6 +249,12 @@ def _root(x: float) -> float:
     return math.sqrt(x)
 
 
+def _whole(rounding: Callable[[Any], int], x: Any) -> object:
+    if isinstance(x, float):
+        return float(rounding(x)) if math.isfinite(x) else x
+    return Decimal(rounding(x))
+
+
 _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("+", 2): _plus,
     ("-", 2): _minus,
@@ -287,10 +293,8 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("ilike", 2): lambda s, p: _like(s, p, re.IGNORECASE),
     ("sqrt", 1): _root,
     ("sign", 1): lambda x: (x > 0) - (x < 0),
-    ("floor", 1): lambda x: (
-        float(math.floor(x)) if isinstance(x, float) else Decimal(math.floor(x))
-    ),
-    ("ceil", 1): lambda x: float(math.ceil(x)) if isinstance(x, float) else Decimal(math.ceil(x)),
+    ("floor", 1): lambda x: _whole(math.floor, x),
+    ("ceil", 1): lambda x: _whole(math.ceil, x),
     ("subscript", 2): lambda a, i: a[i - 1] if 0 < i <= len(a) else None,
     ("cardinality", 1): len,
     ("array_cat", 2): operator.add,

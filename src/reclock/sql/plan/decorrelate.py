@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.scalar import Scalar
+    from reclock.sql.schema import Schema
 
 
 def scalars_of(node: Node) -> tuple[Scalar, ...]:
@@ -180,7 +181,7 @@ def _as_join(outer: Node, inner: Node, kind: JoinKind) -> Node | None:
     if half:
         return joined
     lefts = tuple((c.name, column(joined, i)) for i, c in enumerate(outer.schema))
-    rights = tuple((n, _as_nullable(change(s), joined)) for n, s in outputs)
+    rights = tuple((n, _refreshed(change(s), joined.schema)) for n, s in outputs)
     return Project(joined, (*lefts, *rights))
 
 
@@ -192,11 +193,15 @@ def _to_left(scalar: Scalar) -> Scalar:
     return replace(scalar, depth=scalar.depth - 1)
 
 
-def _as_nullable(scalar: Scalar, node: Node) -> Scalar:
-    """Give column references the nullability they have in ``node``."""
-    return transform_scalar(
-        scalar, lambda s: column(node, s.index) if isinstance(s, ColumnRef) else s
-    )
+def _refreshed(scalar: Scalar, schema: Schema) -> Scalar:
+    """Give column references the nullability they have in ``schema``."""
+
+    def change(part: Scalar) -> Scalar:
+        if isinstance(part, ColumnRef):
+            return replace(part, nullable=schema[part.index].nullable)
+        return part
+
+    return transform_scalar(scalar, change)
 
 
 class _Push:
@@ -220,14 +225,14 @@ class _Push:
         match node:
             case Project():
                 below = self.push(node.input)
-                outputs = tuple((n, self._scalar(s)) for n, s in node.outputs)
+                outputs = tuple((n, self._scalar(s, below.schema)) for n, s in node.outputs)
                 return Project(below, (*self._key_outputs(below), *outputs))
             case Filter():
-                return Filter(
-                    self.push(node.input), tuple(self._scalar(p) for p in node.predicates)
-                )
+                below = self.push(node.input)
+                return Filter(below, tuple(self._scalar(p, below.schema) for p in node.predicates))
             case FlatMap():
-                return replace(node, input=self.push(node.input), array=self._scalar(node.array))
+                below = self.push(node.input)
+                return replace(node, input=below, array=self._scalar(node.array, below.schema))
             case Join():
                 return self._join(node)
             case Reduce():
@@ -261,8 +266,9 @@ class _Push:
             return replace(scalar, depth=scalar.depth - 1)
         return scalar
 
-    def _scalar(self, scalar: Scalar) -> Scalar:
-        return transform_scalar(shifted(scalar, self._width), self._to_key)
+    def _scalar(self, scalar: Scalar, schema: Schema) -> Scalar:
+        made = transform_scalar(shifted(scalar, self._width), self._to_key)
+        return _refreshed(made, schema)
 
     def _call(self, call: AggregateCall) -> AggregateCall:
         return replace(
@@ -304,8 +310,10 @@ class _Push:
         width, left_width = self._width, node.left.width
         if not reads_outer(node.right) and node.kind is not JoinKind.FULL:
             on = tuple(replace(p, left=p.left + width) for p in node.on)
-            residual = tuple(self._scalar(p) for p in node.residual)
-            return Join(node.kind, self.push(node.left), redepth(node.right, -1), on, residual)
+            left, right = self.push(node.left), redepth(node.right, -1)
+            both = left.schema + right.schema
+            residual = tuple(self._scalar(p, both) for p in node.residual)
+            return Join(node.kind, left, right, on, residual)
         left, right = self.push(node.left), self.push(node.right)
         pairs = tuple(KeyPair(i, i, null_safe=True) for i in range(width))
         pairs += tuple(replace(p, left=p.left + width, right=p.right + width) for p in node.on)
@@ -320,7 +328,8 @@ class _Push:
                     return replace(part, index=part.index + extra)
                 return part
 
-            return transform_scalar(transform_scalar(scalar, place), self._to_key)
+            placed = transform_scalar(transform_scalar(scalar, place), self._to_key)
+            return _refreshed(placed, left.schema + right.schema)
 
         residual = tuple(change(p) for p in node.residual)
         joined = Join(node.kind, left, right, pairs, residual)

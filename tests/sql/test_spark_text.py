@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reclock.sql.names import Scope, ScopeColumn
+from reclock.sql.parse import parse_query
+from reclock.sql.plan.build import plan_scalar
+from reclock.sql.plan.build.block import Block
+from reclock.sql.plan.coerce import convert
+from reclock.sql.plan.relation import Constant
+from reclock.sql.plan.spark_text import compile_scalars
+from reclock.sql.schema import Column, Schema
+from reclock.sql.syntax.query import Select
+from reclock.sql.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    SMALLINT,
+    TEXT,
+    TIMESTAMP,
+    UNKNOWN,
+    Numeric,
+)
+from reclock.testing.evaluate_scalar import EvaluationError, evaluate_scalar
+from reclock.testing.queries import FuzzCatalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.sql.plan.scalar import Scalar
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = {
+    "i": INTEGER,
+    "j": INTEGER,
+    "w": BIGINT,
+    "h": SMALLINT,
+    "n": Numeric(12, 2),
+    "x": DOUBLE,
+    "s": TEXT,
+    "b": BOOLEAN,
+    "d": DATE,
+    "m": TIMESTAMP,
+}
+DAY = datetime.date(2024, 2, 29)
+NOON = datetime.datetime(2024, 2, 29, 12, 30, 15)  # noqa: DTZ001  # a timestamp without zone
+ROWS: list[tuple[Any, ...]] = [
+    (7, 2, 5, 1, Decimal("3.25"), 1.5, "12", True, DAY, NOON),
+    (-7, 2, -5, 2, Decimal("-3.25"), -1.5, " 7 ", False, DAY, NOON),
+    (7, 0, 0, 0, Decimal("0.00"), 0.0, "abc", None, DAY, NOON),
+    (2**31 - 1, 1, 2**63 - 1, 2**15 - 1, Decimal("9999999999.99"), 1e300, "", True, DAY, NOON),
+    (-(2**31), -1, -(2**63), -(2**15), Decimal("0.01"), float("inf"), "1.5", False, DAY, NOON),
+    (None, 1, None, None, None, None, None, None, None, None),
+    (1, None, 1, 1, Decimal("2.50"), 2.5, "it's \\ a `quote`", True, DAY, NOON),
+    (0, -3, 3, 3, Decimal("-0.50"), -2.5, "%_x", None, DAY, NOON),
+]
+EXPRESSIONS = [
+    "i + j", "i - j", "i * j", "i / j", "i % j", "w + 1", "w * 2", "w / j", "-i", "-w", "h + h",
+    "abs(i)", "i + w", "n + 1", "n * n", "n / 3", "n / j", "n % 2", "x * 10", "x / j", "i + n",
+    "i::text", "s::int", "s::numeric(5,1)", "n::int", "x::int", "x::bigint", "w::int", "i::smallint",
+    "n::numeric(3,1)", "b::int", "i::boolean", "b::text", "d::text", "m::date", "m::text",
+    "case when j = 0 then 0 else i / j end", "case when j <> 0 then i / j end",
+    "j <> 0 and i / j > 1", "j = 0 or i / j > 1", "i / j > 1 or j = 0", "i / j > 1 and j <> 0",
+    "coalesce(i, 1 / j)", "coalesce(i / j, 0)", "nullif(i, 7)", "greatest(i, j)", "least(i, j, 3)",
+    "case when i / j > 1 then 1 when s::int = 12 then 2 else w::int end",
+    "s || i", "s || 'x' || s", "length(s)", "upper(s)", "reverse(s)", "substring(s, 2)",
+    "substring(s, 0, 2)", "substring(s, 2, j)", "left(s, -1)", "right(s, -1)", "left(s, 2)",
+    "replace(s, 'a', 'zz')", "replace(s, '', 'zz')", "trim(s)", "strpos(s, 'b')", "repeat(s, j)",
+    "s like 'a%'", "s like '%\\_x'", "s ilike 'A%'", "i is null", "b is true", "not b",
+    "i is distinct from j", "i = j", "i in (1, 7, null)", "b and i > 0", "b or i > 0",
+    "i between 1 and 7", "concat(s, i, b)", "sqrt(x)", "d + 1", "d - 1", "d - d",
+    "extract(year from d)", "extract(month from m)", "i & 3", "(i + j) * (i - j) / (j + 1)",
+    "((i + 1) + 1) + 1", "floor(n)", "ceil(n)", "floor(x)", "sign(i)", "(array[1,2,3])[j]",
+    "starts_with(s, 'a')", "mod(i, j)", "i / (j - j)", "1 / 0", "5", "null", "'x'", "1.50",
+]  # fmt: skip
+
+
+def planned(text: str) -> Scalar:
+    schema = Schema(tuple(Column(n, t) for n, t in COLUMNS.items()))
+    scope = Scope(tuple(ScopeColumn("t", c.name, i, c.type) for i, c in enumerate(schema)))
+    body = parse_query(f"select {text}").body
+    assert isinstance(body, Select)
+    block = Block(Constant(schema, ()), scope)
+    made = plan_scalar(body.items[0].expression, block, FuzzCatalog())
+    return convert(made, TEXT) if made.type == UNKNOWN else made
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    sql = pytest.importorskip("pyspark.sql")
+    session = (
+        sql.SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.ansi.enabled", "true")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "1")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+def expected(scalar: Scalar, row: tuple[Any, ...]) -> tuple[object, str | None]:
+    try:
+        return evaluate_scalar(scalar, row), None
+    except EvaluationError as error:
+        return None, error.code
+
+
+@pytest.mark.filterwarnings("ignore")  # pyspark's own deprecations are not ours
+def test_values_and_errors_are_those_of_postgresql(spark: Any) -> None:
+    scalars = [planned(text) for text in EXPRESSIONS]
+    names = list(COLUMNS)
+    compiled = compile_scalars(scalars, names)
+    schema = ", ".join(f"{n} {t.spark_name}" for n, t in COLUMNS.items())
+    frame = spark.createDataFrame(ROWS, schema)
+    for stage in compiled.stages:
+        frame = frame.selectExpr("*", *(f"{text} AS `{name}`" for name, text in stage))
+    outputs = [f"{text} AS v{i}" for i, text in enumerate(compiled.values)]
+    outputs += [
+        f"{text or 'CAST(NULL AS STRING)'} AS e{i}" for i, text in enumerate(compiled.errors)
+    ]
+    frame = frame.selectExpr(*outputs)
+    types = dict(frame.dtypes)
+    wrong = []
+    for row, got in zip(ROWS, frame.collect(), strict=True):
+        for i, (text, scalar) in enumerate(zip(EXPRESSIONS, scalars, strict=True)):
+            value, code = expected(scalar, row)
+            error = got[f"e{i}"]
+            if (error.split("|")[0] if error else None) != code:
+                wrong.append((text, row, "error", code, error))
+            elif code is None and got[f"v{i}"] != value:
+                wrong.append((text, row, "value", value, got[f"v{i}"]))
+    assert not wrong, "\n".join(str(w) for w in wrong)
+    for i, (text, scalar) in enumerate(zip(EXPRESSIONS, scalars, strict=True)):
+        name = scalar.type.spark_name.lower().replace(", ", ",")
+        assert types[f"v{i}"] == name, text
+
+
+def test_text_grows_linearly() -> None:
+    sizes = []
+    for depth in (10, 20, 40):
+        compiled = compile_scalars([planned("i" + " + j" * depth)], list(COLUMNS))
+        stages = sum(len(text) for stage in compiled.stages for _, text in stage)
+        sizes.append(stages + len(compiled.error or ""))
+    assert sizes[2] < 5 * sizes[0]
