@@ -30,7 +30,7 @@ from reclock.dataflow.operators.accumulate.truth import Truth
 from reclock.dataflow.operators.accumulate.variance import Variance
 from reclock.dataflow.operators.reduce import Reduce
 from reclock.dataflow.trace import EmptyTrace
-from reclock.errors import NegativeCount
+from reclock.errors import InvalidValue, NegativeCount
 from reclock.testing.deltas import Arranged, cut, delta_of, log_of
 from reclock.testing.strategies.changes import (
     ALL_TIMES,
@@ -296,7 +296,7 @@ def test_sums_out_of_range_are_errors_while_they_are() -> None:
         Update(("y", 5), Timestamp(1), 1),
     ]
     made = step(reduce, log)
-    message = "aggregate out of range of int64"
+    message = "bigint out of range"
     assert sorted(log_of(made.errors), key=lambda u: u.time) == [
         Update(("22003", message), Timestamp(1), 1),
         Update(("22003", message), Timestamp(3), -1),
@@ -317,7 +317,7 @@ def test_a_numeric_sum_of_39_digits_is_an_error() -> None:
     assert [u.data for u in log_of(step(reduce, [one]).delta)] == [(largest,)]
     two = step(reduce, [one, one])
     assert two.delta.num_rows == 0
-    assert [u.data[0] for u in log_of(two.errors)] == ["22003"]
+    assert [u.data for u in log_of(two.errors)] == [("22003", "numeric(38,0) out of range")]
 
 
 def test_more_retractions_than_rows_name_the_group() -> None:
@@ -330,6 +330,11 @@ def test_more_retractions_than_rows_name_the_group() -> None:
             reduce,
             [Update(("y", 1), Timestamp(1), 1), Update(("y", 2), Timestamp(1), -1)],
         )
+
+
+def test_a_group_that_always_exists_has_no_key() -> None:
+    with pytest.raises(InvalidValue, match="no group that always exists"):
+        Reduce(TYPES, (0,), (), global_=True)
 
 
 def test_aggregates_share_their_terms() -> None:

@@ -26,7 +26,7 @@ from reclock.arrangement.column import canonical, validity
 from reclock.change.value import sort_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from reclock.arrangement.layout import Int64s
 
@@ -72,13 +72,26 @@ def _ascending(column: pa.Array) -> Int64s:
 
 
 def order_of(
-    rows: Sequence[pa.Array], order: Sequence[OrderBy], first: Int64s, at: Int64s
+    rows: Sequence[pa.Array],
+    order: Sequence[OrderBy],
+    first: Int64s,
+    at: Int64s,
+    alike: Collection[int] = (),
 ) -> Int64s:
     """Return the order of entries by ``first``, then by the row each has in ``at``.
 
-    Rows are ranked once, however many entries share them.
+    Rows are ranked once, however many entries share them. The columns ``alike`` do not
+    differ between entries with the same ``first``, and are not looked at.
     """
-    by = [ranks(rows[o.column], descending=o.descending, nulls_first=o.nulls_first) for o in order]
-    said = {o.column for o in order}
+    by = [
+        ranks(rows[o.column], descending=o.descending, nulls_first=o.nulls_first)
+        for o in order
+        if o.column not in alike
+    ]
+    said = {*alike, *(o.column for o in order)}
     by += [ranks(column) for i, column in enumerate(rows) if i not in said]
-    return np.lexsort([rank[at] for rank in reversed(by)] + [first])
+    if len(by) == 1:  # one sort of one number
+        low = by[0].min(initial=0)
+        width = by[0].max(initial=0) - low + 1
+        return np.argsort(first * width + (by[0][at] - low), kind="stable")
+    return np.lexsort([*(rank[at] for rank in reversed(by)), first])

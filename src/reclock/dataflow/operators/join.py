@@ -98,9 +98,7 @@ class Join:
         )
 
 
-def _matchable(
-    side: Keying, delta: pa.RecordBatch, null_safe: tuple[bool, ...]
-) -> pa.RecordBatch:
+def _matchable(side: Keying, delta: pa.RecordBatch, null_safe: tuple[bool, ...]) -> pa.RecordBatch:
     """Return the updates keyed, without those whose key has a NULL that matches nothing."""
     there: npt.NDArray[np.bool_] | None = None
     for i, safe in zip(side.key, null_safe or [False] * len(side.key), strict=True):

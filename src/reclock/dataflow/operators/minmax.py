@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from reclock.dataflow.ordering import OrderBy
     from reclock.dataflow.trace import Trace
 
-FAN_IN: Final = 16
+DIGIT: Final = 4
+FAN_IN: Final = 1 << DIGIT
+"""Buckets that meet in one of the next stage: few, so that the cost varies little with size."""
 LEVELS: Final = 5
 """Enough for groups of 16 million rows."""
 
@@ -94,6 +96,6 @@ def bucketed(delta: pa.RecordBatch, level: int = LEVELS) -> pa.RecordBatch:
     rows = [canonical(column) for column in deltas.rows_of(delta)]
     hashes = deltas.key_hash(rows, delta.num_rows).view(np.uint64)
     # The leading digits of the hash: they are its best, and a bucket of the next stage is
-    # the union of the sixteen that share all of them but the last.
-    bucket = (hashes >> np.uint64(1)) >> np.uint64(63 - 4 * level)
+    # the union of those that share all of them but the last.
+    bucket = (hashes >> np.uint64(1)) >> np.uint64(63 - DIGIT * level)
     return deltas.build([*rows, pa.array(bucket.view(np.int64))], *delta.columns[-2:])

@@ -48,7 +48,7 @@ from reclock.dataflow.operators.accumulate.exact import (
     segment_sums,
 )
 from reclock.dataflow.operators.accumulate.term import Count
-from reclock.errors import NegativeCount
+from reclock.errors import InvalidValue, NegativeCount
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -83,6 +83,12 @@ class Reduce:
     key: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
     global_: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a group that always exists beside others."""
+        if self.global_ and self.key:
+            message = "an aggregate with keys has no group that always exists"
+            raise InvalidValue(message)
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
@@ -135,7 +141,7 @@ class Reduce:
 
     def _versions(self, delta: pa.RecordBatch, groups: Groups, found: Matches) -> _Versions:
         """Return the totals before the tick and after each segment."""
-        needed = {c for term in self.terms for c in _columns(term)}
+        needed = {c for term in self.terms for c in (term.column, term.filter)}
         order = pa.array(groups.order)
         rows = [
             column.take(order) if i in needed else column
@@ -276,17 +282,14 @@ class _Versions:
             raise NegativeCount(message, detail=f"it would have {rows[version]} rows")
 
 
-def _columns(term: Term) -> set[int]:
-    """Return the columns that a term reads."""
-    named = (getattr(term, "column", None), getattr(term, "filter", None))
-    return {column for column in named if column is not None}
-
-
 def _errors(aggregate: Aggregate, before: Mask, after: Mask, time: Int64s) -> pa.RecordBatch:
     """Return the change of one aggregate's errors."""
     segment = np.concatenate((np.flatnonzero(before & ~after), np.flatnonzero(after & ~before)))
     taken = int((before & ~after).sum())
-    text = f"aggregate out of range of {aggregate.type}"
+    kind = aggregate.type
+    decimal = pa.types.is_decimal(kind)
+    name = f"numeric({kind.precision},{kind.scale})" if decimal else "bigint"
+    text = f"{name} out of range"
     columns = [pa.array([x] * len(segment), pa.string()) for x in (OUT_OF_RANGE, text)]
     diff = np.repeat([-1, 1], [taken, len(segment) - taken])
     return deltas.build(columns, time[segment], diff)

@@ -54,7 +54,8 @@ class TopK:
 
     def kept(self, snaps: Snapshots) -> pa.RecordBatch:
         """Return the rows that each version keeps, with their counts."""
-        order = order_of(snaps.rows, self.order, snaps.version, snaps.row)
+        key = self.keying.key  # the same in all rows of a version
+        order = order_of(snaps.rows, self.order, snaps.version, snaps.row, key)
         version, count = snaps.version[order], snaps.count[order]
         before = np.cumsum(count) - count
         starts = np.flatnonzero(np.append(True, version[1:] != version[:-1])[: len(version)])

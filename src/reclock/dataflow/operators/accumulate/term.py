@@ -62,6 +62,16 @@ class Term(Protocol):
     """A sum of exact numbers over the rows of a group."""
 
     @property
+    def column(self) -> int | None:
+        """The column that is summed or looked at."""
+        ...
+
+    @property
+    def filter(self) -> int | None:
+        """The boolean column that must be true."""
+        ...
+
+    @property
     def storage(self) -> pa.DataType:
         """The Arrow type of a stored total."""
         ...
