@@ -1,0 +1,166 @@
+"""The graph of steps that keeps all views of a timeline, and the state it arranges.
+
+Definition. A step turns the deltas of its inputs into a delta (and error rows beside it),
+from one tick to the next; steps are numbered so that inputs come first. Steps and
+arrangements are shared: what two views compute alike (by the plan's fingerprint) is one
+step, and a collection that two steps look up by the same columns is arranged once.
+
+An arrangement is the delta of its ``source`` step, added up: ``keying`` says by which
+columns. The collection of an object (table, view) is an arrangement like any other, by
+its key if it has one, else by its whole row, so operators probe it directly. Those with
+``history`` are read as of past times; the state of operators needs only the latest.
+
+Built once per change of the catalog (``render``), used by every tick (``maintain``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NewType, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reclock.dataflow.delta import Types
+    from reclock.dataflow.evaluate import Answer, Request
+    from reclock.dataflow.keying import Keying
+    from reclock.dataflow.trace import Trace
+    from reclock.ids import ObjectId
+
+ArrangementId = NewType("ArrangementId", str)
+"""``u7`` is the collection of object u7, ``u7!errors`` its errors; others are shared state."""
+
+
+def collection_of(item: ObjectId) -> ArrangementId:
+    """Return the arrangement that is the collection of ``item``."""
+    return ArrangementId(str(item))
+
+
+def errors_of(item: ObjectId) -> ArrangementId:
+    """Return the arrangement of the error rows of ``item``."""
+    return ArrangementId(f"{item}!errors")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a step emits: a delta, and error rows ``(code, message)`` as a delta, if any."""
+
+    oks: pa.RecordBatch
+    errs: pa.RecordBatch | None = None
+    appended: Mapping[ArrangementId, pa.RecordBatch] = field(default_factory=dict)
+    """Updates of state that is not the sum of any step's delta, such as accumulators."""
+
+
+Running: TypeAlias = Generator["Request", "Answer", Output]
+"""A step at work: it yields what Spark must evaluate for it, and returns its output."""
+
+
+class Tick(Protocol):
+    """What a step may see of the tick it runs in."""
+
+    @property
+    def last(self) -> int:
+        """The last time of the tick, ``upper − 1``."""
+        ...
+
+    @property
+    def first(self) -> int:
+        """The first time of the tick, ``lower``."""
+        ...
+
+    @property
+    def hydrating(self) -> bool:
+        """Whether this is the first tick of the steps: from nothing to all rows there are."""
+        ...
+
+    def written(self, item: ObjectId) -> pa.RecordBatch | None:
+        """Return what was written to ``item`` from outside, or None if nothing was."""
+        ...
+
+    def delta(self, step: int) -> pa.RecordBatch:
+        """Return the delta of an earlier step."""
+        ...
+
+    def trace(self, arrangement: ArrangementId) -> Trace:
+        """Return the state of an arrangement before this tick."""
+        ...
+
+
+class Step(Protocol):
+    """One operator of the graph; see the modules of ``steps``."""
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The steps whose deltas are read."""
+        ...
+
+    @property
+    def types(self) -> Types:
+        """The Arrow types of the columns that come out."""
+        ...
+
+    def run(self, tick: Tick) -> Output | Running:
+        """Compute the output of one tick, or begin to, if Spark must help."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """State kept between ticks; ``source`` is None for state that a step appends itself."""
+
+    id: ArrangementId
+    keying: Keying
+    source: int | None
+    history: bool = False
+
+
+@dataclass(frozen=True)
+class Graph:
+    """All steps and arrangements of a timeline.
+
+    ``tables`` maps an object that is written from outside to its input step; ``views`` an
+    object that is computed to the step that gives its rows.
+    """
+
+    steps: tuple[Step, ...]
+    arrangements: Mapping[ArrangementId, Arrangement]
+    tables: Mapping[ObjectId, int]
+    views: Mapping[ObjectId, int]
+    reads: Mapping[int, frozenset[ArrangementId]]
+    """The arrangements that each step looks up or appends to."""
+
+    @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """The steps that read each step."""
+        found: list[list[int]] = [[] for _ in self.steps]
+        for at, step in enumerate(self.steps):
+            for source in set(step.inputs):
+                found[source].append(at)
+        return tuple(tuple(readers) for readers in found)
+
+    def cone(self, step: int) -> frozenset[int]:
+        """Return ``step`` and everything it depends on."""
+        seen: set[int] = set()
+        waiting = [step]
+        while waiting:
+            at = waiting.pop()
+            if at not in seen:
+                seen.add(at)
+                waiting += self.steps[at].inputs
+        return frozenset(seen)
+
+    @cached_property
+    def cones(self) -> Mapping[ObjectId, frozenset[int]]:
+        """The steps that each view depends on."""
+        return {item: self.cone(step) for item, step in self.views.items()}
+
+    def state_of(self, item: ObjectId) -> frozenset[ArrangementId]:
+        """Return the arrangements that keeping ``item`` needs."""
+        found = {collection_of(item)}
+        if item in self.views:
+            found.add(errors_of(item))
+            for step in self.cones[item]:
+                found |= self.reads.get(step, frozenset())
+        return frozenset(found & self.arrangements.keys())

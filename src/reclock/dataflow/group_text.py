@@ -1,0 +1,65 @@
+"""A Reduce or Window over tagged snapshots of groups, as Spark SQL.
+
+The rows are ``version, c0, …``; every version is computed by itself: the version is one more
+grouping key, or partition. The text gives the version, the node's columns ``c0, …``, and
+``bad``, the error of the group or row (``SQLSTATE|message``) where it has no value: like
+all text that ticks run, it never raises.
+
+Tests: tests/dataflow/test_spark_maintain.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.dataflow.aggregate_text import aggregate_error, aggregate_text
+from reclock.dataflow.columns import Columns
+from reclock.dataflow.types import from_spark, has_months, to_spark
+from reclock.dataflow.window_text import constants_of, window_error, window_text
+from reclock.sql.plan.relation import Reduce
+
+if TYPE_CHECKING:
+    from reclock.sql.plan.relation import Window
+
+
+def group_text(node: Reduce | Window) -> str:
+    """Return the query over the table ``{rows}``."""
+    columns = Columns.of(node.inputs[0].schema)
+    names = [
+        f"{to_spark(name, kind)} AS {name}" if has_months(kind) else name
+        for name, kind in zip(columns.names, columns.kinds, strict=True)
+    ]
+    source = f"(SELECT {', '.join(['version', *names])} FROM {{rows}})"
+    text = (
+        _reduce(node, columns, source)
+        if isinstance(node, Reduce)
+        else _window(node, columns, source)
+    )
+    made = [f"{from_spark(f'c{i}', c.type)} AS c{i}" for i, c in enumerate(node.schema)]
+    return f"SELECT {', '.join(['version', *made, 'bad'])} FROM ({text})"
+
+
+def _reduce(node: Reduce, columns: Columns, source: str) -> str:
+    keys = [columns[k] for k in node.keys]
+    calls = [call for _, call in node.aggregates]
+    values = [*keys, *(aggregate_text(call, columns) for call in calls)]
+    items = [f"{text} AS c{i}" for i, text in enumerate(values)]
+    bad = _first([aggregate_error(call, columns) for call in calls])
+    grouped = ", ".join(dict.fromkeys(["version", *keys]))
+    return f"SELECT {', '.join(['version', *items, bad])} FROM {source} GROUP BY {grouped}"
+
+
+def _window(node: Window, columns: Columns, source: str) -> str:
+    known = constants_of(node.input)
+    partition = ["version", *columns.some(node.partition)]
+    calls = [call for _, call in node.calls]
+    values = [window_text(call, columns, partition, node.order, known) for call in calls]
+    errors = [window_error(call, columns, partition, node.order, known) for call in calls]
+    items = [*columns.names, *(f"{text} AS c{len(columns) + i}" for i, text in enumerate(values))]
+    return f"SELECT {', '.join(['version', *items, _first(errors)])} FROM {source}"
+
+
+def _first(errors: list[str | None]) -> str:
+    """Return the column ``bad``: the first error that is there."""
+    some = [error for error in errors if error is not None]
+    return f"coalesce({', '.join(some)}, NULL) AS bad" if some else "CAST(NULL AS STRING) AS bad"

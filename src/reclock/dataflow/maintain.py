@@ -1,0 +1,164 @@
+"""One tick of a graph, on the driver: changes in, updates of every arrangement out.
+
+Steps run as soon as their inputs are known; a step whose inputs are all empty is skipped,
+so the cost follows the change. Steps that need Spark wait until nothing else can run, and
+are then answered together: one *wave* of Spark work per level of expressions in the plan,
+however many views there are.
+
+``Tick`` is a pure computation: it reads traces (times before the tick) and returns what
+to append to which arrangement. Nothing is written here; the same call gives the same
+answer, so a tick that failed is simply run again. There is no loop and no clock. Keeps
+P3: every arrangement's updates have times inside the tick, and accumulate to the plan's
+rows at each of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from reclock.arrangement.consolidate import consolidate
+from reclock.dataflow import delta as deltas
+from reclock.dataflow.graph import Output, collection_of, errors_of
+from reclock.dataflow.trace import EmptyTrace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from reclock.dataflow.evaluate import Answer, Evaluator, Request
+    from reclock.dataflow.graph import ArrangementId, Graph, Running
+    from reclock.dataflow.trace import Trace
+    from reclock.ids import ObjectId
+
+
+class Tick:
+    """One run of (a part of) a graph.
+
+    ``times`` are those of ``[lower, upper)``; ``only`` restricts it to some steps;
+    ``hydrating`` says that these begin from nothing.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        written: Mapping[ObjectId, pa.RecordBatch],
+        traces: Mapping[ArrangementId, Trace],
+        times: range,
+        *,
+        only: frozenset[int] | None = None,
+        hydrating: bool = False,
+    ) -> None:
+        self._graph = graph
+        self._written = written
+        self._traces = traces
+        self._times = times
+        self._hydrating = hydrating
+        self._steps = frozenset(range(len(graph.steps))) if only is None else only
+        self._outputs: dict[int, Output] = {}
+
+    @property
+    def last(self) -> int:
+        """The last time of the tick."""
+        return self._times[-1]
+
+    @property
+    def first(self) -> int:
+        """The first time of the tick."""
+        return self._times[0]
+
+    @property
+    def hydrating(self) -> bool:
+        """Whether the steps begin from nothing."""
+        return self._hydrating
+
+    def written(self, item: ObjectId) -> pa.RecordBatch | None:
+        """Return what was written to ``item`` from outside."""
+        return self._written.get(item)
+
+    def delta(self, step: int) -> pa.RecordBatch:
+        """Return the delta of a step that has run."""
+        return self._outputs[step].oks
+
+    def trace(self, arrangement: ArrangementId) -> Trace:
+        """Return the state before this tick; nothing while hydrating."""
+        layout = self._graph.arrangements[arrangement].keying.layout
+        known = None if self._hydrating else self._traces.get(arrangement)
+        return EmptyTrace(layout) if known is None else known
+
+    def run(self, evaluator: Evaluator) -> dict[ArrangementId, pa.RecordBatch]:
+        """Run all steps, and return the updates to append to each arrangement."""
+        missing = {at: self._missing(at) for at in self._steps}
+        ready = deque(sorted(at for at, count in missing.items() if count == 0))
+        waiting: list[tuple[int, Running, Request]] = []
+
+        def finish(at: int, output: Output) -> None:
+            self._outputs[at] = output
+            for reader in self._graph.readers[at]:
+                if reader in missing:
+                    missing[reader] -= 1
+                    if missing[reader] == 0:
+                        ready.append(reader)
+
+        def advance(at: int, running: Running, answer: Answer | None) -> None:
+            try:
+                request = next(running) if answer is None else running.send(answer)
+            except StopIteration as done:
+                finish(at, done.value)
+            else:
+                waiting.append((at, running, request))
+
+        while ready or waiting:
+            while ready:
+                at = ready.popleft()
+                started = self._start(at)
+                if isinstance(started, Output):
+                    finish(at, started)
+                else:
+                    advance(at, started, None)
+            wave, waiting = waiting, []
+            answers = evaluator.evaluate([request for _, _, request in wave]) if wave else []
+            for (at, running, _), answer in zip(wave, answers, strict=True):
+                advance(at, running, answer)
+        return self._appended()
+
+    def _missing(self, at: int) -> int:
+        """Return how many inputs must run before step ``at``."""
+        return len(set(self._graph.steps[at].inputs) & self._steps)
+
+    def _start(self, at: int) -> Output | Running:
+        step = self._graph.steps[at]
+        quiet = all(self._outputs[i].oks.num_rows == 0 for i in step.inputs)
+        if quiet and step.inputs and not self._hydrating:
+            return Output(deltas.empty(step.types))
+        return step.run(self)
+
+    def _appended(self) -> dict[ArrangementId, pa.RecordBatch]:
+        """Return the updates of every arrangement that changed, consolidated."""
+        appended: dict[ArrangementId, pa.RecordBatch] = {}
+        for arrangement in self._graph.arrangements.values():
+            if arrangement.source in self._outputs:
+                delta = self._outputs[arrangement.source].oks
+                self._add(appended, arrangement.id, delta)
+        for output in self._outputs.values():
+            appended.update({i: u for i, u in output.appended.items() if u.num_rows})
+        for item, cone in self._graph.cones.items():
+            if collection_of(item) not in self._graph.arrangements or not cone <= self._steps:
+                continue
+            errs = [e for at in sorted(cone) if (e := self._outputs[at].errs) is not None]
+            if errs:
+                self._add(appended, errors_of(item), deltas.union(errs))
+        return appended
+
+    def _add(
+        self,
+        appended: dict[ArrangementId, pa.RecordBatch],
+        to: ArrangementId,
+        delta: pa.RecordBatch,
+    ) -> None:
+        if delta.num_rows:
+            keying = self._graph.arrangements[to].keying
+            updates = consolidate(keying.layout, keying.arrange(delta))
+            if updates.num_rows:
+                appended[to] = updates

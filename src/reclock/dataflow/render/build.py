@@ -1,0 +1,70 @@
+"""The graph of all objects of a timeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reclock.dataflow.render.builder import Builder
+from reclock.dataflow.render.nodes import render
+from reclock.dataflow.steps.leaf import Input
+from reclock.dataflow.types import arrow_types
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reclock.dataflow.graph import ArrangementId, Graph
+    from reclock.ids import ObjectId
+    from reclock.sql.plan.node import Node
+    from reclock.sql.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An object that is written from outside: its columns, and the key it is arranged by."""
+
+    schema: Schema
+    key: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An object that is computed: its plan, and the key its rows are arranged by."""
+
+    plan: Node
+    key: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The collection of another object, arranged by other columns."""
+
+    on: ObjectId
+    key: tuple[int, ...]
+
+
+def build_graph(
+    tables: Mapping[ObjectId, Relation],
+    views: Mapping[ObjectId, View],
+    indexes: Mapping[ObjectId, Index],
+) -> tuple[Graph, dict[ObjectId, ArrangementId]]:
+    """Return the graph, and the arrangement of each index.
+
+    ``views`` come in an order in which each is after those it reads.
+    """
+    builder = Builder()
+    for item, table in tables.items():
+        step = builder.step(Input(item, arrow_types(table.schema)), f"table {item}")
+        builder.table(item, step, table.key)
+    found: dict[ObjectId, ArrangementId] = {}
+    for item, view in views.items():
+        builder.view(item, render(builder, view.plan), view.key)
+    for item, index in indexes.items():
+        found[item] = builder.index(builder.reference(index.on), index.key)
+    return builder.graph(), found
+
+
+def key_of(node: Node) -> tuple[int, ...]:
+    """Return the columns to arrange a view by: its smallest unique key, else all of them."""
+    keys = sorted(node.unique_keys, key=lambda k: (len(k), sorted(k)))
+    return tuple(sorted(keys[0])) if keys else tuple(range(node.width))

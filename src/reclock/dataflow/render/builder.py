@@ -1,0 +1,118 @@
+"""The making of a graph: every step and arrangement once.
+
+Steps are the same when they compute the same from the same inputs (by fingerprint), so
+what two views have in common is computed once. An arrangement is named by what it holds:
+the fingerprint of the plan node whose rows it arranges, and the key; the same name means
+the same contents in every version of the catalog, so state is kept when views come and go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reclock.dataflow.error_rows import ERROR_TYPES
+from reclock.dataflow.graph import Arrangement, ArrangementId, Graph, collection_of, errors_of
+from reclock.dataflow.keying import Keying
+from reclock.dataflow.steps.multiset import Union
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from reclock.dataflow.delta import Types
+    from reclock.dataflow.graph import Step
+    from reclock.ids import ObjectId
+
+
+class Builder:
+    """Steps and arrangements so far."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._known: dict[Hashable, int] = {}
+        self._prints: list[str] = []
+        self._arranged: dict[tuple[int, tuple[int, ...]], ArrangementId] = {}
+        self._arrangements: dict[ArrangementId, Arrangement] = {}
+        self._reads: dict[int, set[ArrangementId]] = {}
+        self._tables: dict[ObjectId, int] = {}
+        self._views: dict[ObjectId, int] = {}
+
+    def step(self, step: Step, fingerprint: str, *state: ArrangementId) -> int:
+        """Add ``step`` unless it is there; ``fingerprint`` names what it computes."""
+        known = (type(step).__name__, fingerprint, step.inputs)
+        at = self._known.get(known)
+        if at is None:
+            at = self._known[known] = len(self._steps)
+            self._steps.append(step)
+            self._prints.append(fingerprint)
+        self._reads.setdefault(at, set()).update(state)
+        return at
+
+    def types(self, step: int) -> Types:
+        """Return the types of a step's columns."""
+        return self._steps[step].types
+
+    def arrange(self, step: int, key: tuple[int, ...]) -> tuple[ArrangementId, Keying]:
+        """Arrange the rows of ``step`` by ``key``, unless something already does."""
+        found = self._arranged.get((step, key))
+        keying = Keying(self.types(step), key)
+        if found is None:
+            found = self._named(self._prints[step], key)
+            self._arranged[step, key] = found
+            self._arrangements[found] = Arrangement(found, keying, step)
+        return found, keying
+
+    def index(self, step: int, key: tuple[int, ...]) -> ArrangementId:
+        """Arrange the rows of ``step`` by ``key`` for readers too, who may ask for the past."""
+        name, _ = self.arrange(step, key)
+        self._arrangements[name] = replace(self._arrangements[name], history=True)
+        return name
+
+    def state(self, fingerprint: str, keying: Keying) -> ArrangementId:
+        """Make state that its step appends to itself."""
+        name = self._named(fingerprint, keying.key)
+        self._arrangements[name] = Arrangement(name, keying, None)
+        return name
+
+    def table(self, item: ObjectId, step: int, key: tuple[int, ...]) -> None:
+        """Keep what is written to ``item`` as a collection."""
+        self._tables[item] = step
+        self._collect(item, step, key)
+        self._arranged[step, key] = collection_of(item)
+
+    def view(self, item: ObjectId, step: int, key: tuple[int, ...]) -> None:
+        """Keep the rows of ``step`` as the collection of ``item``, and its errors."""
+        self._views[item] = step
+        self._collect(item, step, key)
+        errors = errors_of(item)
+        keying = Keying.whole_row(ERROR_TYPES)
+        self._arrangements[errors] = Arrangement(errors, keying, None, history=True)
+
+    def reference(self, item: ObjectId) -> int:
+        """Return the step that stands for the collection of ``item``.
+
+        For a view it is a step of its own: who refers to a view uses its collection as
+        state (and the view cannot be dropped before), who merely computes the same does not.
+        """
+        if item in self._tables:
+            return self._tables[item]
+        rows = self._views[item]
+        at = self.step(Union((rows,), self.types(rows)), f"get {item}")
+        collection = self._arrangements[collection_of(item)]
+        self._arranged[at, collection.keying.key] = collection.id
+        return at
+
+    def graph(self) -> Graph:
+        """Return what was built."""
+        reads = {at: frozenset(state) for at, state in self._reads.items()}
+        return Graph(tuple(self._steps), dict(self._arrangements), self._tables, self._views, reads)
+
+    def _collect(self, item: ObjectId, step: int, key: tuple[int, ...]) -> None:
+        name = collection_of(item)
+        keying = Keying(self.types(step), key)
+        self._arrangements[name] = Arrangement(name, keying, step, history=True)
+
+    def _named(self, fingerprint: str, key: tuple[int, ...]) -> ArrangementId:
+        text = f"{fingerprint} by {','.join(map(str, key))}"
+        return ArrangementId(f"a{hashlib.sha256(text.encode()).hexdigest()[:20]}")

@@ -1,0 +1,176 @@
+"""Which steps a plan node becomes.
+
+Chains of Project and Filter become one Linear step. Everything else is one step, or a few
+with the arrangements they look up; aggregates are divided first (``reduce``). Plans come
+here with only inner joins left (``sql.rewrite.lower_joins``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from reclock.dataflow.operators.join import Join as JoinOperator
+from reclock.dataflow.operators.minmax import tournament
+from reclock.dataflow.operators.topk import TopK as TopKOperator
+from reclock.dataflow.ordering import OrderBy
+from reclock.dataflow.render.reduce import divided, render_reduce
+from reclock.dataflow.steps import accumulate, groups, leaf, linear, multiset, stateful
+from reclock.dataflow.types import arrow_types
+from reclock.dataflow.values import from_python
+from reclock.errors import NotSupported
+from reclock.sql.plan.relation import (
+    Constant,
+    Distinct,
+    Filter,
+    FlatMap,
+    Get,
+    Join,
+    JoinKind,
+    Negate,
+    Project,
+    Reduce,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+    column,
+)
+from reclock.sql.plan.scalar import substituted
+
+if TYPE_CHECKING:
+    from reclock.dataflow.render.builder import Builder
+    from reclock.sql.plan.node import Node, SortKey
+    from reclock.sql.plan.scalar import Scalar
+
+FLAT_LIMIT: Final = 100
+"""Top-k with at most this many places runs as a tournament, flat in the size of groups."""
+
+
+def render(builder: Builder, node: Node) -> int:  # noqa: PLR0911 - one per kind of node
+    """Return the step that gives the rows of ``node``."""
+    match node:
+        case Get():
+            return builder.reference(node.item)
+        case Constant():
+            return _constant(builder, node)
+        case Project() | Filter():
+            return _linear(builder, node)
+        case FlatMap():
+            source = render(builder, node.input)
+            types = arrow_types(node.schema)
+            step = linear.FlatMap(source, node.array, node.ordinality, types)
+            return builder.step(step, node.fingerprint)
+        case Union():
+            members = tuple(render(builder, m) for m in node.members)
+            return builder.step(multiset.Union(members, arrow_types(node.schema)), node.fingerprint)
+        case Negate():
+            source = render(builder, node.input)
+            return builder.step(multiset.Negate(source, arrow_types(node.schema)), node.fingerprint)
+        case Distinct() | Threshold():
+            return _clamp(builder, node)
+        case Join():
+            return _join(builder, node)
+        case TopK():
+            return _top_k(builder, node)
+        case Window():
+            return _window(builder, node)
+        case Reduce():
+            return _reduce(builder, node)
+    message = f"{type(node).__name__} cannot be maintained"
+    raise NotSupported(message)
+
+
+def orders_of(keys: tuple[SortKey, ...]) -> tuple[OrderBy, ...]:
+    """Return the order as operators want it."""
+    return tuple(OrderBy(k.column, k.descending, k.nulls_first) for k in keys)
+
+
+def _constant(builder: Builder, node: Constant) -> int:
+    values = list(zip(*(row for row, _ in node.rows), strict=True)) or [()] * node.width
+    columns = tuple(from_python(of, c.type) for of, c in zip(values, node.schema, strict=True))
+    counts = tuple(count for _, count in node.rows)
+    return builder.step(leaf.Constant(columns, counts), node.fingerprint)
+
+
+def _linear(builder: Builder, node: Node) -> int:
+    """Fuse a chain of filters and projections, written over the columns it begins with."""
+    chain: list[Node] = []
+    at = node
+    while isinstance(at, Project | Filter):
+        chain.append(at)
+        at = at.input
+    source = render(builder, at)
+    here: tuple[Scalar, ...] = tuple(column(at, i) for i in range(at.width))
+    filters: list[Scalar] = []
+    for part in reversed(chain):
+        if isinstance(part, Filter):
+            filters += [substituted(p, here) for p in part.predicates]
+        elif isinstance(part, Project):
+            here = tuple(substituted(s, here) for _, s in part.outputs)
+    step = linear.Linear(source, tuple(filters), here, arrow_types(node.schema))
+    return builder.step(step, node.fingerprint)
+
+
+def _clamp(builder: Builder, node: Distinct | Threshold) -> int:
+    source = render(builder, node.input)
+    state, keying = builder.arrange(source, tuple(range(node.width)))
+    step = stateful.Clamp(source, state, keying.types, distinct=isinstance(node, Distinct))
+    return builder.step(step, node.fingerprint, state)
+
+
+def _join(builder: Builder, node: Join) -> int:
+    if node.kind is not JoinKind.INNER:
+        message = f"{node.kind.value} join was not lowered"
+        raise NotSupported(message)
+    left, right = render(builder, node.left), render(builder, node.right)
+    left_state, left_keying = builder.arrange(left, tuple(p.left for p in node.on))
+    right_state, right_keying = builder.arrange(right, tuple(p.right for p in node.on))
+    null_safe = tuple(p.null_safe for p in node.on)
+    operator = JoinOperator(left_keying, right_keying, null_safe)
+    step = stateful.Join(left, right, left_state, right_state, operator)
+    bare = f"{node.fingerprint} pairs" if node.residual else node.fingerprint
+    joined = builder.step(step, bare, left_state, right_state)
+    if not node.residual:
+        return joined
+    rows = tuple(column(node, i) for i in range(node.width))
+    kept = linear.Linear(joined, node.residual, rows, arrow_types(node.schema))
+    return builder.step(kept, node.fingerprint)
+
+
+def _top_k(builder: Builder, node: TopK) -> int:
+    source = render(builder, node.input)
+    order = orders_of(node.order)
+    if node.limit is not None and node.limit + node.offset <= FLAT_LIMIT:
+        return tournament_steps(builder, source, node, order)
+    state, keying = builder.arrange(source, node.group)
+    operator = TopKOperator(keying, order, node.limit, node.offset)
+    return builder.step(stateful.TopK(source, state, operator), node.fingerprint, state)
+
+
+def tournament_steps(builder: Builder, source: int, node: TopK, order: tuple[OrderBy, ...]) -> int:
+    """Return the last of the stages that find the first rows of each group."""
+    types = arrow_types(node.schema)
+    assert node.limit is not None
+    stages = tournament(types, node.group, order, node.limit, offset=node.offset)
+    level = stages[0].level
+    bucketed = accumulate.Bucketed(source, level, stages[0].keying.types)
+    at = builder.step(bucketed, f"{node.input.fingerprint} buckets {level}")
+    for stage in stages:
+        state, _ = builder.arrange(at, stage.keying.key)
+        step = accumulate.Stage(at, state, stage)
+        at = builder.step(step, f"{node.fingerprint} stage {stage.level}", state)
+    return at
+
+
+def _window(builder: Builder, node: Window) -> int:
+    source = render(builder, node.input)
+    state, keying = builder.arrange(source, node.partition)
+    step = groups.Groups(source, state, keying, node, arrow_types(node.schema))
+    return builder.step(step, node.fingerprint, state)
+
+
+def _reduce(builder: Builder, node: Reduce) -> int:
+    parts = divided(node)
+    if parts is not node:
+        return render(builder, parts)
+    return render_reduce(builder, render(builder, node.input), node)

@@ -1,0 +1,178 @@
+"""Answers the requests of a wave with as few Spark jobs as possible.
+
+All expressions over one delta are columns of one projection; the deltas of a wave, if they
+are small, are stacked into one wide table (each with columns of its own, NULL elsewhere)
+and evaluated by one job. Values never raise and errors are columns beside them
+(``sql.plan.spark_text``), so no row can fail the job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from reclock.dataflow.evaluate import Evaluated, GroupRequest, RowRequest
+from reclock.dataflow.group_text import group_text
+from reclock.dataflow.types import arrow_type, arrow_types, from_spark, has_months, to_spark
+from reclock.sql.plan.scalar import ColumnRef, can_fail, walk
+from reclock.sql.plan.spark_text import compile_scalars
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from reclock.dataflow.evaluate import Answer, Request
+    from reclock.dataflow.exchange import Exchange
+    from reclock.sql.plan.scalar import Scalar
+    from reclock.sql.types import Type
+
+STACKED_ROWS: Final = 5_000
+"""Deltas with more rows in all are evaluated by a job each: stacking copies columns."""
+
+
+@dataclass(frozen=True)
+class _Bundle:
+    """All expressions asked for over one delta."""
+
+    rows: pa.RecordBatch
+    scalars: tuple[Scalar, ...]
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What its plan depends on."""
+        return (tuple(self.rows.schema.types[:-2]), self.scalars)
+
+
+class SparkEvaluator:
+    """``Evaluator`` by Spark SQL over an exchange."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
+        """Return one answer per request."""
+        answers: dict[int, Answer] = {}
+        by_source: dict[int, list[tuple[int, RowRequest]]] = {}
+        for at, request in enumerate(requests):
+            if isinstance(request, GroupRequest):
+                answers[at] = self._group(request)
+            else:
+                by_source.setdefault(request.source, []).append((at, request))
+        asked = list(by_source.values())
+        bundles = [
+            _Bundle(group[0][1].rows, tuple(dict.fromkeys(s for _, r in group for s in r.scalars)))
+            for group in asked
+        ]
+        for group, bundle, found in zip(asked, bundles, self._rows(bundles), strict=True):
+            for at, request in group:
+                answers[at] = _pick(found, [bundle.scalars.index(s) for s in request.scalars])
+        return [answers[at] for at in range(len(requests))]
+
+    def _rows(self, bundles: list[_Bundle]) -> list[Evaluated]:
+        if sum(bundle.rows.num_rows for bundle in bundles) <= STACKED_ROWS:
+            return self._stacked(bundles)
+        return [found for bundle in bundles for found in self._stacked([bundle])]
+
+    def _stacked(self, bundles: list[_Bundle]) -> list[Evaluated]:
+        """Evaluate several bundles in one job, one below the other."""
+        if not bundles:
+            return []
+        kind = tuple(bundle.kind for bundle in bundles)
+        table = _stack(bundles)
+        result = self._exchange.run(kind, table, lambda frame: _select(frame, bundles))
+        found, start = [], 0
+        column = iter(result.columns)
+        for bundle in bundles:
+            part = [
+                (next(column), next(column) if can_fail(scalar) else None)
+                for scalar in bundle.scalars
+            ]
+            stop = start + bundle.rows.num_rows
+            values = tuple(
+                _whole(value.slice(start, stop - start), arrow_type(scalar.type))
+                for (value, _), scalar in zip(part, bundle.scalars, strict=True)
+            )
+            errors = tuple(
+                None if e is None else _whole(e.slice(start, stop - start), pa.string())
+                for _, e in part
+            )
+            found.append(Evaluated(values, errors))
+            start = stop
+        return found
+
+    def _group(self, request: GroupRequest) -> pa.RecordBatch:
+        node = request.node
+        kind = ("group", node.fingerprint, node.schema.names)
+        text = group_text(node)
+
+        def query(frame: DataFrame) -> DataFrame:
+            return frame.sparkSession.sql(text, rows=frame)
+
+        found = self._exchange.run(kind, pa.Table.from_batches([request.rows]), query)
+        types = [pa.int64(), *arrow_types(node.schema), pa.string()]
+        columns = [_whole(c, kind) for c, kind in zip(found.columns, types, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, found.schema.names)
+
+
+def _names(nth: int, width: int) -> list[str]:
+    return [f"b{nth}c{i}" for i in range(width)]
+
+
+def _stack(bundles: list[_Bundle]) -> pa.Table:
+    """Return all rows, those of each bundle in its own columns, and ``b`` for whose they are."""
+    size = sum(bundle.rows.num_rows for bundle in bundles)
+    arrays: list[pa.Array] = []
+    names: list[str] = []
+    owner: list[int] = []
+    for nth, bundle in enumerate(bundles):
+        before, count = len(owner), bundle.rows.num_rows
+        owner += [nth] * count
+        for name, column in zip(
+            _names(nth, bundle.rows.num_columns - 2), bundle.rows.columns, strict=False
+        ):
+            names.append(name)
+            above = pa.nulls(before, column.type)
+            below = pa.nulls(size - before - count, column.type)
+            arrays.append(pa.concat_arrays([above, column, below]))
+    return pa.Table.from_arrays([pa.array(owner, pa.int32()), *arrays], ["b", *names])
+
+
+def _select(frame: DataFrame, bundles: list[_Bundle]) -> DataFrame:
+    """Return the projection that computes values and errors of all bundles."""
+    outputs: list[str] = []
+    for nth, bundle in enumerate(bundles):
+        names = _names(nth, bundle.rows.num_columns - 2)
+        for i, kind in _month_columns(bundle.scalars).items():
+            frame = frame.selectExpr("*", f"{to_spark(names[i], kind)} AS b{nth}m{i}")
+            names[i] = f"b{nth}m{i}"
+        texts = compile_scalars(bundle.scalars, names, prefix=f"b{nth}s")
+        for stage in texts.stages:
+            frame = frame.selectExpr("*", *(f"{text} AS {name}" for name, text in stage))
+        found = zip(bundle.scalars, texts.values, texts.errors, strict=True)
+        for i, (scalar, value, error) in enumerate(found):
+            outputs.append(f"{from_spark(value, scalar.type)} AS b{nth}v{i}")
+            if can_fail(scalar):
+                outputs.append(f"{error or 'CAST(NULL AS STRING)'} AS b{nth}e{i}")
+    return frame.selectExpr(*outputs)
+
+
+def _month_columns(scalars: tuple[Scalar, ...]) -> dict[int, Type]:
+    """Return the columns that are stored as months and computed with as intervals."""
+    return {
+        part.index: part.type
+        for scalar in scalars
+        for part in walk(scalar)
+        if isinstance(part, ColumnRef) and has_months(part.type)
+    }
+
+
+def _whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return whole if whole.type == kind else whole.cast(kind)
+
+
+def _pick(found: Evaluated, places: list[int]) -> Evaluated:
+    return Evaluated(tuple(found.values[i] for i in places), tuple(found.errors[i] for i in places))
