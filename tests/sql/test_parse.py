@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.errors import Error, InvalidSyntax, NotSupported
+from reclock.errors import Error, InvalidSyntax, InvalidValue, NotSupported
 from reclock.sql import statement as st_
 from reclock.sql.parse import parse_statement, parse_statements
 from reclock.sql.statement.select import AsOf
@@ -164,12 +166,8 @@ def test_refused(text: str, code: str, words: str) -> None:
 
 @given(st.text(max_size=40))
 def test_any_text_is_parsed_or_refused_politely(text: str) -> None:
-    try:
+    with suppress(InvalidSyntax, NotSupported, InvalidValue):
         parse_statements(text)
-    except (InvalidSyntax, NotSupported):
-        pass
-    except Error as error:
-        assert error.code.startswith(("22", "42"))
 
 
 def test_nothing_of_the_grammar_is_lost_in_a_query() -> None:

@@ -79,7 +79,7 @@ def test_nodes_are_frozen_and_pickle() -> None:
     node = Filter(Constant(ONE, (((1,), 1),)), (Literal(True, BOOLEAN),))
     with pytest.raises(FrozenInstanceError):
         node.predicates = ()  # type: ignore[misc]
-    assert pickle.loads(pickle.dumps(Constant(ONE, (((1,), 1),)))).schema == ONE  # noqa: S301
+    assert pickle.loads(pickle.dumps(Constant(ONE, (((1,), 1),)))).schema == ONE
 
 
 def test_parameters_are_values() -> None:

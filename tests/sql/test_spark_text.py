@@ -64,7 +64,8 @@ ROWS: list[tuple[Any, ...]] = [
 EXPRESSIONS = [
     "i + j", "i - j", "i * j", "i / j", "i % j", "w + 1", "w * 2", "w / j", "-i", "-w", "h + h",
     "abs(i)", "i + w", "n + 1", "n * n", "n / 3", "n / j", "n % 2", "x * 10", "x / j", "i + n",
-    "i::text", "s::int", "s::numeric(5,1)", "n::int", "x::int", "x::bigint", "w::int", "i::smallint",
+    "i::text", "s::int", "s::numeric(5,1)", "n::int", "x::int", "x::bigint", "w::int",
+    "i::smallint",
     "n::numeric(3,1)", "b::int", "i::boolean", "b::text", "d::text", "m::date", "m::text",
     "case when j = 0 then 0 else i / j end", "case when j <> 0 then i / j end",
     "j <> 0 and i / j > 1", "j = 0 or i / j > 1", "i / j > 1 or j = 0", "i / j > 1 and j <> 0",
@@ -78,6 +79,7 @@ EXPRESSIONS = [
     "i between 1 and 7", "concat(s, i, b)", "sqrt(x)", "d + 1", "d - 1", "d - d",
     "extract(year from d)", "extract(month from m)", "i & 3", "(i + j) * (i - j) / (j + 1)",
     "((i + 1) + 1) + 1", "floor(n)", "ceil(n)", "floor(x)", "sign(i)", "(array[1,2,3])[j]",
+    "left(s, j)", "right(s, j)", "substring(s, j)", "replace(s, s, s)", "null::int / 0",
     "starts_with(s, 'a')", "mod(i, j)", "i / (j - j)", "1 / 0", "5", "null", "'x'", "1.50",
 ]  # fmt: skip
 
@@ -142,6 +144,86 @@ def test_values_and_errors_are_those_of_postgresql(spark: Any) -> None:
     for i, (text, scalar) in enumerate(zip(EXPRESSIONS, scalars, strict=True)):
         name = scalar.type.spark_name.lower().replace(", ", ",")
         assert types[f"v{i}"] == name, text
+
+
+ANSWERS: list[tuple[str, object]] = [
+    ("""('{"a": {"b": [1, "x"]}}'::json -> 'a' -> 'b' ->> 1)""", "x"),
+    ("""('{"a": {"b": 1}}'::json ->> 'a')""", '{"b":1}'),
+    ("""('{"a": null}'::json ->> 'a')""", None),
+    ("""('{"a": "t"}'::json -> 'a')""", '"t"'),
+    ("""('{"a": 1}'::json ->> 'zz')""", None),
+    ("""('[1, 2, 3]'::json ->> -1)""", "3"),
+    ("""('[1, 2, 3]'::json -> 5)""", None),
+    ("date_trunc('hour', m)::text", "2024-02-29 12:00:00"),
+    ("date_trunc('month', d)::text", "2024-02-01 00:00:00+00"),
+    ("to_char(m, 'YYYY-MM-DD HH24:MI:SS')", "2024-02-29 12:30:15"),
+    ("(m + interval '1 month')::text", "2024-03-29 12:30:15"),
+    ("(m - interval '1 day 2 hours')::text", "2024-02-28 10:30:15"),
+    ("(m at time zone 'Europe/Paris')::text", "2024-02-29 11:30:15+00"),
+    ("extract(epoch from m)", Decimal("1709209815.000000")),
+    ("extract(dow from d)", Decimal("4.000000")),
+    ("extract(isodow from d)", Decimal("4.000000")),
+    ("extract(second from m)", Decimal("15.000000")),
+    ("split_part('a,b,c', ',', 2)", "b"),
+    ("split_part('a,b,c', ',', 9)", ""),
+    ("initcap('hello world')", "Hello World"),
+    ("lpad('7', 3, '0')", "007"),
+    ("md5('x')", "9dd4e461268c8034f5c8564e155c67a6"),
+    ("chr(233)", "é"),
+    ("translate('abc', 'ab', 'xy')", "xyc"),
+    ("'foo' ~ '^f.o$'", True),
+    ("'a_b' like 'a\\_b'", True),
+    ("string_to_array('a.b', '.')", ["a", "b"]),
+    ("array_to_string(array['a', 'b'], '-')", "a-b"),
+    ("array_length(array[1, 2], 1)", 2),
+    ("array[1, 2] || 3", [1, 2, 3]),
+    ("2 = any(array[1, 2])", True),
+    ("power(2, 10)", 1024.0),
+    ("round(2.5)", Decimal(3)),
+    ("2.5::int", 3),
+    ("2.5::double precision::int", 2),
+    ("1.0 / 3", Decimal("0.3333333333333333")),
+    ("make_date(2024, 2, 29)", DAY),
+    ("'2024-02-29'::date + 1", datetime.date(2024, 3, 1)),
+    ("greatest(1, null, 3)", 3),
+    ("to_hex(255)", "ff"),
+    ("position('b' in 'abc')", 2),
+]
+FAILURES = [
+    ("make_date(2024, 2, 30)", "22008"),
+    ("ln(0.0)", "2201E"),
+    ("'x'::text::date", "22P02"),
+    ("('{'||'a')::json", "22P02"),
+    ("split_part('a', ',', 0)", "22023"),
+    ("exp(1000.0)", "22003"),
+    ("power(0, -1)", "2201F"),
+]
+
+
+@pytest.mark.filterwarnings("ignore")  # pyspark's own deprecations are not ours
+def test_known_answers_of_postgresql(spark: Any) -> None:
+    scalars = [planned(text) for text, _ in (*ANSWERS, *FAILURES)]
+    compiled = compile_scalars(scalars, list(COLUMNS))
+    schema = ", ".join(f"{n} {t.spark_name}" for n, t in COLUMNS.items())
+    frame = spark.createDataFrame(ROWS[:1], schema)
+    for stage in compiled.stages:
+        frame = frame.selectExpr("*", *(f"{text} AS `{name}`" for name, text in stage))
+    outputs = [f"{text} AS v{i}" for i, text in enumerate(compiled.values)]
+    outputs += [
+        f"{text or 'CAST(NULL AS STRING)'} AS e{i}" for i, text in enumerate(compiled.errors)
+    ]
+    got = frame.selectExpr(*outputs).first()
+    wrong = [
+        (text, value, got[f"v{i}"], got[f"e{i}"])
+        for i, (text, value) in enumerate(ANSWERS)
+        if got[f"v{i}"] != value or got[f"e{i}"] is not None
+    ]
+    wrong += [
+        (text, code, got[f"v{i}"], got[f"e{i}"])
+        for i, (text, code) in enumerate(FAILURES, len(ANSWERS))
+        if str(got[f"e{i}"]).split("|")[0] != code
+    ]
+    assert not wrong, "\n".join(str(w) for w in wrong)
 
 
 def test_text_grows_linearly() -> None:

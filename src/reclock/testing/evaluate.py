@@ -231,7 +231,7 @@ def _elements(rows: Rows) -> list[Row]:
     for row, count in rows.items():
         if count < 0:
             message = f"row {row!r} occurs {count} times in the input of a grouping"
-            raise EvaluationError("XX000", message)
+            raise EvaluationError(code="XX000", message=message)
     return list(rows.elements())
 
 

@@ -72,4 +72,4 @@ def _value(name: str, values: list[Any], call: AggregateCall | WindowCall) -> ob
         case "var_pop":
             return pvariance(values)
     message = f"no evaluation of aggregate {name}"
-    raise EvaluationError("0A000", message)
+    raise EvaluationError(code="0A000", message=message)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reclock.errors import Error
 from reclock.sql import types as t
@@ -25,6 +24,9 @@ from reclock.sql.plan.scalar import (
     Scalar,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Row = tuple[object, ...]
 _CONTEXT = Context(prec=60, rounding=ROUND_HALF_UP)
 _RANGES = {t.SMALLINT: 2**15, t.INTEGER: 2**31, t.BIGINT: 2**63}
@@ -33,7 +35,7 @@ _RANGES = {t.SMALLINT: 2**15, t.INTEGER: 2**31, t.BIGINT: 2**63}
 class EvaluationError(Error):
     """An expression that has no value for a row."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, *, code: str, message: str) -> None:
         super().__init__(message, code=code)
 
 
@@ -42,7 +44,7 @@ def normal(value: object) -> object:
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
-def evaluate_scalar(scalar: Scalar, row: Row) -> object:
+def evaluate_scalar(scalar: Scalar, row: Row) -> object:  # noqa: PLR0911  # one per case
     """Return the value of ``scalar`` for ``row``; raise ``EvaluationError`` if it has none."""
     match scalar:
         case ColumnRef():
@@ -89,18 +91,18 @@ def fits(value: object, kind: t.Type) -> object:
     if isinstance(kind, t.Simple) and kind in _RANGES and isinstance(value, int):
         if not -_RANGES[kind] <= value < _RANGES[kind]:
             message = f"{kind} out of range"
-            raise EvaluationError("22003", message)
+            raise EvaluationError(code="22003", message=message)
         return value
     if isinstance(kind, t.Numeric) and isinstance(value, Decimal | int):
         rounded = _CONTEXT.quantize(Decimal(value), Decimal(1).scaleb(-kind.scale))
         if abs(rounded) >= Decimal(10) ** (kind.precision - kind.scale):
             message = "numeric field overflow"
-            raise EvaluationError("22003", message)
+            raise EvaluationError(code="22003", message=message)
         return rounded
     return value
 
 
-def cast_value(value: Any, source: t.Type, target: t.Type) -> object:
+def cast_value(value: Any, source: t.Type, target: t.Type) -> object:  # noqa: PLR0911, PLR0912  # one per case
     """Return ``value`` of type ``source`` as ``target``."""
     if source == target:
         return value
@@ -110,7 +112,7 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:
         try:
             return fits(read_literal(value, target), target)
         except Error as error:
-            raise EvaluationError(error.code, error.message) from error
+            raise EvaluationError(code=error.code, message=error.message) from error
     if isinstance(target, t.Numeric):
         return fits(Decimal(str(value)) if isinstance(value, float) else Decimal(value), target)
     if target in _RANGES:
@@ -119,7 +121,7 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:
         if isinstance(value, float):
             if not math.isfinite(value):
                 message = f"{target} out of range"
-                raise EvaluationError("22003", message)
+                raise EvaluationError(code="22003", message=message)
             return fits(round(value), target)
         return fits(int(value), target)
     if target in t.FLOATS:
@@ -159,12 +161,12 @@ def _call(scalar: Call, row: Row) -> object:
     try:
         return fits(function(*values), scalar.type)
     except (ZeroDivisionError, InvalidOperation) as error:
-        raise EvaluationError("22012", "division by zero") from error
+        raise EvaluationError(code="22012", message="division by zero") from error
 
 
 def _divide(a: Any, b: Any) -> object:
     if b == 0:
-        raise EvaluationError("22012", "division by zero")
+        raise EvaluationError(code="22012", message="division by zero")
     if isinstance(a, int):
         quotient = abs(a) // abs(b)
         return quotient if (a < 0) == (b < 0) else -quotient
@@ -173,7 +175,7 @@ def _divide(a: Any, b: Any) -> object:
 
 def _modulo(a: Any, b: Any) -> object:
     if b == 0:
-        raise EvaluationError("22012", "division by zero")
+        raise EvaluationError(code="22012", message="division by zero")
     if isinstance(a, int):
         return int(math.copysign(abs(a) % abs(b), a)) if a else 0
     return _CONTEXT.remainder(a, b)
@@ -182,7 +184,7 @@ def _modulo(a: Any, b: Any) -> object:
 def _single(value: object, rows: int | None) -> object:
     if rows is not None and rows > 1:
         message = "more than one row returned by a subquery used as an expression"
-        raise EvaluationError("21000", message)
+        raise EvaluationError(code="21000", message=message)
     return value
 
 
@@ -207,7 +209,7 @@ _NULL_AWARE: dict[str, Callable[..., object]] = {
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
     if length is not None and length < 0:
-        raise EvaluationError("22011", "negative substring length not allowed")
+        raise EvaluationError(code="22011", message="negative substring length not allowed")
     end = len(text) + 1 if length is None else start + length
     return text[max(start, 1) - 1 : max(end - 1, 0)]
 
@@ -227,7 +229,7 @@ def _like(text: str, pattern: str, flags: int = 0) -> bool:
 
 def _series(first: int, last: int, step: int = 1) -> tuple[int, ...]:
     if step == 0:
-        raise EvaluationError("22023", "step size cannot equal zero")
+        raise EvaluationError(code="22023", message="step size cannot equal zero")
     return tuple(range(first, last + (1 if step > 0 else -1), step))
 
 
@@ -245,7 +247,7 @@ def _minus(a: Any, b: Any) -> object:
 
 def _root(x: float) -> float:
     if x < 0:
-        raise EvaluationError("2201F", "cannot take square root of a negative number")
+        raise EvaluationError(code="2201F", message="cannot take square root of a negative number")
     return math.sqrt(x)
 
 

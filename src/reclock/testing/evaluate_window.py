@@ -21,7 +21,7 @@ def window_values(call: WindowCall, rows: list[Row], order: tuple[SortKey, ...])
     return [_value(call, rows, at, starts, ends) for at in range(len(rows))]
 
 
-def _value(
+def _value(  # noqa: PLR0911  # one per case
     call: WindowCall, rows: list[Row], at: int, starts: list[int], ends: list[int]
 ) -> object:
     count = len(rows)

@@ -202,7 +202,8 @@ class _Generator:
              f"dense_rank() over ({part}order by {value} desc)",
              f"sum({value}) over ({part}order by {value})",
              f"count(*) over ({part.strip()})",
-             f"max({value}) over ({part}order by {everything} rows between 1 preceding and 1 following)",
+             f"max({value}) over ({part}order by {everything}"
+             " rows between 1 preceding and 1 following)",
              f"lag({value}) over ({part}order by {everything})",
              f"row_number() over ({part}order by {everything})")
         )  # fmt: skip

@@ -119,7 +119,7 @@ def read_literal(text: str, wanted: Type) -> object:
         raise StatementError(message, code="22P02") from error
 
 
-def _read(text: str, wanted: Type) -> object:
+def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one per case
     stripped = text.strip()
     if wanted in {t.TEXT, t.JSON, t.UNKNOWN}:
         return text

@@ -219,7 +219,7 @@ class _Push:
             made = self._done[node] = self._push(node)
         return made
 
-    def _push(self, node: Node) -> Node:
+    def _push(self, node: Node) -> Node:  # noqa: PLR0911  # one per case
         if not reads_outer(node):
             return Join(JoinKind.INNER, self._keys, redepth(node, -1))
         match node:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import Error
 from reclock.sql.plan.scalar import ColumnRef, walk
-from reclock.sql.schema import Schema
 from reclock.time.timeline import CONSTANT, TimelineContext, combine_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reclock.sql.plan.scalar import Scalar
+    from reclock.sql.schema import Schema
 
 Keys = frozenset[frozenset[int]]
 NO_KEYS: Keys = frozenset()

@@ -219,7 +219,7 @@ def children(scalar: Scalar) -> tuple[Scalar, ...]:
     return ()
 
 
-def with_children(scalar: Scalar, parts: tuple[Scalar, ...]) -> Scalar:
+def with_children(scalar: Scalar, parts: tuple[Scalar, ...]) -> Scalar:  # noqa: PLR0911  # one per case
     """Return ``scalar`` with its direct parts replaced by ``parts``."""
     match scalar:
         case Call():

@@ -44,7 +44,7 @@ def literal_text(value: object, kind: Type) -> str:
     return text if text is not None else f"CAST({quote_string(str(value))} AS {kind.spark_name})"
 
 
-def _plain(value: object, kind: Type) -> str | None:
+def _plain(value: object, kind: Type) -> str | None:  # noqa: PLR0911  # one per case
     if isinstance(value, bool):
         return "true" if value else "false"
     if kind == BYTEA and isinstance(value, bytes):

@@ -112,7 +112,7 @@ class _Compiler:
             made = self._made[scalar] = self._compile(scalar)
         return made
 
-    def _compile(self, scalar: Scalar) -> _Piece:
+    def _compile(self, scalar: Scalar) -> _Piece:  # noqa: PLR0911  # one per case
         match scalar:
             case ColumnRef():
                 return _Piece(self._columns[scalar.index], atom=True)
@@ -154,13 +154,17 @@ class _Compiler:
         parts = [self.compile(a) for a in scalar.arguments]
         function = scalar.function
         twice = any(function.spark.count(f"{{{i}}}") > 1 for i in range(len(parts)))
-        if function.failures or twice:
+        if function.failures or function.guarded or twice:
             parts = [self._atom(p) for p in parts]
         values = [p.value for p in parts]
         level = max((p.level for p in parts), default=0)
         template = function.spark.replace("{*}", ", ".join(values))
         template = template.replace("{type}", scalar.type.spark_name)
-        value = _Piece(_fill(template, values), level)
+        text = _fill(template, values)
+        if function.guarded:
+            present = " AND ".join(f"{v} IS NOT NULL" for v in values)
+            text = f"CASE WHEN {present} THEN {text} END"
+        value = _Piece(text, level)
         errors = [p.error for p in parts if p.error is not None]
         error_level = max((p.error_level for p in parts), default=0)
         if function.failures:
@@ -172,11 +176,13 @@ class _Compiler:
         return _Piece(value.value, value.level, _first(errors), error_level, value.atom)
 
     def _failure(self, failure: Failure, values: list[str], value: str) -> str:
+        present = "".join(f" AND {v} IS NOT NULL" for v in values)
         if failure.when is None:
-            present = "".join(f" AND {v} IS NOT NULL" for v in values)
             condition = f"{value} IS NULL{present}"
         else:
             condition = _fill(failure.when.replace("{value}", value), values)
+            if not failure.even_null:
+                condition = f"({condition}){present}"
         text = quote_string(f"{failure.code}|{failure.message}")
         return f"CASE WHEN {condition} THEN {text} END"
 

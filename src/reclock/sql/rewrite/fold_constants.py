@@ -7,7 +7,6 @@ is x; ``x IS NULL`` is false where x cannot be NULL; equal literals compare.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from reclock.sql.plan.decorrelate import with_scalars
@@ -27,6 +26,8 @@ from reclock.sql.plan.scalar import transform as transform_scalar
 from reclock.sql.types import BOOLEAN, INTEGERS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.scalar import Scalar
 
@@ -126,7 +127,7 @@ def _case(scalar: Case) -> Scalar:
     return Case(tuple(branches), scalar.otherwise) if branches else scalar.otherwise
 
 
-def _call(scalar: Call) -> Scalar:
+def _call(scalar: Call) -> Scalar:  # noqa: PLR0911  # one per case
     name, arguments = scalar.function.name, scalar.arguments
     if name == "is null" and not arguments[0].nullable and not can_fail(arguments[0]):
         return FALSE

@@ -57,7 +57,7 @@ def _calls(node: Reduce, needed: Needed) -> list[int]:
     return [i for i in range(len(node.aggregates)) if len(node.keys) + i in needed]
 
 
-def _needs(node: Node, needed: Needed) -> list[Needed]:
+def _needs(node: Node, needed: Needed) -> list[Needed]:  # noqa: PLR0911  # one per case
     """Return which columns of each input ``node`` reads to give ``needed``."""
     match node:
         case Project():
@@ -93,7 +93,7 @@ def _places(columns: Iterable[int], kept: Kept) -> tuple[int, ...]:
     return tuple(place[c] for c in columns)
 
 
-def _rebuilt(node: Node, needed: Needed, inputs: list[Pruned]) -> Pruned:
+def _rebuilt(node: Node, needed: Needed, inputs: list[Pruned]) -> Pruned:  # noqa: PLR0911  # one per case
     """Return ``node`` over its pruned inputs, and which of its old columns are left."""
     match node:
         case Project():

@@ -66,7 +66,7 @@ def _push(node: Node, predicates: tuple[Scalar, ...]) -> Node:
     return Filter(node, tuple(staying)) if staying else node
 
 
-def _passes(node: Node, predicate: Scalar) -> bool:
+def _passes(node: Node, predicate: Scalar) -> bool:  # noqa: PLR0911  # one per case
     """Return whether ``predicate`` can be evaluated before ``node``."""
     used = columns_of(predicate)
     match node:

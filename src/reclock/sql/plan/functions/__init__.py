@@ -64,7 +64,7 @@ _STEPS: dict[Type, dict[Type, float]] = {
 }
 
 
-def implicit_cost(source: Type, target: Parameter) -> float | None:
+def implicit_cost(source: Type, target: Parameter) -> float | None:  # noqa: PLR0911  # one per case
     """Return how dear it is to use a ``source`` where ``target`` is wanted, None if it is not."""
     if isinstance(target, AnyOf):
         if source == UNKNOWN:

@@ -107,7 +107,7 @@ OVERLOADS = (
     Overload("timezone", (TEXT, TIMESTAMPTZ), TIMESTAMP,
              "CAST(from_utc_timestamp({1}, {0}) AS TIMESTAMP_NTZ)"),
     Overload("to_timestamp", (DOUBLE,), TIMESTAMPTZ,
-             "timestamp_micros(CAST(rint({0} * 1000000) AS BIGINT))"),
+             "timestamp_micros(try_cast(rint({0} * 1000000) AS BIGINT))", (_RANGE,)),
     Overload("to_char", (TIMESTAMP, TEXT), TEXT, "date_format({0}, {1})"),
     Overload("to_char", (TIMESTAMPTZ, TEXT), TEXT, "date_format({0}, {1})"),
     Overload("now", (), TIMESTAMPTZ, "current_timestamp()", volatile=True, never_null=True),

@@ -11,7 +11,10 @@ from reclock.sql.plan.functions.patterns import ANY, same
 from reclock.sql.types import BIGINT, BOOLEAN
 
 TOO_MANY_ROWS = Failure(
-    "21000", "more than one row returned by a subquery used as an expression", "{1} > 1"
+    "21000",
+    "more than one row returned by a subquery used as an expression",
+    "{1} > 1",
+    even_null=True,
 )
 
 OVERLOADS = (

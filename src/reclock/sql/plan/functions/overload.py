@@ -18,11 +18,15 @@ ResultRule = Callable[[tuple[Type, ...]], Type]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """When the function has no value: SQLSTATE, message, and a Spark condition."""
+    """When the function has no value: SQLSTATE, message, and a Spark condition.
+
+    The condition counts only where no argument is NULL, unless ``even_null``.
+    """
 
     code: str
     message: str
     when: str | None = None
+    even_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,11 @@ Parameter = Type | AnyOf
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """A function for certain argument types."""
+    """A function for certain argument types.
+
+    ``guarded`` says that ``spark`` would make a value of NULL arguments by itself, so that
+    they must be looked at first.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -49,6 +57,7 @@ class Overload:
     never_null: bool = False
     variadic: bool = False
     volatile: bool = False
+    guarded: bool = False
 
     def __str__(self) -> str:
         inside = ", ".join(p.name if isinstance(p, AnyOf) else str(p) for p in self.parameters)

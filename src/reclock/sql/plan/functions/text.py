@@ -32,14 +32,14 @@ OVERLOADS = (
     Overload("sha256", (BYTEA,), BYTEA, "unhex(sha2({0}, 256))"),
     Overload("repeat", (TEXT, INTEGER), TEXT, "repeat({0}, {1})"),
     Overload("replace", (TEXT, TEXT, TEXT), TEXT,
-             "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, {2}) END"),
+             "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, {2}) END", guarded=True),
     Overload("translate", (TEXT, TEXT, TEXT), TEXT, "translate({0}, {1}, {2})"),
     Overload("left", (TEXT, INTEGER), TEXT,
              "CASE WHEN {1} >= 0 THEN left({0}, {1})"
-             " ELSE left({0}, greatest(char_length({0}) + {1}, 0)) END"),
+             " ELSE left({0}, greatest(char_length({0}) + {1}, 0)) END", guarded=True),
     Overload("right", (TEXT, INTEGER), TEXT,
              "CASE WHEN {1} >= 0 THEN right({0}, {1})"
-             " ELSE right({0}, greatest(char_length({0}) + {1}, 0)) END"),
+             " ELSE right({0}, greatest(char_length({0}) + {1}, 0)) END", guarded=True),
     Overload("lpad", (TEXT, INTEGER), TEXT, "lpad({0}, {1}, ' ')"),
     Overload("lpad", (TEXT, INTEGER, TEXT), TEXT, "lpad({0}, {1}, {2})"),
     Overload("rpad", (TEXT, INTEGER), TEXT, "rpad({0}, {1}, ' ')"),
@@ -52,15 +52,16 @@ OVERLOADS = (
     Overload("rtrim", _S2, TEXT, "trim(TRAILING {1} FROM {0})"),
     Overload("strpos", _S2, INTEGER, "instr({0}, {1})"),
     Overload("starts_with", _S2, BOOLEAN, "startswith({0}, {1})"),
-    Overload("substring", (TEXT, INTEGER), TEXT, "substring({0}, greatest({1}, 1))"),
+    Overload("substring", (TEXT, INTEGER), TEXT, "substring({0}, greatest({1}, 1))",
+             guarded=True),
     Overload("substring", (TEXT, INTEGER, INTEGER), TEXT,
              "substring({0}, greatest({1}, 1),"
-             " CAST(greatest(CAST({1} AS BIGINT) + {2} - greatest({1}, 1), 0) AS INT))",
-             (_NEGATIVE,)),
+             " CAST(least(greatest(CAST({1} AS BIGINT) + {2} - greatest({1}, 1), 0), 2147483647)"
+             " AS INT))", (_NEGATIVE,), guarded=True),
     Overload("split_part", (TEXT, TEXT, INTEGER), TEXT,
              "CASE WHEN {2} = 0 THEN NULL"
              " WHEN {1} = '' THEN CASE WHEN {2} IN (1, -1) THEN {0} ELSE '' END"
-             " ELSE split_part({0}, {1}, {2}) END", (_FIELD,)),
+             " ELSE split_part({0}, {1}, {2}) END", (_FIELD,), guarded=True),
     Overload("like", _S2, BOOLEAN, "({0} LIKE {1})"),
     Overload("ilike", _S2, BOOLEAN, "({0} ILIKE {1})"),
     Overload("~", _S2, BOOLEAN, "rlike({0}, {1})"),
