@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.errors import InvalidValue
+from reclock.remap import batch
 from reclock.remap.batch import END, NOT_BOUND, Range, ranges, steps_of, times_of
 from reclock.remap.codec import FILES, KAFKA
 from reclock.remap.follow import time_of
 from reclock.remap.trace import Remap
 from reclock.testing.strategies.remaps import PARTITIONS, remaps
-from reclock.time.position import FilePosition, KafkaPosition
+from reclock.time.antichain import Antichain
+from reclock.time.position import FilePosition, KafkaPosition, offsets_of
 from reclock.time.timestamp import Timestamp
 
 K = KafkaPosition
@@ -31,23 +33,51 @@ def test_equal_to_follow(
     assert times == [NOT_BOUND if t is None else t for t in expected]
 
 
-@given(remaps(), PARTITIONS, st.integers(0, 20))
+@given(remaps(), st.sets(PARTITIONS), st.dictionaries(PARTITIONS, st.integers(0, 20)))
 def test_ranges_are_the_bound_offsets_from_start_each_at_its_time(
-    remap: Remap[K], partition: int, start: int
+    remap: Remap[K], partitions: set[int], start: dict[int, int]
 ) -> None:
-    found = ranges(remap, partition, start)
-    covered = [(offset, r.time) for r in found for offset in range(r.start, min(r.stop, 60))]
+    found = ranges(remap, partitions, K.frontier(start))
+    covered = [(r.part, o, r.time) for r in found for o in range(r.start, min(r.stop, 60))]
     expected = [
-        (o, t) for o in range(start, 60) if (t := time_of(remap, K.exact(partition, o))) is not None
+        (p, o, t)
+        for p in partitions
+        for o in range(start.get(p, 0), 60)
+        if (t := time_of(remap, K.exact(p, o))) is not None
     ]
-    assert covered == expected
-    assert len({r.time for r in found}) == len(found)
+    assert sorted(covered) == sorted(expected)
+    assert len({(r.part, r.time) for r in found}) == len(found)
+
+
+def test_a_complete_reader_has_nothing_to_read() -> None:
+    remap = Remap.unbound(KAFKA.origin).bound(Timestamp(5), Antichain())
+    assert ranges(remap, [0, 1], Antichain()) == []
+
+
+def test_a_tick_looks_at_new_bindings_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P5: what a reader reads next costs what is new, however many bindings are kept."""
+    remap = Remap.unbound(KAFKA.origin)
+    for t in range(1, 300):
+        remap = remap.bound(Timestamp(t), K.frontier({0: t}))
+    looked_at: list[Antichain[K]] = []
+
+    def recorded(frontier: Antichain[K]) -> dict[int | str, int]:
+        looked_at.append(frontier)
+        return offsets_of(frontier)
+
+    monkeypatch.setattr(batch, "offsets_of", recorded)
+    (new,) = ranges(remap, [0], K.frontier({0: 298}))
+    assert new == Range(0, 298, 299, Timestamp(299))
+    assert looked_at == [K.frontier({0: 298}), K.frontier({0: 299})]
 
 
 def test_a_complete_part_is_bound_to_its_end() -> None:
     remap = Remap.unbound(KAFKA.origin).bound(Timestamp(5), K.frontier({0: 2}))
     remap = remap.bound(Timestamp(9), type(remap.latest)())
-    assert ranges(remap, 0, 1) == [Range(0, 1, 2, Timestamp(5)), Range(0, 2, END, Timestamp(9))]
+    assert ranges(remap, [0], K.frontier({0: 1})) == [
+        Range(0, 1, 2, Timestamp(5)),
+        Range(0, 2, END, Timestamp(9)),
+    ]
 
 
 def test_files_are_parts_too() -> None:

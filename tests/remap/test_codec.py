@@ -48,7 +48,8 @@ def test_the_format_is_written_down() -> None:
     "text",
     ["", "{", "[]", "7", "{}", '{"partition":0}', '{"partition":"0","offset":1}',
      '{"partition":0,"offset":-1}', '{"partition":-1,"offset":1}', '{"partition":0,"offset":1.5}',
-     '{"partition":true,"offset":1}', '{"after":5,"before":2,"offset":0}', "\x00"],
+     '{"partition":true,"offset":1}', '{"partition":0,"offset":true}',
+     '{"after":5,"before":2,"offset":0}', "\x00"],
 )  # fmt: skip
 def test_corrupt_records_are_reported_with_their_text(text: str) -> None:
     with pytest.raises(Corrupt) as caught:

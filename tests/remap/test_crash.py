@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from reclock.clock import ManualClock
 from reclock.durable.memory import MemoryDisk, MemoryStore
 from reclock.durable.sqlite import open_sqlite
+from reclock.errors import Unreadable
 from reclock.failpoints import NAMES, FailpointRaised, armed
+from reclock.ids import CollectionId
 from reclock.testing.ingest import Row, ScriptedIngest
 from reclock.testing.scripted import ABORT, EOF, PAUSE, Event, NewPartition, Record, ScriptAborted
 from reclock.testing.scripted import ScriptedSource as Source
@@ -81,25 +83,21 @@ class Story:
         assert self.times.keys() == self.engine.times().keys(), "a published row was lost"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
-    if request.param == "memory":
-        disk = MemoryDisk()
-        return lambda: MemoryStore(disk)
-    return lambda: open_sqlite(tmp_path)
-
-
 STEPS = sorted(name for name in NAMES if name.startswith(("remap.", "ingest.", "durable.")))
 
 
-@pytest.mark.parametrize("window", [1, 2_000, 3_600_000])
+@pytest.mark.parametrize(
+    ("kind", "window"), [("memory", 1), ("memory", 2_000), ("memory", 3_600_000), ("sqlite", 2_000)]
+)
 @pytest.mark.parametrize("at", range(TICKS))
 @pytest.mark.parametrize("name", STEPS)
 def test_every_failpoint_at_every_tick(
-    open_store: Callable[[], Store], name: str, at: int, window: int
+    tmp_path: Path, kind: str, name: str, at: int, window: int
 ) -> None:
+    disk = MemoryDisk()
     source = Source(SCRIPT)
-    story = Story(open_store, source, window)
+    opener = {"memory": lambda: MemoryStore(disk), "sqlite": lambda: open_sqlite(tmp_path)}[kind]
+    story = Story(opener, source, window)
     crashes = 0
     for tick in range(TICKS):
         if tick == at:
@@ -191,6 +189,88 @@ def test_a_late_reader_agrees_with_the_early_one_at_every_time(
     for t in range(0, clock.now_ms() + 1, 500):
         at = {row for row, time in published.items() if time <= t}
         assert set(second.rows_at(Timestamp(t))) == at
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(EVENTS.filter(lambda e: e != ABORT()), max_size=25),
+    st.integers(3, 9),
+    st.sampled_from([1, 1_500, 4_000]),
+    st.booleans(),
+)
+def test_a_reader_after_compaction_agrees_where_it_can_be_read_and_is_refused_elsewhere(
+    script: list[Event], late: int, window: int, crash: bool
+) -> None:
+    """P1: who begins behind a compaction never shows less than the others, but an error."""
+    disk = MemoryDisk()
+    source = Source(script)
+    clock = ManualClock(0)
+    early = ScriptedIngest(MemoryStore(disk), source, clock, window=window)
+    for _ in range(late):
+        clock.advance(1_000)
+        early.tick()
+    readable = range(early.remap.since, clock.now_ms() + 1, 500)
+    published = {t: early.rows_at(Timestamp(t)) for t in readable}
+    output = next(c for c in disk.states if c.startswith("output/"))
+    del disk.states[output], disk.sums[output]
+    second = ScriptedIngest(MemoryStore(disk), source, clock, window=10_000_000)
+    try:
+        with armed({"durable.compact.before": "raise"} if crash else {}):
+            second.catch_up(second.remap)
+    except FailpointRaised:
+        second = ScriptedIngest(MemoryStore(disk), source, clock, window=10_000_000)
+    assert {t: second.rows_at(Timestamp(t)) for t in published} == published
+    if second.remap.since > 0:
+        with pytest.raises(Unreadable):
+            second.rows_at(second.remap.since.back())
+
+
+def test_engines_that_race_publish_every_row_once() -> None:
+    """P1, P2: two engines on one store, each with a clock and a moment of its own."""
+    disk = MemoryDisk()
+    store = MemoryStore(disk)
+    source = Source([event for n in range(9) for event in (Record(n % 2, f"{n}"), PAUSE())])
+    clocks = [ManualClock(0), ManualClock(0)]
+    first, second = (ScriptedIngest(store, source, clock, window=2_000) for clock in clocks)
+
+    def overtake() -> None:
+        with armed({"ingest.publish.before": lambda: None}):
+            clocks[0].advance(5_000)
+            first.tick()
+
+    seen: dict[Row, Timestamp] = {}
+    for step in (1_000, 6_000, 0, 7_000, 0, 9_000):
+        clocks[1].advance(step)
+        with armed({"ingest.publish.before": overtake}):
+            second.tick()
+        since = store.state(first._output).since.element()
+        for row, time in second.times().items():
+            assert time == max(seen.setdefault(row, time), since)
+    clocks[0].set(10**6)
+    while not source.exhausted:
+        first.tick()
+        clocks[0].advance(1_000)
+    first.tick()
+    assert set(first.times()) == expected(source)
+    assert set(first.rows_at(first.upper.element().back()).values()) == {1}
+
+
+@pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+def test_what_is_stored_stays_bounded_while_time_passes(busy: bool) -> None:
+    """P5: durable bindings depend on the window, not on how long it runs or how often it dies."""
+    disk = MemoryDisk()
+    source = Source([])
+    story = Story(lambda: MemoryStore(disk), source, window=5_000)
+    sizes = []
+    for n in range(300):
+        source.extend([Record(n % 3, "x")] if busy else [])
+        story.tick()
+        sizes.append((len(story.engine.remap.bindings), len(disk.sums[CollectionId("remap/u1")])))
+        if n % 50 == 49:
+            story.crash_and_restart()
+            assert (len(story.engine.remap.bindings), sizes[-1][1]) == sizes[-1]
+    assert max(sizes[20:]) <= (7, 30)
+    assert max(sizes[20:60]) == max(sizes[-40:])
 
 
 def test_a_longer_reread_after_a_crash_keeps_old_offsets_at_their_old_times() -> None:

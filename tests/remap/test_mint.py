@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.errors import SourceRegressed
+from reclock.errors import InvalidCompaction, SourceRegressed, TimestampOverflow
 from reclock.remap.codec import KAFKA
 from reclock.remap.follow import time_of
 from reclock.remap.mint import Minter
@@ -152,9 +152,56 @@ def test_compaction_is_monotone_and_repeatable() -> None:
     m = minter()
     for i in range(1, 6):
         m.mint(i * 1_000, K.frontier({0: i}))
-    assert len(m.compact(Timestamp(4_000)).bindings) == 2
-    assert m.compact(Timestamp(3_000)) == m.remap
-    assert m.sync() == m.remap
+    compacted = m.compact(Timestamp(4_000))
+    assert [b.time for b in compacted.bindings] == [4_000, 5_000]
+    assert m.compact(Timestamp(3_000)) == m.compact(Timestamp(4_000)) == compacted
+    assert m.sync() == compacted, "the durable remap was not folded"
+
+
+def test_a_minter_that_is_behind_compacts_what_is_durable() -> None:
+    handle = MemoryRemap(KAFKA.origin)
+    ahead, behind = minter(handle), minter(handle)
+    for i in range(1, 6):
+        ahead.mint(i * 1_000, K.frontier({0: i}))
+    assert behind.compact(Timestamp(3_000)) == handle.load(), "others have extended it"
+    ahead.compact(Timestamp(4_000))
+    assert behind.compact(Timestamp(3_500)) == handle.load(), "others have folded it"
+    assert handle.load().since == 4_000
+    with pytest.raises(InvalidCompaction):
+        behind.compact(Timestamp(9_000))
+    assert time_of(behind.mint(6_000, K.frontier({0: 9})), K.exact(0, 8)) == 6_000
+
+
+def test_a_sealed_remap_ignores_whatever_comes_after() -> None:
+    handle = MemoryRemap(KAFKA.origin)
+    behind = minter(handle)
+    ahead = minter(handle)
+    ahead.mint(1_000, K.frontier({0: 5}))
+    sealed = ahead.mint(2_000, Antichain())
+    assert ahead.mint(3_000, K.frontier({0: 4})) == sealed
+    assert behind.mint(3_000, K.frontier({0: 9})) == sealed
+    assert behind.compact(Timestamp(10**12)).at(Timestamp(10**12)) == Antichain()
+    assert ahead.mint(4_000, K.frontier({1: 1})) == sealed
+
+
+def test_clocks_at_the_ends_of_time() -> None:
+    m = minter()
+    first = m.mint(0, K.frontier({0: 1}))
+    assert first.upper == Antichain.of(Timestamp(1))
+    assert time_of(first, K.exact(0, 0)) == 0
+    with pytest.raises(TimestampOverflow):
+        m.mint(2**63 - 1, K.frontier({0: 2}))
+    assert m.sync() == first, "nothing is bound at a time that does not exist"
+
+
+def test_the_interval_may_change_between_lives() -> None:
+    handle = MemoryRemap(KAFKA.origin)
+    minter(handle, interval=1_000).mint(1_500, K.frontier({0: 1}))
+    shorter = minter(handle, interval=300)
+    assert shorter.mint(1_750, K.frontier({0: 2})).upper == Antichain.of(Timestamp(2_001))
+    assert time_of(shorter.mint(1_900, K.frontier({0: 2})), K.exact(0, 1)) == 2_100
+    longer = minter(handle, interval=60_000)
+    assert time_of(longer.mint(2_200, K.frontier({0: 3})), K.exact(0, 2)) == 60_000
 
 
 def test_threads_racing_on_one_remap_never_bind_twice() -> None:

@@ -8,6 +8,7 @@ from reclock.errors import InvalidValue, Unreadable
 from reclock.remap.codec import KAFKA
 from reclock.remap.progress import BindingRow, binding_rows, offsets_at, timestamp_of
 from reclock.remap.trace import Remap
+from reclock.time.antichain import Antichain
 from reclock.time.position import KafkaPosition
 from reclock.time.timestamp import Timestamp
 
@@ -46,3 +47,11 @@ def test_times_of_offsets(remap: Remap[K]) -> None:
         timestamp_of(remap, K.exact(0, 9))
     with pytest.raises(InvalidValue, match="unknown partition"):
         timestamp_of(remap, K.exact(7, 0))
+    with pytest.raises(InvalidValue, match="unknown partition"):
+        timestamp_of(remap, K.everything())
+
+
+def test_every_record_of_a_complete_source_has_a_time(remap: Remap[K]) -> None:
+    complete = remap.bound(Timestamp(4000), Antichain())
+    assert timestamp_of(complete, K.exact(0, 4)) == 1500
+    assert timestamp_of(complete, K.exact(0, 9)) == timestamp_of(complete, K.exact(7, 0)) == 4000

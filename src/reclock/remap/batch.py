@@ -10,29 +10,34 @@ Gaps cover p at offset 0 until it is born, so no step is greater than any offset
 that, and a part bound in the very first binding lands at ``since``. Offsets that are not
 bound yet get ``NOT_BOUND``. Where R is closed a part is bound to its end, ``END``.
 
-``ranges`` is the other direction, what a tick reads: the exact offsets that became bound
-in an interval of times, per part, each with its time.
+``ranges`` is the other direction, what a tick reads: the exact offsets of each part that
+are bound beyond a frontier, each range with its time.
 
 Cost: O(m log n) for m offsets and n bindings; the index of a part is built once per
-version of the remap, O(n). Equal to ``follow`` on every offset: tests/remap/test_batch.py;
+version of the remap, O(n). ``ranges`` looks at the bindings beyond its start only, and at
+each part of each once. Equal to ``follow`` on every offset: tests/remap/test_batch.py;
 speed: benchmarks/reclock_batch.py.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from reclock.errors import InvalidValue
-from reclock.time.timestamp import Timestamp
+from reclock.time.position import PositionT, offsets_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from reclock.remap.trace import Remap
     from reclock.time.antichain import Antichain
     from reclock.time.position import FilePosition, KafkaPosition
+    from reclock.time.timestamp import Timestamp
 
 NOT_BOUND = -1
 """Stands for "ahead of the remap" in arrays of times, which are never negative."""
@@ -76,8 +81,7 @@ def offset_at(
     frontier: Antichain[KafkaPosition] | Antichain[FilePosition], part: int | str
 ) -> int | None:
     """Return how far ``frontier`` has ``part``; ``None`` where it is complete."""
-    found: list[int] = [e.offset for e in frontier.elements if e.covers(part)]  # type: ignore[arg-type]
-    return min(found) if found else None
+    return next((e.offset for e in frontier.elements if e.covers(part)), None)  # type: ignore[arg-type]
 
 
 def times_of(steps: Steps, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -96,17 +100,31 @@ def times_of(steps: Steps, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def ranges(
-    remap: Remap[KafkaPosition] | Remap[FilePosition], part: int | str, start: int
+    remap: Remap[PositionT], parts: Iterable[int | str], start: Antichain[PositionT]
 ) -> list[Range]:
-    """Return the bound offsets of ``part`` from ``start`` on, one range per time.
+    """Return the offsets of ``parts`` that are bound beyond ``start``, part by part.
 
     ``start`` is where a reader resumes (``resume``); a range that begins before it is cut,
     one that ends before it is left out.
+
+    >>> from reclock.remap.trace import Remap
+    >>> from reclock.time.position import KafkaPosition as K
+    >>> from reclock.time.timestamp import Timestamp
+    >>> remap = Remap.unbound(K.frontier({})).bound(Timestamp(5), K.frontier({0: 3, 1: 2}))
+    >>> ranges(remap, [0, 1], K.frontier({0: 1}))
+    [Range(part=0, start=1, stop=3, time=Timestamp(5)), \
+Range(part=1, start=0, stop=2, time=Timestamp(5))]
     """
-    found: list[Range] = []
-    steps = steps_of(remap, part)
-    for time, stop in zip(steps.times.tolist(), steps.offsets.tolist(), strict=True):
-        if stop > start:
-            found.append(Range(part, start, stop, Timestamp(time)))
-            start = stop
-    return found
+    if start.is_closed:
+        return []
+    beyond = bisect_left(remap.bindings, True, key=lambda b: not b.frontier.precedes(start))
+    begun = offsets_of(start)
+    bound = {part: begun.get(part, 0) for part in parts}
+    found: dict[int | str, list[Range]] = {part: [] for part in bound}
+    for binding in remap.bindings[beyond:]:
+        complete = dict.fromkeys(bound, END) if binding.frontier.is_closed else None
+        for part, stop in (complete or offsets_of(binding.frontier)).items():
+            if part in bound and stop > bound[part]:
+                found[part].append(Range(part, bound[part], stop, binding.time))
+                bound[part] = stop
+    return [each for part in found.values() for each in part]

@@ -25,7 +25,8 @@ class RemapHandle(Protocol[T]):
     ``load`` returns everything durable at one moment. ``append`` is compare-and-append:
     it succeeds only if the durable upper still is ``expected``, and is durable when it
     returns ``None``; else it wrote nothing and returns the current upper. ``compact``
-    folds times at or before ``since``; the caller has made sure that nobody needs them.
+    folds times at or before ``since``; the caller has made sure that nobody needs them. It
+    raises ``InvalidCompaction`` if since would go back or reach an open upper.
     """
 
     def load(self) -> Remap[T]:

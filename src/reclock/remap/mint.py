@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic
 
-from reclock.errors import SourceRegressed
+from reclock.errors import InvalidCompaction, SourceRegressed
 from reclock.failpoints import hit
 from reclock.time.antichain import Antichain
 from reclock.time.order import T
@@ -62,10 +62,8 @@ def propose(
     >>> propose(remap, 1_001, 1_000, Antichain.of(Sequence(7))).time
     Timestamp(2000)
     """
-    if remap.is_sealed:
-        return None
     time = round_up(now_ms, interval)
-    if not remap.upper.less_equal(time):
+    if not remap.upper.less_equal(time):  # a sealed remap's upper is at or before no time
         return None
     upper: Frontier = Antichain() if probed.is_closed else Antichain.of(time.step())
     return Proposal(time, remap.changes(time, probed), remap.upper, upper)
@@ -119,10 +117,19 @@ class Minter(Generic[T]):
         return self._remap
 
     def compact(self, since: Timestamp) -> Remap[T]:
-        """Fold bindings at or before ``since``; a no-op when already there."""
+        """Fold bindings at or before ``since``; a no-op when already there.
+
+        Others may have extended and folded the remap meanwhile: what is durable decides.
+        """
+        if self._remap.upper.less_equal(since):
+            self.sync()
         if since > self._remap.since:
             compacted = self._remap.compacted(since)
             hit("remap.compact.before")
-            self._handle.compact(since)
-            self._remap = compacted
+            try:
+                self._handle.compact(since)
+                self._remap = compacted
+            except InvalidCompaction:
+                if self.sync().since < since:
+                    raise
         return self._remap

@@ -17,7 +17,8 @@ bindings is bounded by what readers hold, not by how long the system ran (P5): t
 passes without new data moves ``upper`` and adds no binding.
 
 Invariants, checked on construction: binding times strictly increase, lie in
-``[since, upper)``, the first is at ``since``; frontiers strictly advance. A remap that
+``[since, upper)``, the first is at ``since``; frontiers strictly advance; only a sealed
+remap may be bound to the closed frontier. A remap that
 nobody has bound yet has ``upper = {0}`` and no bindings. A sealed one has ``upper = {}``:
 R stays as it is at all later times, which is the closed frontier if the source completed.
 
@@ -99,6 +100,9 @@ class Remap(Generic[T]):
         if not self.bindings and self.upper != UNBOUND:
             message = f"a remap with upper {self.upper} must have a binding at its since"
             raise Corrupt(message)
+        if self.latest.is_closed and not self.is_sealed:
+            message = "a complete source must have a sealed remap"
+            raise Corrupt(message, detail=f"last {self.bindings[-1]}, {self.interval}")
 
     @classmethod
     def unbound(cls, origin: Antichain[T]) -> Remap[T]:
@@ -169,10 +173,13 @@ class Remap(Generic[T]):
     ) -> Remap[T]:
         """Rebuild the remap from its durable collection; contradictions are ``Corrupt``."""
         steps = _fold(updates, start=None)
-        if upper != UNBOUND and (not steps or steps[0].time > since):
+        if not steps and upper.is_closed:
             # Everything at or before since cancelled: the closed frontier has no elements.
-            steps.insert(0, Binding(since, Antichain()))
-        return cls(origin, since, upper, tuple(steps))
+            steps = [Binding(since, Antichain())]
+        try:
+            return cls(origin, since, upper, tuple(steps))
+        except BindingsNotMonotone as error:
+            raise Corrupt(error.message, detail=error.detail) from error
 
     def compacted(self, since: Timestamp) -> Remap[T]:
         """Return the remap with everything at or before ``since`` folded into ``since``."""

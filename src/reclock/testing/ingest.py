@@ -6,7 +6,8 @@ the subject of the crash table (tests/remap/test_crash.py), and what ``make demo
 It needs no Spark: rows are text, and the output is a collection of the store.
 
 Restart is construction: everything it needs is the store's remap and the output's upper;
-it resumes at ``R(upper − 1)`` and reads nothing before that again.
+it resumes at ``R(upper − 1)`` and reads nothing before that again. An output that begins
+after its bindings were compacted is readable from the bindings' since on, as all others.
 """
 
 from __future__ import annotations
@@ -14,25 +15,24 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from reclock.durable.remap_store import RemapStore
 from reclock.durable.store import Append, StoredUpdate
 from reclock.failpoints import hit
 from reclock.ids import CollectionId, ObjectId
-from reclock.remap.batch import offset_at, ranges, steps_of, times_of
+from reclock.remap.batch import ranges
 from reclock.remap.codec import KAFKA
 from reclock.remap.mint import Minter
 from reclock.remap.resume import resume
 from reclock.time.antichain import Antichain
-from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from reclock.clock import Clock
     from reclock.durable.store import Store
+    from reclock.remap.batch import Range
     from reclock.remap.trace import Frontier, Remap
     from reclock.testing.scripted import ScriptedSource
     from reclock.time.position import KafkaPosition
+    from reclock.time.timestamp import Timestamp
 
 ROW_VERSION = 1
 
@@ -65,6 +65,7 @@ class ScriptedIngest:
         self._output = CollectionId(f"output/{name}")
         self._minter = Minter(name, RemapStore(store, ObjectId(name), KAFKA), interval)
         self._upper = store.open(self._output, ROW_VERSION).upper
+        self._forget(self.remap.since)
 
     @property
     def remap(self) -> Remap[KafkaPosition]:
@@ -85,19 +86,19 @@ class ScriptedIngest:
 
     def catch_up(self, remap: Remap[KafkaPosition]) -> None:
         """Read what ``remap`` binds and the output lacks, and publish it at its times."""
-        if self._upper == remap.upper:
+        if remap.upper.precedes(self._upper):
             return
-        start = resume(remap, self._upper)
-        updates: list[StoredUpdate] = []
-        for partition in sorted(self._source.log):
-            begin = offset_at(start, partition)
-            if begin is not None:
-                updates += self._read(remap, partition, begin)
+        bound = ranges(remap, sorted(self._source.log), resume(remap, self._upper))
+        updates = tuple(update for each in bound for update in self._read(each))
         hit("ingest.publish.before")
-        append = Append(self._output, tuple(updates), self._upper, remap.upper)
-        mismatch = self._store.append([append])
+        mismatch = self._store.append([Append(self._output, updates, self._upper, remap.upper)])
         hit("ingest.publish.after")
-        self._upper = remap.upper if mismatch is None else mismatch.current_upper
+        if mismatch is None:
+            self._upper = remap.upper
+        else:  # another engine published it; bindings are durable before what they bind
+            self._upper = mismatch.current_upper
+            self._minter.sync()
+        self._forget(remap.since)
 
     def rows_at(self, time: Timestamp) -> dict[Row, int]:
         """Return the output as of ``time``."""
@@ -109,16 +110,11 @@ class ScriptedIngest:
         updates = self._store.snapshot(self._output).updates
         return {Row(*json.loads(u.data)): u.time for u in updates}
 
-    def _read(self, remap: Remap[KafkaPosition], partition: int, begin: int) -> list[StoredUpdate]:
-        bound = ranges(remap, partition, begin)
-        if not bound:
-            return []
-        records = self._source.read(partition, begin, bound[-1].stop)
-        offsets = np.arange(begin, begin + len(records), dtype=np.int64)
-        times = times_of(steps_of(remap, partition), offsets).tolist()
+    def _read(self, bound: Range) -> list[StoredUpdate]:
+        records = self._source.read(int(bound.part), bound.start, bound.stop)
         return [
-            StoredUpdate(json.dumps([partition, offset, data]), Timestamp(time), 1)
-            for offset, data, time in zip(offsets.tolist(), records, times, strict=True)
+            StoredUpdate(json.dumps([bound.part, offset, data]), bound.time, 1)
+            for offset, data in enumerate(records, bound.start)
         ]
 
     def _compact(self) -> None:
@@ -127,9 +123,14 @@ class ScriptedIngest:
         if last is None or last <= self._window:
             return
         since = last.back(self._window)
-        if self._store.state(self._output).since.less_than(since):
-            self._store.compact(self._output, Antichain.of(since))
+        self._forget(since)
         self._minter.compact(since)
+
+    def _forget(self, since: Timestamp) -> None:
+        """Let the output be read from ``since`` on: never earlier than its bindings are."""
+        state = self._store.state(self._output)
+        if state.since.less_than(since) and not state.upper.less_equal(since):
+            self._store.compact(self._output, Antichain.of(since))
 
     def _last_complete(self) -> Timestamp | None:
         """Return the greatest time below upper; none before the first or after the last."""
