@@ -140,6 +140,18 @@ class Graph:
                 found[source].append(at)
         return tuple(tuple(readers) for readers in found)
 
+    @cached_property
+    def writers(self) -> Mapping[ArrangementId, tuple[int, ...]]:
+        """The steps that append to state which has no source, and to errors of views."""
+        found: dict[ArrangementId, list[int]] = {}
+        for at, state in self.reads.items():
+            for name in state:
+                if self.arrangements[name].source is None:
+                    found.setdefault(name, []).append(at)
+        for item, at in self.views.items():
+            found.setdefault(errors_of(item), []).append(at)
+        return {name: tuple(steps) for name, steps in found.items()}
+
     def cone(self, step: int) -> frozenset[int]:
         """Return ``step`` and everything it depends on."""
         seen: set[int] = set()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from reclock.arrangement.consolidate import consolidate
 from reclock.dataflow import delta as deltas
-from reclock.dataflow.graph import Output, collection_of, errors_of
+from reclock.dataflow.graph import Output, errors_of
 from reclock.dataflow.trace import EmptyTrace
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 class Tick:
     """One run of (a part of) a graph.
 
-    ``times`` are those of ``[lower, upper)``; ``only`` restricts it to some steps;
-    ``hydrating`` says that these begin from nothing.
+    ``times`` are those of ``[lower, upper)``. ``hydrating`` says that the steps begin from
+    nothing; then ``given`` has the outputs of some of them, and only the ``wanted``
+    arrangements, and what they need, are computed.
     """
 
     def __init__(
@@ -47,16 +48,18 @@ class Tick:
         traces: Mapping[ArrangementId, Trace],
         times: range,
         *,
-        only: frozenset[int] | None = None,
         hydrating: bool = False,
+        given: Mapping[int, Output] | None = None,
+        wanted: frozenset[ArrangementId] | None = None,
     ) -> None:
         self._graph = graph
         self._written = written
         self._traces = traces
         self._times = times
         self._hydrating = hydrating
-        self._steps = frozenset(range(len(graph.steps))) if only is None else only
-        self._outputs: dict[int, Output] = {}
+        self._wanted = frozenset(graph.arrangements) if wanted is None else wanted
+        self._outputs: dict[int, Output] = dict(given or {})
+        self._steps = self._needed() - self._outputs.keys()
 
     @property
     def last(self) -> int:
@@ -123,6 +126,26 @@ class Tick:
                 advance(at, running, answer)
         return self._appended()
 
+    def _needed(self) -> frozenset[int]:
+        """Return the steps that the wanted arrangements come from, down to what is given."""
+        graph = self._graph
+        if self._wanted == graph.arrangements.keys():
+            return frozenset(range(len(graph.steps)))
+        waiting = [
+            at
+            for name in self._wanted
+            for at in (graph.arrangements[name].source, *graph.writers.get(name, ()))
+            if at is not None
+        ]
+        seen: set[int] = set()
+        while waiting:
+            at = waiting.pop()
+            if at not in seen:
+                seen.add(at)
+                if at not in self._outputs:
+                    waiting += graph.steps[at].inputs
+        return frozenset(seen)
+
     def _missing(self, at: int) -> int:
         """Return how many inputs must run before step ``at``."""
         return len(set(self._graph.steps[at].inputs) & self._steps)
@@ -135,20 +158,21 @@ class Tick:
         return step.run(self)
 
     def _appended(self) -> dict[ArrangementId, pa.RecordBatch]:
-        """Return the updates of every arrangement that changed, consolidated."""
+        """Return the updates of every wanted arrangement that changed, consolidated."""
         appended: dict[ArrangementId, pa.RecordBatch] = {}
-        for arrangement in self._graph.arrangements.values():
-            if arrangement.source in self._outputs:
-                delta = self._outputs[arrangement.source].oks
-                self._add(appended, arrangement.id, delta)
+        for name in self._wanted:
+            source = self._graph.arrangements[name].source
+            if source is not None:
+                self._add(appended, name, self._outputs[source].oks)
         for output in self._outputs.values():
-            appended.update({i: u for i, u in output.appended.items() if u.num_rows})
+            made = output.appended.items()
+            appended |= {n: u for n, u in made if u.num_rows and n in self._wanted}
         for item, cone in self._graph.cones.items():
-            if collection_of(item) not in self._graph.arrangements or not cone <= self._steps:
-                continue
-            errs = [e for at in sorted(cone) if (e := self._outputs[at].errs) is not None]
-            if errs:
-                self._add(appended, errors_of(item), deltas.union(errs))
+            if errors_of(item) in self._wanted:
+                known = sorted(cone & self._outputs.keys())
+                errs = [e for at in known if (e := self._outputs[at].errs) is not None]
+                if errs:
+                    self._add(appended, errors_of(item), deltas.union(errs))
         return appended
 
     def _add(

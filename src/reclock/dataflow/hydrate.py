@@ -1,0 +1,56 @@
+"""The first contents of new arrangements: what they hold as of a time.
+
+A view that is created late equals the one that was there from the beginning (P1), because
+both are functions of the same collections: the plan runs once, from nothing, on all rows
+as of ``as_of``. It begins from the collections that are kept already: tables, and the views
+it refers to (with their errors), never from a second reading of a source.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.dataflow import delta as deltas
+from reclock.dataflow.graph import Output, collection_of, errors_of
+from reclock.dataflow.maintain import Tick
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from reclock.arrangement.shard import Shard
+    from reclock.dataflow.evaluate import Evaluator
+    from reclock.dataflow.graph import ArrangementId, Graph
+    from reclock.dataflow.keying import Keying
+    from reclock.time.timestamp import Timestamp
+
+
+def hydrate(
+    graph: Graph,
+    new: frozenset[ArrangementId],
+    traces: Mapping[ArrangementId, Shard],
+    as_of: Timestamp,
+    evaluator: Evaluator,
+) -> dict[ArrangementId, pa.RecordBatch]:
+    """Return the updates, all at ``as_of``, that fill the ``new`` arrangements."""
+    given: dict[int, Output] = {}
+    for item, step in (*graph.tables.items(), *graph.views.items()):
+        name = collection_of(item)
+        if name in new:
+            continue
+        rows = contents(graph.arrangements[name].keying, traces.get(name), as_of)
+        failed = graph.arrangements.get(errors_of(item))
+        errs = None
+        if failed is not None and failed.id in traces:
+            errs = contents(failed.keying, traces[failed.id], as_of)
+        given[step] = Output(rows, errs)
+    times = range(as_of, as_of + 1)
+    tick = Tick(graph, {}, {}, times, hydrating=True, given=given, wanted=new)
+    return tick.run(evaluator)
+
+
+def contents(keying: Keying, shard: Shard | None, as_of: Timestamp) -> pa.RecordBatch:
+    """Return all rows of an arrangement at ``as_of`` as a delta at that time."""
+    parts = [] if shard is None else [keying.restore(b) for b in shard.snapshot(as_of)]
+    return deltas.union(parts) if parts else deltas.empty(keying.types)
