@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 import threading
+from itertools import product
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reclock.durable.memory import MemoryStore
+from reclock.durable.remap_store import RemapStore
 from reclock.errors import InvalidCompaction, SourceRegressed, TimestampOverflow
+from reclock.ids import ObjectId
 from reclock.remap.codec import KAFKA
 from reclock.remap.follow import time_of
 from reclock.remap.mint import Minter
@@ -19,11 +24,14 @@ from reclock.time.antichain import Antichain
 from reclock.time.position import KafkaPosition, offsets_of
 from reclock.time.timestamp import Timestamp
 
+if TYPE_CHECKING:
+    from reclock.remap.handle import RemapHandle
+
 K = KafkaPosition
 HOUR = 3_600_000
 
 
-def minter(handle: MemoryRemap[K] | None = None, interval: int = 1_000) -> Minter[K]:
+def minter(handle: RemapHandle[K] | None = None, interval: int = 1_000) -> Minter[K]:
     return Minter("orders", handle or MemoryRemap(KAFKA.origin), interval)
 
 
@@ -146,6 +154,50 @@ def test_racing_minters_with_bad_clocks_agree(
         seen = other.remap
         for t in range(0 if seen.upper.is_closed else seen.upper.element()):
             assert seen.at(Timestamp(t)) == newest.at(Timestamp(t))
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("grow"), PARTITIONS, st.integers(0, 3)),
+    st.tuples(st.just("probe"), st.integers(0, 2), st.just(0)),
+    st.tuples(st.just("mint"), st.integers(0, 2), st.integers(-3, 6)),
+    st.tuples(st.just("compact"), st.integers(0, 2), st.integers(0, 8)),
+    st.tuples(st.just("end"), st.just(0), st.just(0)),
+)
+
+
+@given(st.lists(STEPS, max_size=40))
+def test_races_with_old_probes_compaction_and_an_end(steps: list[tuple[str, int, int]]) -> None:
+    """P1, P2: the first time anybody gave an offset, or since if that was folded."""
+    handle = RemapStore(MemoryStore(), ObjectId("u1"), KAFKA)
+    minters = [minter(handle, interval=2) for _ in range(3)]
+    probes = [KAFKA.origin] * 3
+    source, offsets, now = KAFKA.origin, dict[int, int](), 0
+    assigned: dict[K, Timestamp] = {}
+    for what, who, by in steps:
+        if what == "end":
+            source = Antichain()
+        elif what == "grow" and not source.is_closed:
+            offsets[who] = offsets.get(who, 0) + by
+            source = K.frontier(offsets)
+        elif what == "probe":
+            probes[who] = source
+        elif what == "mint":
+            now = max(0, now + by)
+            minters[who].mint(now, probes[who].join(minters[who].remap.latest))
+        elif what == "compact" and minters[who].remap.bindings:
+            last = minters[who].remap.bindings[-1].time
+            minters[who].compact(Timestamp(max(0, last - by)))
+        durable = handle.load()
+        for m in minters:
+            for partition, offset in product((0, 1, 2, 7, 40), range(12)):
+                position = K.exact(partition, offset)
+                time = time_of(m.remap, position)
+                if time is not None:
+                    first = assigned.setdefault(position, time)
+                    assert time == max(first, m.remap.since)
+                    assert time_of(durable, position) == max(first, durable.since)
+                if offset < offsets.get(partition, 0) and durable.is_sealed:
+                    assert time_of(durable, position) is not None
 
 
 def test_compaction_is_monotone_and_repeatable() -> None:

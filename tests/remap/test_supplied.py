@@ -66,6 +66,13 @@ def test_negative_numbers_are_refused(row: B) -> None:
         supplied_remap([row], Timestamp(9))
 
 
+def test_numbers_past_64_bits_are_refused() -> None:
+    with pytest.raises(InvalidValue, match="does not fit 64 bits"):
+        supplied_remap([B(1, 0, 2**63)], Timestamp(9))
+    with pytest.raises(InvalidValue, match="is not complete"):
+        supplied_remap([B(2**63, 0, 1)], Timestamp(2**63 - 1))
+
+
 def test_rows_at_times_not_complete_are_refused() -> None:
     with pytest.raises(InvalidValue, match="is not complete"):
         supplied_remap([B(9, 0, 1)], Timestamp(9))

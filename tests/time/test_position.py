@@ -151,6 +151,7 @@ def test_a_wide_interval_comes_before_what_is_inside_it_and_beside_what_is_not()
     ("low", "high", "offset", "message"),
     [
         (None, None, -1, "offset must not be negative, got -1"),
+        (None, None, 2**63, "offset does not fit 64 bits, got 9223372036854775808"),
         ((3, AFTER), (3, AFTER), 0, "must not be empty"),
         ((3, AFTER), (3, BEFORE), 0, "must not be empty"),
         ((3, AFTER), (4, BEFORE), 0, "must not be empty"),

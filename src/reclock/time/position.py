@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from reclock.errors import InvalidValue
 from reclock.time.antichain import Antichain
+from reclock.time.timestamp import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,9 +52,10 @@ class Position(Generic[P]):
     offset: int
 
     def __post_init__(self) -> None:
-        """Refuse empty intervals and offsets before the beginning."""
-        if self.offset < 0:
-            message = f"offset must not be negative, got {self.offset}"
+        """Refuse empty intervals, offsets before the beginning and those past 64 bits."""
+        if not 0 <= self.offset <= INT64_MAX:
+            wrong = "must not be negative" if self.offset < 0 else "does not fit 64 bits"
+            message = f"offset {wrong}, got {self.offset}"
             raise InvalidValue(message, detail=f"the position is {self}")
         if self.high is not None and self._nothing_between(self.low, self.high):
             message = "an interval of parts must not be empty"
