@@ -80,9 +80,8 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """Give a transaction of the owner; it commits if the block ends without error."""
         with self._transaction() as writer:
-            row = self._owner.execute(writer, {}).first()
-            if row is None or row[0] != self._epoch:
-                epoch, owner = tuple(row) if row is not None else (0, "nobody")
+            epoch, owner = self._owner.first(writer) or (0, "nobody")
+            if epoch != self._epoch:
                 message = "another process took over this state"
                 detail = f"{owner} is owner number {epoch}; this process was {self._epoch}"
                 hint = "stop this process: only the newest owner may write"

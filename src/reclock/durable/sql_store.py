@@ -115,7 +115,7 @@ class SqlStore:
         with self._database.lock:
             with self._database.writing() as writer:
                 hit("durable.append.before")
-                lost = self._advance.execute_many(writer, uppers).rowcount != len(appends)
+                lost = self._advance.execute_many(writer, uppers) != len(appends)
                 if lost:
                     writer.rollback()
                 else:
