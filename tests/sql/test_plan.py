@@ -9,11 +9,12 @@ from reclock.errors import Error, TimelineMismatch
 from reclock.ids import ObjectId
 from reclock.sql.names import CatalogItem
 from reclock.sql.parse import parse_query
-from reclock.sql.plan.build import plan_query
+from reclock.sql.plan.build import block_of, plan_query, plan_scalar
 from reclock.sql.plan.node import PlanError
 from reclock.sql.plan.relation import Constant, Filter, Get, Join, JoinKind, KeyPair, Project
 from reclock.sql.plan.scalar import ColumnRef, Literal
 from reclock.sql.schema import Column, Schema
+from reclock.sql.syntax.query import Select
 from reclock.sql.types import BOOLEAN, INTEGER, TEXT
 from reclock.time.timeline import EPOCH_MS, External
 
@@ -90,6 +91,18 @@ def test_parameters_are_values() -> None:
     with pytest.raises(Error) as missing:
         plan_query(parse_query("select $3"), Catalog(), parameters=(1,))
     assert missing.value.code == "42P02"
+
+
+def test_expressions_over_one_relation() -> None:
+    catalog = Catalog()
+    item = catalog.resolve(("near",))
+    assert item is not None
+    body = parse_query("select x.a + (select max(a) from near)").body
+    assert isinstance(body, Select)
+    block = block_of(item, "x")
+    scalar = plan_scalar(body.items[0].expression, block, catalog)
+    assert scalar.type == INTEGER
+    assert block.node.width == 2
 
 
 def test_fingerprints_ignore_names() -> None:

@@ -11,7 +11,10 @@ from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_scalar
 from reclock.sql.plan.build.block import Block
 from reclock.sql.plan.coerce import convert
+from reclock.sql.plan.functions import FUNCTIONS
+from reclock.sql.plan.functions.overload import AnyOf
 from reclock.sql.plan.relation import Constant
+from reclock.sql.plan.scalar import Call, Literal
 from reclock.sql.plan.spark_text import compile_scalars
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax.query import Select
@@ -25,6 +28,7 @@ from reclock.sql.types import (
     TEXT,
     TIMESTAMP,
     UNKNOWN,
+    Array,
     Numeric,
 )
 from reclock.testing.evaluate_scalar import EvaluationError, evaluate_scalar
@@ -224,6 +228,23 @@ def test_known_answers_of_postgresql(spark: Any) -> None:
         if str(got[f"e{i}"]).split("|")[0] != code
     ]
     assert not wrong, "\n".join(str(w) for w in wrong)
+
+
+def test_spark_gives_every_function_its_declared_type(spark: Any) -> None:
+    stand_ins = {"any": INTEGER, "anyarray": Array(INTEGER), "number": INTEGER,
+                 "numeric": Numeric(12, 2)}  # fmt: skip
+    calls = []
+    for overload in (o for overloads in FUNCTIONS.values() for o in overloads):
+        types = tuple(stand_ins[p.name] if isinstance(p, AnyOf) else p for p in overload.parameters)
+        arguments = tuple(Literal(None, kind) for kind in types)
+        calls.append(Call(overload, arguments, overload.result_type(types)))
+    compiled = compile_scalars(calls, [])
+    frame = spark.range(1)
+    for stage in compiled.stages:
+        frame = frame.selectExpr("*", *(f"{text} AS `{name}`" for name, text in stage))
+    frame = frame.selectExpr(*(f"{text} AS v{i}" for i, text in enumerate(compiled.values)))
+    for (_, got), call in zip(frame.dtypes, calls, strict=True):
+        assert got == call.type.spark_name.lower().replace(", ", ","), call.function
 
 
 def test_text_grows_linearly() -> None:

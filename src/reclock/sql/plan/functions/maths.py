@@ -11,7 +11,11 @@ _LOG_NEGATIVE = Failure("2201E", "cannot take logarithm of a negative number", "
 _LOGS = (_LOG_ZERO, _LOG_NEGATIVE)
 _ROOT = Failure("2201F", "cannot take square root of a negative number", "{0} < 0")
 _RANGE = Failure("22003", "input is out of range", "{0} < -1 OR {0} > 1")
-_OVERFLOW = Failure("22003", "value out of range: overflow", "isinf({value}) AND NOT isinf({0})")
+_OVERFLOW = Failure(
+    "22003",
+    "value out of range: overflow",
+    "abs({value}) = double('Infinity') AND abs({0}) <> double('Infinity')",
+)
 _ZERO_POWER = Failure(
     "2201F", "zero raised to a negative power is undefined", "{0} = 0 AND {1} < 0"
 )

@@ -8,7 +8,7 @@ from reclock.sql.types import BOOLEAN, BYTEA, INTEGER, TEXT, Array
 
 _NEGATIVE = Failure("22011", "negative substring length not allowed", "{2} < 0")
 _FIELD = Failure("22023", "field position must not be zero", "{2} = 0")
-_NUL = Failure("22021", "null character not permitted", "{0} = 0")
+_CHARACTER = Failure("54000", "requested character is not valid for encoding")
 _S2 = (TEXT, TEXT)
 
 OVERLOADS = (
@@ -26,7 +26,9 @@ OVERLOADS = (
     Overload("initcap", (TEXT,), TEXT, "initcap({0})"),
     Overload("reverse", (TEXT,), TEXT, "reverse({0})"),
     Overload("ascii", (TEXT,), INTEGER, "ascii({0})"),
-    Overload("chr", (INTEGER,), TEXT, "decode(unhex(hex({0})), 'UTF-8')", (_NUL,)),
+    Overload("chr", (INTEGER,), TEXT,
+             "CASE WHEN {0} BETWEEN 1 AND 55295 OR {0} BETWEEN 57344 AND 1114111"
+             " THEN decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32') END", (_CHARACTER,)),
     Overload("md5", (TEXT,), TEXT, "md5(CAST({0} AS BINARY))"),
     Overload("md5", (BYTEA,), TEXT, "md5({0})"),
     Overload("sha256", (BYTEA,), BYTEA, "unhex(sha2({0}, 256))"),
