@@ -7,7 +7,7 @@ always (at most 38 digits, ``numeric`` alone is ``numeric(38,9)``); an interval 
 days and shorter or months and years, never both, as in Spark.
 
 Which conversions happen by themselves: ``reclock.sql.plan.coerce``. Promotion rules and
-the decimal rules, which are Spark's: tests/sql/test_types.py.
+the decimal rules, which are Spark's, are proven by tests/sql/test_spark_text.py.
 """
 
 from __future__ import annotations
