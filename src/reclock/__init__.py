@@ -1,8 +1,41 @@
-"""Strictly consistent streaming SQL on Apache Spark."""
+"""Strictly consistent streaming SQL on Apache Spark.
+
+>>> import reclock
+>>> db = reclock.open("state/")  # doctest: +SKIP
+>>> db.execute("CREATE TABLE t (a INT)")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from reclock.clock import Clock, ManualClock, SystemClock
 from reclock.errors import Error
 
+if TYPE_CHECKING:
+    import os
+
+    from reclock.coordinator.database import Database
+
 __version__ = "0.1.0.dev0"
 
-__all__ = ["Clock", "Error", "ManualClock", "SystemClock", "__version__"]
+__all__ = ["Clock", "Error", "ManualClock", "SystemClock", "__version__", "open"]
+
+
+def open(  # noqa: A001 - as reclock.open
+    path: str | os.PathLike[str],
+    *,
+    clock: Clock | None = None,
+    background: bool = True,
+    master: str | None = None,
+) -> Database:
+    """Open the database in the state directory ``path``, creating it if there is none.
+
+    With ``background`` a thread ticks once per interval; without it, time is yours:
+    ``tick`` runs a step, and reads run the ticks they need. ``master`` is any Spark master,
+    by default this machine; Spark starts when something needs it.
+    """
+    from reclock.coordinator.database import Database  # noqa: PLC0415 - imports stay cheap
+    from reclock.coordinator.spark_engine import SparkEngine  # noqa: PLC0415
+
+    return Database(path, SparkEngine(master), clock=clock, background=background)

@@ -25,7 +25,13 @@ facts, and an optional ``hint`` that says what to do. ::
     │   ├── AmbiguousName           42702  a name that means more than one thing
     │   ├── WrongType               42804  an expression of a type that does not fit
     │   ├── WrongGrouping           42803  a column that is neither grouped nor aggregated
-    │   └── InvalidDefinition       42P17  a view that could not be maintained
+    │   ├── InvalidDefinition       42P17  a view that could not be maintained
+    │   ├── DuplicateName           42P07  a name that another object has
+    │   └── DependentObjects        2BP01  an object that others need
+    ├── ConstraintViolation         23000  rows that a table's constraints refuse
+    ├── ExpressionFailed            22000  an expression failed on some row
+    ├── StatementTimeout            57014  waited as long as statement_timeout allows
+    ├── SparkError                  58000  Spark could not be started, or a job of it failed
     ├── DataflowExpired             57P01  stopped before dropped data could matter
     └── StorageError                58030  the durable store failed
         ├── StorageFull             53100  no space left for an append
@@ -225,6 +231,42 @@ class InvalidDefinition(StatementError):
     """A view that could not be maintained, such as one over a random number."""
 
     sqlstate = "42P17"
+
+
+class DuplicateName(StatementError):
+    """A name for a new object that another object has already."""
+
+    sqlstate = "42P07"
+
+
+class DependentObjects(StatementError):
+    """An object that cannot be dropped because others are defined by it."""
+
+    sqlstate = "2BP01"
+
+
+class ConstraintViolation(Error):
+    """Rows that a constraint refuses: a key twice (23505), NULL where it may not be (23502)."""
+
+    sqlstate = "23000"
+
+
+class ExpressionFailed(Error):
+    """An expression failed on some row; ``code`` says how: 22012 for a division by zero."""
+
+    sqlstate = "22000"
+
+
+class StatementTimeout(Error):
+    """A statement waited as long as ``statement_timeout`` allows."""
+
+    sqlstate = "57014"
+
+
+class SparkError(Error):
+    """Spark could not be started, or a job of it failed for no reason in the data."""
+
+    sqlstate = "58000"
 
 
 class DataflowExpired(Error):

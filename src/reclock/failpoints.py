@@ -41,6 +41,13 @@ NAMES: Final[dict[str, str]] = {
     "remap.compact.before": "since may advance, the bindings are not folded yet",
     "arrangement.segment.before_rename": "a segment is written, it has no name yet",
     "arrangement.segment.after_rename": "a segment has its name, no manifest names it yet",
+    "write.append.before": "the rows of a write are checked and encoded, not durable yet",
+    "write.append.after": "a write is durable, its client does not know yet",
+    "tick.compute.before": "the writes of a tick are gathered, nothing is computed yet",
+    "tick.publish.before": "the runs of a tick are written, nothing is published yet",
+    "tick.publish.after": "a tick is published, the engine does not know yet",
+    "ddl.publish.before": "a new object is hydrated, the catalog does not name it yet",
+    "ddl.publish.after": "a change of the catalog is published, its client does not know yet",
     "ingest.publish.before": "a range was read under its bindings, nothing is published yet",
     "ingest.publish.after": "the output is published, the engine does not know yet",
 }

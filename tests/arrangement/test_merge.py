@@ -34,21 +34,40 @@ def at(time):
     return Antichain.of(Timestamp(time))
 
 
-def ref(rows):
-    return RunRef("op/0", Description(at(0), at(1), at(0)), rows, 0, 0)
+def refs_of(sizes):
+    return [
+        RunRef("op/0", Description(at(n), at(n + 1), at(0)), rows, 0, 0)
+        for n, rows in enumerate(sizes)
+    ]
 
 
 @given(st.lists(st.integers(0, 1_000), max_size=30))
 def test_after_the_planned_merge_sizes_double(sizes):
-    plan = plan_merge([ref(rows) for rows in sizes])
+    plan = plan_merge(refs_of(sizes))
     if plan is not None:
         assert len(sizes[plan]) >= 2
         sizes[plan] = [sum(sizes[plan])]
     counted = [max(1, rows) for rows in sizes]
     for index in range(len(counted) - 1):
         assert counted[index] >= 2 * sum(counted[index + 1 :])
-    assert plan_merge([ref(rows) for rows in sizes]) is None
+    assert plan_merge(refs_of(sizes)) is None
     assert len(sizes) <= math.log(max(1, sum(counted)), 3) + 1
+
+
+@given(st.lists(st.lists(st.integers(0, 1_000), min_size=1, max_size=4), max_size=12))
+def test_siblings_are_planned_as_one_run(families):
+    """A large tick writes several runs of one interval: together or not at all."""
+    siblings = [
+        RunRef("op/0", Description(at(n), at(n + 1), at(0)), rows, 0, 0)
+        for n, sizes in enumerate(families)
+        for rows in sizes
+    ]
+    plan = plan_merge(siblings)
+    whole = plan_merge(refs_of([sum(max(1, rows) for rows in sizes) for sizes in families]))
+    assert (plan is None) == (whole is None)
+    if plan is not None and whole is not None:
+        assert plan.start == sum(len(sizes) for sizes in families[: whole.start])
+        assert plan.stop == len(siblings)
 
 
 @given(st.integers(1, 50), st.integers(50, 400))
@@ -57,7 +76,7 @@ def test_a_row_is_rewritten_a_logarithmic_number_of_times(rows, ticks):
     written = 0
     for _ in range(ticks):
         sizes.append(rows)
-        plan = plan_merge([ref(n) for n in sizes])
+        plan = plan_merge(refs_of(sizes))
         if plan is not None:
             written += sum(sizes[plan])
             sizes[plan] = [sum(sizes[plan])]

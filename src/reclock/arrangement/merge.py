@@ -4,6 +4,7 @@ Policy. Sizes double: in a settled shard every run has at least twice the rows o
 ones together, so n rows are in at most log₃ n + 1 runs, and a row is rewritten only
 when its run grows by half or more, so O(log n) times in its life. ``plan_merge`` returns
 the newest runs from the oldest that breaks the rule; older runs keep it afterwards.
+Siblings, the runs of one large tick, count as one and are merged together or not at all.
 
 Merge. Runs that follow one another become one with description [first lower, last upper)
 and a later since: times before it are advanced to it, updates that then cancel disappear
@@ -23,7 +24,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.arrangement.segment import rows_per_batch
-from reclock.arrangement.shard import describe
+from reclock.arrangement.shard import describe, is_sibling
 from reclock.arrangement.stream import advance_to, merged
 from reclock.errors import InvalidCompaction
 from reclock.time.description import Description
@@ -42,12 +43,24 @@ def plan_merge(refs: Sequence[RunRef]) -> slice | None:
     """Return which runs of a shard, oldest first, to merge into one; ``None`` for none."""
     start = None
     newer = 0
-    for index in reversed(range(len(refs))):
-        rows = max(1, refs[index].rows)  # an empty run is a run too
+    for index, rows in reversed(_families(refs)):
         if newer and rows < 2 * newer:
             start = index
         newer += rows
     return None if start is None else slice(start, len(refs))
+
+
+def _families(refs: Sequence[RunRef]) -> list[tuple[int, int]]:
+    """Return where each run with its siblings begins, and how many rows they have."""
+    found: list[tuple[int, int]] = []
+    for index, ref in enumerate(refs):
+        rows = max(1, ref.rows)  # an empty run is a run too
+        if index and is_sibling(refs[index - 1].description, ref.description):
+            first, before = found.pop()
+            found.append((first, before + rows))
+        else:
+            found.append((index, rows))
+    return found
 
 
 def merge(

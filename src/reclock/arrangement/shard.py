@@ -1,8 +1,10 @@
 """A shard: the runs of one hash partition, oldest first, read as one.
 
-Definition. The runs' descriptions meet: each begins where the one before ends. The shard
-describes ``[first lower, last upper)`` since the latest since of its runs, and its updates
-are those of all runs. For every t in ``[since, upper)``::
+Definition. The runs' descriptions meet: each begins where the one before ends, or is a
+sibling of it: the same interval, other keys. The shard describes ``[first lower, upper)``
+since the latest since of its runs, where ``upper`` is that of the last run, or a later one
+that the owner knows (nothing changed since, so no run was written); its updates are those
+of all runs. For every t in ``[since, upper)``::
 
     snapshot(t) = { (row, Σ diff) : updates with time ≤ t }, without zeros
     changes(l, u) = updates with l ≤ time < u, when l is after since, or since is 0
@@ -27,6 +29,7 @@ from reclock.arrangement.probe import Matches, probe
 from reclock.arrangement.stream import between, collapse_to, merged
 from reclock.errors import Unreadable
 from reclock.time.antichain import Antichain
+from reclock.time.description import Description
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
     from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import Run, RunRef
     from reclock.arrangement.store import Store
-    from reclock.time.description import Description
     from reclock.time.timestamp import Timestamp
 
 
@@ -45,20 +47,32 @@ class Shard:
 
     layout: Layout
     runs: tuple[Run, ...]
+    upper: Antichain[Timestamp] | None = None
 
     def __post_init__(self) -> None:
         """Refuse runs that do not meet."""
         _ = self.description
 
     @classmethod
-    def open(cls, layout: Layout, refs: Sequence[RunRef], store: Store, cache: RunCache) -> Shard:
-        """Open the runs that a manifest names."""
-        return cls(layout, tuple(cache.open(store, ref, layout) for ref in refs))
+    def open(
+        cls,
+        layout: Layout,
+        refs: Sequence[RunRef],
+        store: Store,
+        cache: RunCache,
+        upper: Antichain[Timestamp] | None = None,
+    ) -> Shard:
+        """Open the runs that a manifest names; they are all there is before ``upper``."""
+        return cls(layout, tuple(cache.open(store, ref, layout) for ref in refs), upper)
 
     @cached_property
     def description(self) -> Description[Timestamp]:
         """What all runs together describe."""
-        return describe([run.ref for run in self.runs])
+        whole = describe([run.ref for run in self.runs])
+        if self.upper is None:
+            return whole
+        idle = Description(whole.upper, self.upper, whole.since)
+        return whole.followed_by(idle)
 
     @property
     def rows(self) -> int:
@@ -96,6 +110,16 @@ class Shard:
         self._check_readable(as_of)
         return merged(self.layout, self.runs, collapse_to(self.layout, as_of))
 
+    def snapshot_range(self, as_of: Timestamp, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at ``as_of`` whose ``kh`` is from ``first`` to ``last``, both included.
+
+        Ranges that cover all of int64 give the snapshot in parts; only what is in the range
+        is read.
+        """
+        self._check_readable(as_of)
+        parts = [_within(run, first, last) for run in self.runs]
+        return merged(self.layout, parts, collapse_to(self.layout, as_of))
+
     def changes(self, lower: Timestamp, upper: Antichain[Timestamp]) -> Iterator[pa.RecordBatch]:
         """Yield the consolidated updates with times in ``[lower, upper)``."""
         since = self.description.since
@@ -119,9 +143,32 @@ class Shard:
             raise Unreadable(message, detail=detail)
 
 
+def _within(run: Run, first: int, last: int) -> Iterator[pa.RecordBatch]:
+    """Yield the updates of a run in a range of ``kh``."""
+    begin = int(np.searchsorted(run.last, first, "left"))
+    end = int(np.searchsorted(run.first, last, "right"))
+    for index in range(begin, end):
+        batch = run.batch(index)
+        kh = kh_of(batch)
+        low = int(np.searchsorted(kh, first, "left"))
+        high = int(np.searchsorted(kh, last, "right"))
+        if low < high:
+            yield batch.slice(low, high - low)
+
+
 def describe(refs: Sequence[RunRef]) -> Description[Timestamp]:
-    """Return what runs that follow one another describe together."""
-    whole = refs[0].description
+    """Return what runs that follow one another, and siblings, describe together."""
+    whole = last = refs[0].description
     for ref in refs[1:]:
-        whole = whole.followed_by(ref.description)
+        this = ref.description
+        if is_sibling(last, this):
+            whole = Description(whole.lower, whole.upper, whole.since.join(this.since))
+        else:
+            whole = whole.followed_by(this)
+        last = this
     return whole
+
+
+def is_sibling(one: Description[Timestamp], other: Description[Timestamp]) -> bool:
+    """Return whether two runs that lie side by side hold parts of the same interval."""
+    return one.lower == other.lower and one.upper == other.upper

@@ -1,0 +1,223 @@
+"""The arrangements of a timeline: which runs each is made of, from one manifest.
+
+``Arrangements`` is a frozen value: the manifest's records, by arrangement. Changes (the
+runs of a tick, a new object, a merge) give an append and the value after it; who holds the
+old one reads on from the old runs, which stay until nobody names them.
+
+Invariants. Every arrangement has at least one run, made when it was made; its runs meet,
+oldest first. An arrangement in which nothing happens gets no run: its last run may end
+before the timeline's upper, and ``Traces`` opens it with that upper. All runs of one
+tick that are not small enough to travel in the manifest share one segment file.
+
+Tests: tests/coordinator/test_arrangements.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from reclock.arrangement.cache import process_cache
+from reclock.arrangement.run import RunRef
+from reclock.arrangement.segment import SegmentWriter, rows_per_batch
+from reclock.arrangement.shard import Shard, describe
+from reclock.dataflow.graph import ArrangementId
+from reclock.durable.manifest_store import Manifest
+from reclock.errors import Corrupt
+from reclock.time.description import Description
+from reclock.time.frontier import at
+
+if TYPE_CHECKING:
+    from reclock.arrangement.layout import Layout
+    from reclock.arrangement.store import Store as Segments
+    from reclock.coordinator.engine import Updates
+    from reclock.dataflow.graph import Graph
+    from reclock.durable.keyed import Json
+    from reclock.durable.store import Append
+    from reclock.time.frontier import Frontier
+    from reclock.time.timestamp import Timestamp
+
+INLINE_BYTES: Final = 4_096
+"""Runs up to this size travel in the publishing transaction: no file, no fsync of one."""
+
+Runs = Mapping[ArrangementId, tuple[RunRef, ...]]
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Runs of an arrangement, and the one that stands for them from now on."""
+
+    arrangement: ArrangementId
+    merged: tuple[RunRef, ...]
+    run: RunRef
+
+
+@dataclass(frozen=True)
+class Arrangements:
+    """The runs of every arrangement, oldest first, and the manifest that says so."""
+
+    manifest: Manifest
+    runs: Runs
+
+    @classmethod
+    def read(cls, manifest: Manifest) -> Arrangements:
+        """Return what the records of a manifest describe."""
+        found: dict[ArrangementId, list[RunRef]] = {}
+        for record in manifest.runs().values():
+            try:
+                arrangement = ArrangementId(record["arrangement"])
+                run = record["run"]
+            except KeyError as error:
+                message = "a record of a manifest does not decode"
+                raise Corrupt(message, detail=f"{record!r:.200}") from error
+            found.setdefault(arrangement, []).append(RunRef.from_json(run))
+        return cls(manifest, {a: _ordered(runs) for a, runs in found.items()})
+
+    @property
+    def upper(self) -> Frontier:
+        """The upper of every object of the timeline."""
+        return self.manifest.upper
+
+    def since(self, arrangement: ArrangementId) -> Frontier:
+        """Return the earliest time at which an arrangement can be read."""
+        return describe(self.runs[arrangement]).since
+
+    def segments(self) -> Iterator[str]:
+        """Yield the name of every segment with a run in it, some more than once."""
+        for runs in self.runs.values():
+            for run in runs:
+                if run.segment is not None:
+                    yield run.segment
+
+    def changed(
+        self,
+        new_upper: Frontier,
+        added: Runs,
+        removed: frozenset[ArrangementId] = frozenset(),
+        swaps: tuple[Swap, ...] = (),
+    ) -> tuple[Append, Arrangements]:
+        """Return the append that publishes a step, and the arrangements after it.
+
+        A swap whose runs are not all there any more is left out.
+        """
+        runs = {a: refs for a, refs in self.runs.items() if a not in removed}
+        changes: dict[str, Json | None] = {
+            _name(a, ref): None for a in removed for ref in self.runs[a]
+        }
+        for swap in swaps:
+            refs = runs.get(swap.arrangement, ())
+            if set(swap.merged) <= set(refs):
+                changes.update({_name(swap.arrangement, ref): None for ref in swap.merged})
+                changes[_name(swap.arrangement, swap.run)] = _record(swap.arrangement, swap.run)
+                kept = [ref for ref in refs if ref not in swap.merged]
+                runs[swap.arrangement] = _ordered([*kept, swap.run])
+        for arrangement, refs in added.items():
+            changes.update({_name(arrangement, r): _record(arrangement, r) for r in refs})
+            runs[arrangement] = _ordered([*runs.get(arrangement, ()), *refs])
+        append, contents = self.manifest.contents.change(changes, new_upper)
+        return append, Arrangements(Manifest(contents), runs)
+
+
+@dataclass(frozen=True, eq=False)
+class Traces(Mapping[ArrangementId, Shard]):
+    """The arrangements of a graph as shards that are readable up to the timeline's upper.
+
+    A shard is opened when it is first asked for.
+    """
+
+    arrangements: Arrangements
+    layouts: Mapping[ArrangementId, Layout]
+    segments: Segments
+    _open: dict[ArrangementId, Shard] = field(default_factory=dict, compare=False)
+
+    def __getitem__(self, arrangement: ArrangementId) -> Shard:
+        shard = self._open.get(arrangement)
+        if shard is None:
+            refs = self.arrangements.runs[arrangement]
+            shard = Shard.open(
+                self.layouts[arrangement], refs, self.segments, process_cache(),
+                self.arrangements.upper,
+            )  # fmt: skip
+            self._open[arrangement] = shard
+        return shard
+
+    def __iter__(self) -> Iterator[ArrangementId]:
+        return (a for a in self.arrangements.runs if a in self.layouts)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def layouts_of(graph: Graph) -> Mapping[ArrangementId, Layout]:
+    """Return the layout of every arrangement of a graph."""
+    return {a: arranged.keying.layout for a, arranged in graph.arrangements.items()}
+
+
+def write_runs(
+    segments: Segments,
+    stem: str,
+    updates: Mapping[ArrangementId, Updates],
+    layouts: Mapping[ArrangementId, Layout],
+    descriptions: Mapping[ArrangementId, Description[Timestamp]],
+) -> dict[ArrangementId, tuple[RunRef, ...]]:
+    """Write the runs of a step, all in one file; runs that are already written stay.
+
+    An arrangement that has a description and no updates gets a run without rows.
+    """
+    made: dict[ArrangementId, tuple[RunRef, ...]] = {}
+    names: list[ArrangementId] = []
+    with SegmentWriter(segments, stem, inline_limit=INLINE_BYTES) as writer:
+        for arrangement, description in descriptions.items():
+            given = updates.get(arrangement, ())
+            if given and not isinstance(given, pa.RecordBatch):
+                made[arrangement] = tuple(given)
+                continue
+            batches = [given] if isinstance(given, pa.RecordBatch) and given.num_rows else []
+            rows = sum(batch.num_rows for batch in batches)
+            size = sum(batch.nbytes for batch in batches)
+            per_batch = rows_per_batch(rows, size)
+            layout = layouts[arrangement]
+            writer.add(str(arrangement), layout, batches, description, batch_rows=per_batch)
+            names.append(arrangement)
+        for arrangement, ref in zip(names, writer.finish(), strict=True):
+            made[arrangement] = (ref,)
+    return made
+
+
+def beginning(as_of: Timestamp) -> Description[Timestamp]:
+    """Return what the first run of an arrangement made as of ``as_of`` describes."""
+    return Description(at(0), at(as_of.step()), at(as_of))
+
+
+def following(refs: tuple[RunRef, ...], upper: Timestamp) -> Description[Timestamp]:
+    """Return what the next run of an arrangement describes: from where the last one ends."""
+    return Description(describe(refs).upper, at(upper), at(0))
+
+
+def _ordered(runs: list[RunRef]) -> tuple[RunRef, ...]:
+    """Return runs oldest first, siblings in the order of their places."""
+    return tuple(
+        sorted(
+            runs,
+            key=lambda r: (
+                r.description.lower.element(),
+                r.description.upper.element(),
+                r.segment or "",
+                r.offset,
+            ),
+        )
+    )
+
+
+def _name(arrangement: ArrangementId, ref: RunRef) -> str:
+    """Return the key of a run in the manifest; no two runs ever have the same."""
+    d = ref.description
+    interval = f"{d.lower.element()}-{d.upper.element()}~{d.since.element()}"
+    return f"{arrangement}@{interval}#{ref.checksum:08x}.{ref.offset}"
+
+
+def _record(arrangement: ArrangementId, ref: RunRef) -> Json:
+    return {"v": 1, "arrangement": arrangement, "run": ref.to_json()}

@@ -1,0 +1,164 @@
+"""The catalog in memory: a frozen fold over its durable records.
+
+``Catalog`` is one version of it, and what planning sees of it (``sql.names.CatalogView``).
+A change gives the next version and never touches this one, so a statement that fails has
+changed nothing, and a reader keeps the version it began with.
+
+Ids are never reused: an object made in version n is called u(n+1), and versions only
+increase. All objects share one name space, as in a PostgreSQL schema called ``public``.
+
+Tests: tests/coordinator/test_catalog.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from reclock.coordinator.item import Index, Item, RelationItem, number_of
+from reclock.errors import DependentObjects, DuplicateName, StatementError, UndefinedName
+from reclock.ids import ObjectId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reclock.sql.names import CatalogItem
+    from reclock.sql.syntax.expression import Name
+    from reclock.time.timeline import Timeline
+
+SCHEMA: Final = "public"
+
+I = TypeVar("I", bound=Item)  # noqa: E741 - an item
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The objects of one version, in the order of their ids."""
+
+    version: int = 0
+    items: Mapping[ObjectId, Item] = field(default_factory=dict)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Item]:
+        return {item.name: item for item in self.items.values()}
+
+    @cached_property
+    def _dependents(self) -> Mapping[ObjectId, tuple[ObjectId, ...]]:
+        found: dict[ObjectId, list[ObjectId]] = {}
+        for item in self.items.values():
+            for needed in item.depends:
+                found.setdefault(needed, []).append(item.id)
+        return {needed: tuple(by) for needed, by in found.items()}
+
+    @property
+    def next_id(self) -> ObjectId:
+        """The id of an object made in this version."""
+        return ObjectId(f"u{self.version + 1}")
+
+    def __getitem__(self, item: ObjectId) -> Item:
+        return self.items[item]
+
+    def of_timeline(self, timeline: Timeline) -> tuple[Item, ...]:
+        """Return the objects of a timeline, in an order in which inputs come first."""
+        return tuple(item for item in self.items.values() if item.timeline == timeline)
+
+    def of_kind(self, kind: type[I]) -> tuple[I, ...]:
+        """Return all objects of a kind, in the order of their ids."""
+        return tuple(item for item in self.items.values() if isinstance(item, kind))
+
+    # What planning sees.
+
+    def resolve(self, name: tuple[str, ...]) -> CatalogItem | None:
+        """Return the relation of that name, qualified or not, or None."""
+        item = self.find(name)
+        return item.relation() if isinstance(item, RelationItem) else None
+
+    def relation_names(self) -> tuple[str, ...]:
+        """Return the names of all relations, for hints."""
+        return tuple(item.name for item in self.of_kind(RelationItem))
+
+    # What statements need.
+
+    def find(self, name: tuple[str, ...]) -> Item | None:
+        """Return the object of that name, qualified or not, or None."""
+        *schema, last = name
+        return self._by_name.get(last) if schema in ([], [SCHEMA]) else None
+
+    def get(self, name: Name, kind: type[I]) -> I:
+        """Return the object of that name and kind, or say why there is none."""
+        item = self.find(name.parts)
+        if item is None:
+            raise self.undefined(name, kind)
+        if not isinstance(item, kind):
+            message = f'"{item.name}" is not a {kind.kind}'
+            hint = f"it is a {item.kind}"
+            raise StatementError(message, hint=hint, code="42809", position=name.position)
+        return item
+
+    def undefined(self, name: Name, kind: type[Item]) -> UndefinedName:
+        """Return the error for a name that no object has."""
+        near = get_close_matches(name.parts[-1], [i.name for i in self.of_kind(kind)], n=1)
+        hint = f'perhaps you meant "{near[0]}"' if near else None
+        noun = "relation" if kind in {Item, RelationItem} else kind.kind
+        message = f'{noun} "{name}" does not exist'
+        return UndefinedName(message, code="42P01", hint=hint, position=name.position)
+
+    def check_new(self, name: Name) -> str:
+        """Return the name of a new object; refuse one that is taken, or in no schema of ours."""
+        *schema, last = name.parts
+        if schema not in ([], [SCHEMA]):
+            message = f'schema "{".".join(schema)}" does not exist'
+            raise UndefinedName(message, code="3F000", position=name.position)
+        if (taken := self._by_name.get(last)) is not None:
+            message = f'relation "{last}" already exists'
+            raise DuplicateName(message, detail=f"it is a {taken.kind}", position=name.position)
+        return last
+
+    def free_name(self, wanted: str) -> str:
+        """Return ``wanted``, with a number after it if an object has that name."""
+        name, number = wanted, 0
+        while name in self._by_name:
+            number += 1
+            name = f"{wanted}{number}"
+        return name
+
+    def dependents(self, items: Iterable[ObjectId]) -> frozenset[ObjectId]:
+        """Return all that is defined by ``items``, directly or not, without these."""
+        roots = set(items)
+        found: set[ObjectId] = set()
+        waiting = list(roots)
+        while waiting:
+            for by in self._dependents.get(waiting.pop(), ()):
+                if by not in found:
+                    found.add(by)
+                    waiting.append(by)
+        return frozenset(found - roots)
+
+    def to_drop(self, items: Iterable[ObjectId], *, cascade: bool) -> frozenset[ObjectId]:
+        """Return what goes when ``items`` are dropped; refuse if others need them.
+
+        Indexes go with what they are on: nobody asks for them by name.
+        """
+        roots = frozenset(items)
+        needing = self.dependents(roots)
+        others = [i for i in needing if not isinstance(self.items[i], Index)]
+        if others and not cascade:
+            names = ", ".join(self.items[i].name for i in sorted(roots, key=number_of))
+            detail = "; ".join(
+                f"{self.items[by]} depends on {self.items[needed]}"
+                for by in sorted(others, key=number_of)
+                for needed in sorted(self.items[by].depends & (roots | needing), key=number_of)
+            )
+            message = f"cannot drop {names} because other objects depend on it"
+            hint = "write CASCADE to drop these too"
+            raise DependentObjects(message, detail=detail, hint=hint)
+        return roots | needing
+
+    def changed(self, added: Iterable[Item], removed: Iterable[ObjectId]) -> Catalog:
+        """Return the next version."""
+        gone = set(removed)
+        items = {i: item for i, item in self.items.items() if i not in gone}
+        items |= {item.id: item for item in added}
+        return replace(self, version=self.version + 1, items=items)

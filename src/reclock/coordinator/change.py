@@ -1,0 +1,92 @@
+"""Changes of the catalog: objects come and go, with their state, in one durable append.
+
+1. Each timeline concerned ticks, so that nothing is pending: U = W = {u}.
+2. The graph of the catalog after the change says which arrangements are new, and which
+   nobody needs any more. Those that two versions have in common are kept as they are.
+3. New ones are hydrated as of u − 1 from those that exist, and written.
+4. One append: the catalog's records, the new runs, the removal of the old ones; U and W
+   move by one step.
+
+A crash before 4 leaves the catalog as it was, and at most a file that nothing names.
+
+``reconcile`` does 2 to 4 without a change of the catalog: when a database is opened by a
+version of reclock that divides the same views into other arrangements.
+
+Tests: tests/coordinator/test_change.py; crashes: test_crash.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.arrangements import beginning, layouts_of, write_runs
+from reclock.coordinator.shape import Shape
+from reclock.coordinator.tick import tick
+from reclock.failpoints import hit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reclock.coordinator.arrangements import Runs
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.item import Item
+    from reclock.coordinator.timeline import TimelineState
+    from reclock.dataflow.graph import ArrangementId
+    from reclock.durable.keyed import Json
+    from reclock.durable.store import Append
+    from reclock.ids import ObjectId
+
+
+def change_catalog(
+    core: Core, added: Iterable[Item] = (), removed: Iterable[ObjectId] = ()
+) -> None:
+    """Make the next version of the catalog, and everything it needs, durable at once."""
+    with core.writing():
+        made, gone = tuple(added), tuple(removed)
+        world = core.world
+        concerned = [*made, *(world.catalog[item] for item in gone)]
+        timelines = {i.timeline for i in concerned if i.timeline is not None and i.keeps_state}
+        states = [tick(core, timeline) for timeline in sorted(timelines, key=str)]
+        catalog = core.world.catalog.changed(made, gone)
+        records: dict[ObjectId, Json | None] = dict.fromkeys(gone)
+        records |= {item.id: item.record() for item in made}
+        append, stored = core.catalog_store.change(core.world.stored, records)
+        appends, moved = [append], []
+        for state in states:
+            more, after = _reshape(core, state, Shape.of(catalog, state.timeline))
+            appends += more
+            moved.append(after)
+        hit("ddl.publish.before")
+        core.publish(core.world.with_catalog(stored, catalog), appends, *moved)
+        hit("ddl.publish.after")
+        if gone:
+            core.collect_garbage()
+
+
+def reconcile(core: Core) -> None:
+    """Bring every timeline's arrangements into the shape that its objects ask for."""
+    with core.writing():
+        for timeline, state in core.world.timelines.items():
+            wanted = state.shape.graph.arrangements.keys()
+            if wanted != state.arrangements.runs.keys():
+                appends, moved = _reshape(core, tick(core, timeline), state.shape)
+                core.publish(core.world, appends, moved)
+        core.collect_garbage()
+
+
+def _reshape(core: Core, state: TimelineState, shape: Shape) -> tuple[list[Append], TimelineState]:
+    """Return the step from a settled state to another shape; new state is hydrated."""
+    there, wanted = state.arrangements.runs.keys(), shape.graph.arrangements.keys()
+    added = _hydrate(core, state, shape, frozenset(wanted - there))
+    return state.reshaped(shape, added, frozenset(there - wanted))
+
+
+def _hydrate(core: Core, state: TimelineState, shape: Shape, new: frozenset[ArrangementId]) -> Runs:
+    """Write the contents of new arrangements as of the last complete time."""
+    if not new:
+        return {}
+    as_of = state.upper.back()
+    updates = core.engine.hydrate(shape, new, state.traces, as_of)
+    stem = state.stem("hydrate", state.upper)
+    descriptions = dict.fromkeys(sorted(new), beginning(as_of))
+    return write_runs(state.segments, stem, updates, layouts_of(shape.graph), descriptions)

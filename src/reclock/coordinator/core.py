@@ -1,0 +1,191 @@
+"""The owner of the state: one world, one lock, one way to change it.
+
+``publish`` appends to the durable store and then replaces the world: whoever looks sees
+the state before or after, never between. Writers hold ``lock`` from looking to publishing.
+If an append fails, or nobody knows whether it failed, the world is *stale*: whoever comes
+next reads all of it again from the store, as a restarted process would, so memory can never
+disagree with the disk.
+
+Segments are removed only here, under the lock, and never one that the current world or a
+world somebody still reads from names.
+
+Tests: tests/coordinator/test_core.py; crashes at every step: test_crash.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from reclock.arrangement.gc import collect
+from reclock.coordinator.define import load_catalog
+from reclock.coordinator.merging import Merger
+from reclock.coordinator.settings import SystemSettings
+from reclock.coordinator.timeline import TimelineState
+from reclock.coordinator.world import World
+from reclock.durable.catalog_store import CatalogStore
+from reclock.durable.oracle_store import OracleStore
+from reclock.errors import StorageError
+from reclock.time.frontier import at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from reclock.arrangement.store import Store as Segments
+    from reclock.clock import Clock
+    from reclock.coordinator.engine import Engine
+    from reclock.coordinator.loop import Loop
+    from reclock.durable.store import Append, Store
+    from reclock.ids import CollectionId
+    from reclock.time.timeline import Timeline
+    from reclock.time.timestamp import Timestamp
+
+COMPACT_AFTER = 256
+"""After how many records that came or went the durable collections are compacted."""
+
+
+class Core:
+    """A durable store, a store of segments, an engine and a clock, put to work."""
+
+    def __init__(self, store: Store, segments: Segments, engine: Engine, clock: Clock) -> None:
+        self.store = store
+        self.segments = segments
+        self.engine = engine
+        self.clock = clock
+        self.settings = SystemSettings()
+        self.lock = threading.RLock()
+        """Held by whoever ticks, writes or changes the catalog."""
+        self.moved = threading.Condition()
+        """Told whenever the world was replaced."""
+        self.in_flight: set[str] = set()
+        """Stems of segments that are being written beside the ticks."""
+        self._catalog_store = CatalogStore(store)
+        self._oracle_store = OracleStore(store)
+        self._stale = False
+        self._readers: list[World] = []
+        self._records = 0
+        self._world = self._load()
+        self.merger = Merger(self)
+        self.loop: Loop | None = None
+        """Who ticks in the background; without it, readers tick themselves."""
+
+    @property
+    def world(self) -> World:
+        """The last world that is known to be durable."""
+        return self._world
+
+    @property
+    def catalog_store(self) -> CatalogStore:
+        """Where changes of the catalog are made."""
+        return self._catalog_store
+
+    @contextmanager
+    def writing(self) -> Iterator[World]:
+        """Hold the lock, and give a world that agrees with the store."""
+        with self.lock:
+            if self._stale:
+                self._replace(self._load())
+                self._stale = False
+            yield self._world
+
+    @contextmanager
+    def reading(self) -> Iterator[World]:
+        """Give a world whose segments stay until the block ends."""
+        if self._stale:
+            with self.writing():
+                pass  # what was not known to be durable may be, and must be seen then
+        with self.moved:
+            world = self._world
+            self._readers.append(world)
+        try:
+            yield world
+        finally:
+            self.unpin(world)
+
+    def pin(self, world: World) -> None:
+        """Keep the segments of a world that is being read until it is unpinned."""
+        with self.moved:
+            self._readers.append(world)
+
+    def unpin(self, world: World) -> None:
+        """Let the segments of a pinned world go."""
+        with self.moved:
+            self._readers.remove(world)
+
+    def loop_failure(self) -> None:
+        """Raise what keeps the background loop from ticking, if something does."""
+        if self.loop is not None and self.loop.failure is not None:
+            raise self.loop.failure
+
+    def state(self, timeline: Timeline) -> TimelineState:
+        """Return the state of a timeline, beginning it if it is new; hold the lock."""
+        found = self._world.timelines.get(timeline)
+        if found is None:
+            found = TimelineState.open(self.store, self.segments, timeline, self._world.catalog)
+            self._replace(self._world.with_states([found]))
+        return found
+
+    def publish(self, world: World, appends: Sequence[Append], *moved: TimelineState) -> None:
+        """Append to the store and make ``world``, with ``moved`` timelines, the current one."""
+        oracles = [a for state in moved for a in state.oracle_appends(self._oracle_store)]
+        try:
+            lost = self.store.append([*appends, *oracles])
+        except BaseException:
+            self._stale = True
+            raise
+        if lost is not None:
+            self._stale = True
+            message = f'durable collection "{lost.collection}" has moved unexpectedly'
+            detail = f"it is at {lost.current_upper}"
+            raise StorageError(message, detail=detail, hint="try the statement again")
+        self._records += sum(len(append.updates) for append in appends)
+        self._replace(world.with_states(moved))
+
+    def housekeep(self) -> None:
+        """Compact the durable collections when enough has come and gone; hold the lock."""
+        if self._records < COMPACT_AFTER or self._stale:
+            return
+        for state in self._world.timelines.values():
+            manifest = state.arrangements.manifest.contents.state
+            for collection, upper in (
+                (state.wal.collection, state.table_upper),
+                (manifest.collection, state.upper),
+            ):
+                self._compact(collection, upper)
+        if self._world.stored.version:
+            self.catalog_store.compact(self._world.stored)
+        self._records = 0
+
+    def collect_garbage(self) -> list[str]:
+        """Remove the segments that no world names; hold the lock."""
+        if self._stale:
+            return []
+        return collect(self.segments, lambda: set(self.in_flight), self._named)
+
+    def _named(self) -> set[str]:
+        with self.moved:
+            worlds = [self._world, *self._readers]
+        return set().union(*(world.named_segments() for world in worlds))
+
+    def _compact(self, collection: CollectionId, upper: Timestamp) -> None:
+        """Forget what is told apart only before the last complete time."""
+        if upper > 0:
+            self.store.compact(collection, at(upper.back()))
+
+    def _replace(self, world: World) -> None:
+        with self.moved:
+            self._world = world
+            self.moved.notify_all()
+
+    def _load(self) -> World:
+        """Read everything from the store: what opening a database does."""
+        stored = self._catalog_store.load()
+        catalog = load_catalog(stored)
+        world = World(stored, catalog)
+        known = {item.timeline for item in catalog.items.values() if item.timeline is not None}
+        known |= self._oracle_store.load_all().keys()
+        return world.with_states(
+            TimelineState.open(self.store, self.segments, timeline, catalog)
+            for timeline in sorted(known, key=str)
+        )

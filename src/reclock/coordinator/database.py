@@ -1,0 +1,158 @@
+"""What users hold: a database in a state directory, embedded in their process.
+
+One process owns a state directory; a second one is refused with the owner's id. Any number
+of threads may use one ``Database``: writes, ticks and changes of the catalog come one after
+the other, reads run beside them. After an error the database can be used on. Opening reads
+back exactly what was durable: nothing depends on how the last process ended.
+
+Tests: tests/coordinator/test_database.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from reclock.arrangement.store import LocalStore
+from reclock.clock import SystemClock
+from reclock.coordinator.change import reconcile
+from reclock.coordinator.core import Core
+from reclock.coordinator.loop import Loop
+from reclock.coordinator.read import readable
+from reclock.coordinator.result import Result
+from reclock.coordinator.rows import columns_from
+from reclock.coordinator.sequence.select import plan_select
+from reclock.coordinator.sequence.target import target_table
+from reclock.coordinator.session import Session
+from reclock.coordinator.tick import tick
+from reclock.coordinator.write import write
+from reclock.durable.sqlite import open_sqlite
+from reclock.errors import InvalidSyntax, StorageError
+from reclock.sql.parse import parse_statement
+from reclock.sql.statement import SelectStatement
+from reclock.sql.syntax.expression import Name
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from reclock.clock import Clock
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.engine import Engine
+    from reclock.coordinator.world import World
+    from reclock.sql.plan.relation import QueryPlan
+    from reclock.time.timestamp import Timestamp
+
+SEGMENTS: Final = "segments"
+_FRAMES: Final = 64
+
+
+class Database:
+    """A database; use it as a context manager, or ``close`` it."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        engine: Engine,
+        *,
+        clock: Clock | None = None,
+        background: bool = True,
+    ) -> None:
+        directory = Path(path)
+        self._store = open_sqlite(directory)
+        self._engine = engine
+        self._closed = False
+        self._frames: deque[World] = deque()
+        try:
+            segments = LocalStore(directory / SEGMENTS)
+            self._core = Core(self._store, segments, engine, clock or SystemClock())
+            reconcile(self._core)
+        except BaseException:
+            self._store.close()
+            raise
+        self._session = Session(self._core)
+        if background:
+            self._core.loop = Loop(self._core)
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
+        """Run the statements of ``sql`` and return the result of the last one.
+
+        ``parameters`` are the values of $1, $2, ….
+        """
+        self._check_open()
+        return self._session.execute(sql, tuple(parameters))
+
+    def insert(self, table: str, rows: object) -> Result:
+        """Add many rows at once: a list of tuples, an Arrow table, or a DataFrame.
+
+        Tuples are matched by position, tables and frames by column name.
+        """
+        self._check_open()
+        with self._core.writing() as world:
+            target = target_table(Name(tuple(table.split("."))), world.catalog)
+            columns = columns_from(rows, target, world.catalog)
+            timestamp = write(self._core, target, columns)
+        return Result(f"INSERT 0 {len(columns[0])}", timestamp=timestamp)
+
+    def tick(self) -> dict[str, Timestamp]:
+        """Run one tick of every timeline; return the new upper of each, by its name."""
+        self._check_open()
+        timelines = tuple(self._core.world.timelines)
+        return {str(timeline): tick(self._core, timeline).upper for timeline in timelines}
+
+    def dataframe(self, sql: str, parameters: Sequence[object] = ()) -> Any:
+        """Return a query as a Spark DataFrame, at the time the query would be answered at.
+
+        It can be used until the database is closed, or 64 others were made after it.
+        """
+        self._check_open()
+        statement = parse_statement(sql)
+        if not isinstance(statement, SelectStatement):
+            message = "only a query can be a DataFrame"
+            raise InvalidSyntax(message, code="42809")
+
+        def plan_of(catalog: Catalog) -> QueryPlan:
+            return plan_select(statement, catalog, tuple(parameters))
+
+        core = self._core
+        with readable(core, plan_of, self._session.settings) as at:
+            made = at.dataframe(core)
+            self._keep(at.world)
+            return made
+
+    def close(self) -> None:
+        """Stop ticking and give everything back; what is durable stays as it is."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._core.loop is not None:
+            self._core.loop.stop()
+        self._core.merger.close()
+        with self._core.lock:
+            self._store.close()
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _keep(self, world: World) -> None:
+        """Keep the segments that a DataFrame may still read."""
+        self._core.pin(world)
+        self._frames.append(world)
+        if len(self._frames) > _FRAMES:
+            self._core.unpin(self._frames.popleft())
+
+    def _check_open(self) -> None:
+        if self._closed:
+            message = "the database is closed"
+            raise StorageError(message, code="08003")

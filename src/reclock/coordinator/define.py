@@ -1,0 +1,196 @@
+"""From statements to objects: what CREATE says, checked against the catalog.
+
+The same functions make an object when it is created and when its record is read again, so
+what was accepted once reads the same ever after.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.catalog import Catalog
+from reclock.coordinator.item import (
+    VERSION,
+    Index,
+    Item,
+    MaterializedView,
+    RelationItem,
+    Table,
+    TableColumn,
+    View,
+)
+from reclock.dataflow.render.build import key_of
+from reclock.errors import Corrupt, Error, NewerFormat, NotSupported, StatementError
+from reclock.ids import ObjectId
+from reclock.sql.parse import parse_statement
+from reclock.sql.plan.build import plan_query
+from reclock.sql.plan.relation import Project, column
+from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
+from reclock.sql.schema import Column
+from reclock.sql.statement import CreateIndex, CreateMaterializedView, CreateTable, CreateView
+from reclock.sql.syntax.expression import Name
+from reclock.time.timeline import EPOCH_MS, parse_timeline, user_timeline
+
+if TYPE_CHECKING:
+    from reclock.durable import catalog_store
+    from reclock.durable.keyed import Json
+    from reclock.sql.names import CatalogItem
+    from reclock.sql.plan.node import Node
+
+
+def load_catalog(stored: catalog_store.Catalog) -> Catalog:
+    """Return the catalog that the durable records describe."""
+    catalog = Catalog()
+    for item, record in sorted(stored.items().items(), key=lambda pair: int(pair[0][1:])):
+        made = read_item(item, record, catalog)
+        catalog = Catalog(0, {**catalog.items, item: made})
+    return Catalog(int(stored.version), catalog.items)
+
+
+def read_item(item: ObjectId, record: Json, catalog: Catalog) -> Item:
+    """Return the object of a record; what it depends on is in ``catalog``."""
+    if record.get("v", 0) > VERSION:
+        message = f"catalog object {item} has format {record['v']}, newer than {VERSION}"
+        raise NewerFormat(message, hint="open the state with a later reclock")
+    try:
+        statement = parse_statement(record["sql"])
+        return _read(item, record, statement, catalog)
+    except (KeyError, TypeError, ValueError, Error) as error:
+        message = f"catalog object {item} cannot be read"
+        raise Corrupt(message, detail=f"{record!r}: {error}") from error
+
+
+def _read(item: ObjectId, record: Json, statement: object, catalog: Catalog) -> Item:
+    name, sql, retain = record["name"], record["sql"], record.get("retain_history_ms")
+    timeline = record.get("timeline")
+    at = None if timeline is None else parse_timeline(timeline)
+    depends = frozenset(map(ObjectId, record.get("depends", ())))
+    match statement:
+        case CreateTable():
+            columns, key = _columns(statement)
+            enforced = statement.columns.key_enforced
+            return Table(item, name, sql, at, depends, retain, columns, key, enforced)
+        case CreateView():
+            plan, _ = plan_view(statement, catalog)
+            return View(item, name, sql, at, depends, retain, plan=plan)
+        case CreateMaterializedView():
+            plan = rewrite(plan_view(statement, catalog)[0], RewriteContext())
+            key = tuple(record["key"])
+            return MaterializedView(item, name, sql, at, depends, retain, plan=plan, key=key)
+        case CreateIndex():
+            on, key = ObjectId(record["on"]), tuple(record["key"])
+            return Index(item, name, sql, at, depends, retain, on=on, key=key)
+    message = f"a {type(statement).__name__} makes no object"
+    raise ValueError(message)
+
+
+def define_table(statement: CreateTable, sql: str, catalog: Catalog) -> Table:
+    """Return the table that the statement makes."""
+    name = catalog.check_new(statement.name)
+    columns, key = _columns(statement)
+    timeline = EPOCH_MS if statement.timeline is None else user_timeline(statement.timeline)
+    return Table(
+        catalog.next_id, name, sql, timeline, frozenset(), statement.retain_history_ms,
+        columns, key, statement.columns.key_enforced,
+    )  # fmt: skip
+
+
+def _columns(statement: CreateTable) -> tuple[tuple[TableColumn, ...], tuple[int, ...]]:
+    given = statement.columns
+    columns = tuple(
+        TableColumn(Column(c.name, c.type, c.nullable), c.default) for c in given.columns
+    )
+    names = [c.column.name for c in columns]
+    return columns, tuple(names.index(name) for name in given.primary_key)
+
+
+def define_view(statement: CreateView, sql: str, catalog: Catalog) -> View:
+    """Return the view that the statement makes."""
+    name = catalog.check_new(statement.name)
+    plan, depends = plan_view(statement, catalog)
+    return View(catalog.next_id, name, sql, plan.timeline.timeline, depends, plan=plan)
+
+
+def define_materialized_view(
+    statement: CreateMaterializedView, sql: str, catalog: Catalog
+) -> MaterializedView:
+    """Return the materialized view that the statement makes."""
+    if statement.refresh_every_ms is not None:
+        message = "REFRESH EVERY is not supported"
+        raise NotSupported(message, hint="leave it out: the view is right at every tick")
+    name = catalog.check_new(statement.name)
+    written, depends = plan_view(statement, catalog)
+    plan = rewrite(written, RewriteContext())
+    timeline = written.timeline.timeline or EPOCH_MS
+    return MaterializedView(
+        catalog.next_id, name, sql, timeline, depends,
+        statement.retain_history_ms, plan=plan, key=key_of(plan),
+    )  # fmt: skip
+
+
+def define_index(statement: CreateIndex, sql: str, catalog: Catalog) -> Index:
+    """Return the index that the statement makes."""
+    on = catalog.get(statement.relation, RelationItem)
+    if isinstance(on, View):
+        message = f'cannot index "{on.name}", a view that is not materialized'
+        hint = "create a materialized view with the same query and index that"
+        raise NotSupported(message, hint=hint, position=statement.relation.position)
+    key = tuple(_position(on, expression) for expression in statement.keys)
+    if statement.name is None:
+        names = "_".join(on.schema[k].name for k in key)
+        name = catalog.free_name(f"{on.name}_{names}_idx")
+    else:
+        name = catalog.check_new(statement.name)
+    return Index(
+        catalog.next_id, name, sql, on.timeline, frozenset({on.id}),
+        statement.retain_history_ms, on=on.id, key=key,
+    )  # fmt: skip
+
+
+def _position(on: RelationItem, expression: object) -> int:
+    """Return the column that an index key names."""
+    if not isinstance(expression, Name):
+        message = "an index on an expression is not supported"
+        hint = "index a materialized view that has the expression as a column"
+        raise NotSupported(message, hint=hint)
+    names = on.schema.names
+    if expression.parts[-1] not in names:
+        message = f'column "{expression}" of relation "{on.name}" does not exist'
+        raise StatementError(message, code="42703", position=expression.position)
+    return names.index(expression.parts[-1])
+
+
+class _Recording:
+    """A catalog that remembers which relations were asked for."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self.found: set[ObjectId] = set()
+
+    def resolve(self, name: tuple[str, ...]) -> CatalogItem | None:
+        item = self._catalog.resolve(name)
+        if item is not None:
+            self.found.add(item.id)
+        return item
+
+    def relation_names(self) -> tuple[str, ...]:
+        return self._catalog.relation_names()
+
+
+def plan_view(
+    statement: CreateView | CreateMaterializedView, catalog: Catalog
+) -> tuple[Node, frozenset[ObjectId]]:
+    """Return the rows of a view's query under the view's column names, and what it reads."""
+    recording = _Recording(catalog)
+    node = plan_query(statement.query, recording, maintained=True).relation
+    names = [*statement.columns, *node.schema.names[len(statement.columns) :]]
+    if len(statement.columns) > node.width:
+        message = "CREATE VIEW specifies more column names than columns"
+        raise StatementError(message, code="42601", position=statement.name.position)
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            message = f'column "{name}" specified more than once'
+            raise StatementError(message, code="42701", position=statement.name.position)
+    if tuple(names) != node.schema.names:
+        node = Project(node, tuple((name, column(node, i)) for i, name in enumerate(names)))
+    return node, frozenset(recording.found)

@@ -1,0 +1,90 @@
+"""The seam between the coordinator and whatever computes: Spark, or a model in tests.
+
+An engine has no state of its own that matters: everything it needs comes with the call,
+everything it makes is in the answer, and a call that failed is simply made again. The
+coordinator calls ``step`` and ``hydrate`` from one thread at a time, ``peek`` and
+``dataframe`` from any.
+
+``updates`` of an arrangement are one batch, conformed and consolidated for its layout, or,
+when there are many, runs already written to the segment store, with disjoint ranges of
+``kh`` and the tick's interval as description.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from reclock.arrangement.run import RunRef
+    from reclock.arrangement.shard import Shard
+    from reclock.coordinator.shape import Shape
+    from reclock.dataflow.graph import ArrangementId
+    from reclock.ids import ObjectId
+    from reclock.sql.plan.relation import QueryPlan
+    from reclock.time.timestamp import Timestamp
+
+Updates: TypeAlias = "pa.RecordBatch | tuple[RunRef, ...]"
+
+
+class Engine(Protocol):
+    """Computes ticks and answers; see the head of this module."""
+
+    def step(
+        self,
+        shape: Shape,
+        changes: Mapping[ObjectId, pa.RecordBatch],
+        traces: Mapping[ArrangementId, Shard],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> Mapping[ArrangementId, Updates]:
+        """Return what the changes of tables in ``[lower, upper)`` append to arrangements.
+
+        ``traces`` hold the times before ``lower``. Arrangements that do not change are left
+        out.
+        """
+        ...
+
+    def hydrate(
+        self,
+        shape: Shape,
+        new: frozenset[ArrangementId],
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+    ) -> Mapping[ArrangementId, Updates]:
+        """Return the contents of ``new`` arrangements as of ``as_of``, all at that time.
+
+        ``traces`` has those that are not new. Empty ones may be left out.
+        """
+        ...
+
+    def peek(
+        self,
+        plan: QueryPlan,
+        shape: Shape | None,
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+    ) -> pa.Table:
+        """Return the rows of a query at ``as_of``: its visible columns, in its order.
+
+        ``shape`` is None for a query that reads nothing. Raises ``ExpressionFailed`` if an
+        expression of the query fails on some row.
+        """
+        ...
+
+    def dataframe(
+        self,
+        plan: QueryPlan,
+        shape: Shape | None,
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+    ) -> Any:
+        """Return the same as a Spark DataFrame, with the query's column names."""
+        ...
+
+    def close(self) -> None:
+        """Give back what was taken."""
+        ...

@@ -1,0 +1,191 @@
+"""Catalog objects, and the records that keep them.
+
+A record is JSON with a version. It holds the statement that made the object, as it was
+written, and what the text does not say: its name, timeline, the ids it depends on, the
+columns a view's rows are arranged by. Everything else is read from the text again when a
+database is opened, so there is one truth about an object: its SQL.
+
+Invariant: an object depends only on objects with smaller ids, so records in the order of
+their ids can be read one after the other.
+
+Tests: tests/coordinator/test_catalog.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from reclock.dataflow.keying import Keying
+from reclock.dataflow.types import arrow_types
+from reclock.sql.names import CatalogItem
+from reclock.sql.schema import Column, Schema
+
+if TYPE_CHECKING:
+    from reclock.durable.keyed import Json
+    from reclock.ids import ObjectId
+    from reclock.sql.plan.node import Keys, Node
+    from reclock.sql.syntax.expression import Expression
+    from reclock.time.timeline import Timeline
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class Item:
+    """What every object has; ``sql`` is the statement that made it."""
+
+    kind: ClassVar[str] = "object"
+    keeps_state: ClassVar[bool] = True
+
+    id: ObjectId
+    name: str
+    sql: str
+    timeline: Timeline | None
+    depends: frozenset[ObjectId] = frozenset()
+    retain_history_ms: int | None = None
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        made: Json = {"v": VERSION, "kind": self.kind, "name": self.name, "sql": self.sql}
+        if self.timeline is not None:
+            made["timeline"] = str(self.timeline)
+        if self.depends:
+            made["depends"] = sorted(self.depends, key=number_of)
+        if self.retain_history_ms is not None:
+            made["retain_history_ms"] = self.retain_history_ms
+        return made
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class RelationItem(Item):
+    """An object with rows: one that a query can name."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        raise NotImplementedError
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of a table; ``default`` None is NULL."""
+
+    column: Column
+    default: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Table(RelationItem):
+    """Rows that users write; ``primary_key`` holds positions, and is checked if ``enforced``."""
+
+    kind: ClassVar[str] = "table"
+
+    columns: tuple[TableColumn, ...] = ()
+    primary_key: tuple[int, ...] = ()
+    enforced: bool = True
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns."""
+        return Schema(tuple(c.column for c in self.columns))
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The columns its rows are arranged by: the key that is checked, else all."""
+        if self.primary_key and self.enforced:
+            return self.primary_key
+        return tuple(range(len(self.columns)))
+
+    @property
+    def checks_key(self) -> bool:
+        """Whether a second row with the same key is refused."""
+        return bool(self.primary_key) and self.enforced
+
+    @cached_property
+    def keying(self) -> Keying:
+        """How its rows are arranged, in its collection and in the log of writes."""
+        return Keying(arrow_types(self.schema), self.key)
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it."""
+        keys: Keys = frozenset({frozenset(self.key)}) if self.checks_key else frozenset()
+        return CatalogItem(self.id, self.name, self.kind, self.schema, self.timeline, keys)
+
+
+@dataclass(frozen=True)
+class View(RelationItem):
+    """A query under a name; it stores nothing."""
+
+    kind: ClassVar[str] = "view"
+    keeps_state: ClassVar[bool] = False
+
+    plan: Node = field(kw_only=True)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.plan.schema
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it: the query it stands for."""
+        keys = self.plan.unique_keys
+        return CatalogItem(
+            self.id, self.name, self.kind, self.schema, self.timeline, keys, self.plan
+        )
+
+
+@dataclass(frozen=True)
+class MaterializedView(RelationItem):
+    """A query whose rows are kept; ``key`` holds the positions they are arranged by."""
+
+    kind: ClassVar[str] = "materialized view"
+
+    plan: Node = field(kw_only=True)
+    key: tuple[int, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.plan.schema
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        return super().record() | {"key": list(self.key)}
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it."""
+        keys = self.plan.unique_keys
+        return CatalogItem(self.id, self.name, self.kind, self.schema, self.timeline, keys)
+
+
+@dataclass(frozen=True)
+class Index(Item):
+    """The rows of ``on``, arranged by some of its columns."""
+
+    kind: ClassVar[str] = "index"
+
+    on: ObjectId = field(kw_only=True)
+    key: tuple[int, ...] = ()
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        return super().record() | {"on": self.on, "key": list(self.key)}
+
+
+def number_of(item: ObjectId) -> int:
+    """Return the number in an id: ids are ordered by it.
+
+    >>> from reclock.ids import ObjectId
+    >>> number_of(ObjectId("u12"))
+    12
+    """
+    return int(item[1:])

@@ -1,0 +1,69 @@
+"""What each statement does: one file per statement, one function each.
+
+A function takes the context and its statement, and returns a ``Result``. Statements that
+change something hold the core's lock from looking at the catalog to publishing, so nothing
+can come between; whatever fails before that has changed nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from reclock.coordinator.sequence.create_index import create_index
+from reclock.coordinator.sequence.create_materialized_view import create_materialized_view
+from reclock.coordinator.sequence.create_table import create_table
+from reclock.coordinator.sequence.create_view import create_view
+from reclock.coordinator.sequence.delete import delete
+from reclock.coordinator.sequence.drop import drop
+from reclock.coordinator.sequence.explain_plan import explain_plan
+from reclock.coordinator.sequence.insert import insert
+from reclock.coordinator.sequence.select import select
+from reclock.coordinator.sequence.set_variable import set_variable
+from reclock.coordinator.sequence.show import show
+from reclock.coordinator.sequence.update import update
+from reclock.errors import NotSupported
+from reclock.sql import statement as s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reclock.coordinator.result import Result
+    from reclock.coordinator.sequence.context import Context
+
+HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
+    s.CreateIndex: create_index,
+    s.CreateMaterializedView: create_materialized_view,
+    s.CreateTable: create_table,
+    s.CreateView: create_view,
+    s.Delete: delete,
+    s.Drop: drop,
+    s.ExplainPlan: explain_plan,
+    s.Insert: insert,
+    s.SelectStatement: select,
+    s.SetVariable: set_variable,
+    s.Show: show,
+    s.Update: update,
+}
+
+UNSUPPORTED: Final[dict[type[s.Statement], str]] = {
+    s.AlterRetainHistory: "ALTER … SET (RETAIN HISTORY …)",
+    s.AlterSystem: "ALTER SYSTEM",
+    s.Begin: "BEGIN",
+    s.Commit: "COMMIT",
+    s.Copy: "COPY",
+    s.CreateSink: "CREATE SINK",
+    s.CreateSource: "CREATE SOURCE",
+    s.ExplainTimestamp: "EXPLAIN TIMESTAMP",
+    s.Rollback: "ROLLBACK",
+    s.Subscribe: "SUBSCRIBE",
+}
+"""Statements that are read and not run yet, by the words that begin them."""
+
+
+def run(context: Context, statement: s.Statement) -> Result:
+    """Run one statement."""
+    handler = HANDLERS.get(type(statement))
+    if handler is None:
+        message = f"{UNSUPPORTED[type(statement)]} is not supported"
+        raise NotSupported(message)
+    return handler(context, statement)

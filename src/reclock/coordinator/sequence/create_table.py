@@ -1,0 +1,22 @@
+"""CREATE TABLE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.change import change_catalog
+from reclock.coordinator.define import define_table
+from reclock.coordinator.result import Result
+
+if TYPE_CHECKING:
+    from reclock.coordinator.sequence.context import Context
+    from reclock.sql.statement import CreateTable
+
+
+def create_table(context: Context, statement: CreateTable) -> Result:
+    """Make an empty table."""
+    with context.core.writing() as world:
+        exists = world.catalog.find(statement.name.parts) is not None
+        if not (exists and statement.if_not_exists):
+            change_catalog(context.core, [define_table(statement, context.text, world.catalog)])
+    return Result("CREATE TABLE")

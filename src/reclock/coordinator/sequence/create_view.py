@@ -1,0 +1,33 @@
+"""CREATE [OR REPLACE] VIEW."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.change import change_catalog
+from reclock.coordinator.define import define_view
+from reclock.coordinator.item import View
+from reclock.coordinator.result import Result
+
+if TYPE_CHECKING:
+    from reclock.coordinator.sequence.context import Context
+    from reclock.ids import ObjectId
+    from reclock.sql.statement import CreateView
+
+
+def create_view(context: Context, statement: CreateView) -> Result:
+    """Give a query a name; one that has it already may be replaced, if nothing needs it."""
+    with context.core.writing() as world:
+        catalog = world.catalog
+        exists = catalog.find(statement.name.parts) is not None
+        if exists and statement.if_not_exists:
+            return Result("CREATE VIEW")
+        gone: frozenset[ObjectId] = frozenset()
+        if exists and statement.or_replace:
+            old = catalog.get(statement.name, View)
+            gone = catalog.to_drop([old.id], cascade=False)
+            kept = {i: item for i, item in catalog.items.items() if i not in gone}
+            catalog = replace(catalog, items=kept)
+        change_catalog(context.core, [define_view(statement, context.text, catalog)], gone)
+    return Result("CREATE VIEW")

@@ -1,0 +1,43 @@
+"""DROP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from reclock.coordinator.change import change_catalog
+from reclock.coordinator.item import Index, Item, MaterializedView, Table, View
+from reclock.coordinator.result import Result
+from reclock.errors import NotSupported
+
+if TYPE_CHECKING:
+    from reclock.coordinator.sequence.context import Context
+    from reclock.sql.statement import Drop
+
+KINDS: Final[dict[str, type[Item]]] = {
+    kind.kind: kind for kind in (Table, View, MaterializedView, Index)
+}
+
+
+def drop(context: Context, statement: Drop) -> Result:
+    """Remove objects, and with CASCADE all that is defined by them, at once."""
+    with context.core.writing() as world:
+        catalog = world.catalog
+        kind = kind_of(statement.kind)
+        given = [
+            catalog.get(name, kind).id
+            for name in statement.names
+            if not (statement.if_exists and catalog.find(name.parts) is None)
+        ]
+        if given:
+            gone = catalog.to_drop(given, cascade=statement.cascade)
+            change_catalog(context.core, removed=gone)
+    return Result(f"DROP {statement.kind.upper()}")
+
+
+def kind_of(name: str) -> type[Item]:
+    """Return the class of objects of a kind; sources and sinks have none yet."""
+    found = KINDS.get(name)
+    if found is None:
+        message = f"{name.upper()} is not supported"
+        raise NotSupported(message)
+    return found

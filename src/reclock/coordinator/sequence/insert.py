@@ -1,0 +1,138 @@
+"""INSERT: VALUES, or the rows of a query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.read import read_latest
+from reclock.coordinator.result import Result
+from reclock.coordinator.rows import column_from
+from reclock.coordinator.sequence.target import assigned, planned, target_table, whole
+from reclock.coordinator.write import write
+from reclock.errors import StatementError, UndefinedName
+from reclock.sql.plan.build import plan_query, plan_scalar
+from reclock.sql.plan.build.block import Block
+from reclock.sql.plan.relation import Project, Union, column
+from reclock.sql.plan.scalar import Cast, Literal
+from reclock.sql.syntax import expression as e
+from reclock.sql.syntax import query as q
+from reclock.sql.types import Numeric
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.item import Table
+    from reclock.coordinator.sequence.context import Context
+    from reclock.sql.plan.node import Node
+    from reclock.sql.plan.scalar import Scalar
+    from reclock.sql.statement import Insert
+
+
+def insert(context: Context, statement: Insert) -> Result:
+    """Add rows to a table."""
+    with context.core.writing() as world:
+        table = target_table(statement.name, world.catalog)
+        places = _places(statement, table)
+        rows = _rows(context, statement, table, places, world.catalog)
+        timestamp = write(context.core, table, rows)
+    return Result(f"INSERT 0 {len(rows[0])}", timestamp=timestamp)
+
+
+def _places(statement: Insert, table: Table) -> tuple[int, ...]:
+    """Return which columns the values are for."""
+    names = table.schema.names
+    for at, name in enumerate(statement.columns):
+        if name not in names:
+            message = f'column "{name}" of relation "{table.name}" does not exist'
+            raise UndefinedName(message, position=statement.name.position)
+        if name in statement.columns[:at]:
+            message = f'column "{name}" specified more than once'
+            raise StatementError(message, code="42701", position=statement.name.position)
+    return tuple(names.index(name) for name in statement.columns) or tuple(range(len(names)))
+
+
+def _rows(
+    context: Context,
+    statement: Insert,
+    table: Table,
+    places: tuple[int, ...],
+    catalog: Catalog,
+) -> list[pa.Array]:
+    """Return the rows as columns of the table."""
+    query = statement.query
+    if query is None:
+        values = q.Values((tuple(e.DefaultText() for _ in places),))
+        return _values(context, values, table, places, catalog)
+    if isinstance(query.body, q.Values) and query == q.Query(query.body):
+        return _values(context, query.body, table, places, catalog)
+    node = plan_query(query, catalog, parameters=context.parameters).relation
+    _check_count(node.width, statement, places)
+    given: dict[int, Scalar] = {places[i]: column(node, i) for i in range(node.width)}
+    outputs = _outputs(table, given, catalog)
+    plan = planned(table, Project(node, outputs))
+    return whole(read_latest(context.core, plan))
+
+
+def _values(
+    context: Context, values: q.Values, table: Table, places: tuple[int, ...], catalog: Catalog
+) -> list[pa.Array]:
+    """Return VALUES as columns; literals never see Spark."""
+    members: list[Project] = []
+    for row in values.rows:
+        if len(row) != len(values.rows[0]):
+            message = "VALUES lists must all be the same length"
+            raise StatementError(message, code="42601")
+        _check_count(len(row), None, places)
+        block = Block()
+        given: dict[int, Scalar] = {}
+        for place, cell in zip(places, row, strict=False):
+            if not isinstance(cell, e.DefaultText):
+                given[place] = plan_scalar(cell, block, catalog, context.parameters)
+        outputs = _outputs(table, given, catalog)
+        members.append(Project(block.node, outputs))
+    constants = [_constants(member) for member in members]
+    if all(row is not None for row in constants):
+        known = [row for row in constants if row is not None]
+        return [
+            column_from((row[at] for row in known), defined)
+            for at, defined in enumerate(table.schema)
+        ]
+    node: Node = members[0] if len(members) == 1 else Union(tuple(members))
+    return whole(read_latest(context.core, planned(table, node)))
+
+
+def _constants(row: Project) -> list[object] | None:
+    """Return the values of a row if all are known without Spark.
+
+    A number for a numeric column is: the column's own check rounds it.
+    """
+    values: list[object] = []
+    for _, scalar in row.outputs:
+        match scalar:
+            case Literal(value, _) | Cast(Literal(value, _), Numeric()):
+                values.append(value)
+            case _:
+                return None
+    return values
+
+
+def _outputs(
+    table: Table, given: dict[int, Scalar], catalog: Catalog
+) -> tuple[tuple[str, Scalar], ...]:
+    """Return what is stored in each column: what was given, or its default."""
+    return tuple(
+        (defined.column.name, assigned(table, at, given.get(at), catalog))
+        for at, defined in enumerate(table.columns)
+    )
+
+
+def _check_count(count: int, statement: Insert | None, places: tuple[int, ...]) -> None:
+    """Refuse more values than columns; fewer only where no columns were listed."""
+    listed = statement is not None and bool(statement.columns)
+    if count > len(places) or (listed and count < len(places)):
+        which = "more expressions than target columns"
+        if count < len(places):
+            which = "more target columns than expressions"
+        message = f"INSERT has {which}"
+        raise StatementError(message, code="42601")

@@ -1,0 +1,72 @@
+"""UPDATE: rows that a condition is true for are replaced, at one timestamp."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.read import read_latest
+from reclock.coordinator.result import Result
+from reclock.coordinator.sequence.delete import matching_rows
+from reclock.coordinator.sequence.target import assigned, planned, target_table, whole
+from reclock.coordinator.write import write
+from reclock.errors import StatementError, UndefinedName
+from reclock.sql.names import Scope, ScopeColumn
+from reclock.sql.plan.build import plan_scalar
+from reclock.sql.plan.build.block import Block
+from reclock.sql.plan.relation import Project, column
+from reclock.sql.syntax.expression import DefaultText
+
+if TYPE_CHECKING:
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.item import Table
+    from reclock.coordinator.sequence.context import Context
+    from reclock.sql.plan.node import Node
+    from reclock.sql.plan.scalar import Scalar
+    from reclock.sql.statement import Update
+
+
+def update(context: Context, statement: Update) -> Result:
+    """Replace rows; they are read and written under one lock, so none is missed."""
+    with context.core.writing() as world:
+        table = target_table(statement.name, world.catalog)
+        node = _before_and_after(statement, table, world.catalog, context.parameters)
+        columns = whole(read_latest(context.core, planned(table, node)))
+        width = len(table.columns)
+        timestamp = write(context.core, table, columns[width:], columns[:width])
+    return Result(f"UPDATE {len(columns[0])}", timestamp=timestamp)
+
+
+def _before_and_after(
+    statement: Update, table: Table, catalog: Catalog, parameters: tuple[object, ...]
+) -> Node:
+    """Return the plan of the rows as they are, and beside each what it becomes."""
+    node = matching_rows(statement, catalog, parameters)
+    block = Block(node, _scope(statement, table))
+    names = table.schema.names
+    given: dict[int, Scalar | None] = {}
+    for name, expression in statement.assignments:
+        if name not in names:
+            message = f'column "{name}" of relation "{table.name}" does not exist'
+            raise UndefinedName(message, position=statement.name.position)
+        at = names.index(name)
+        if at in given:
+            message = f'multiple assignments to column "{name}"'
+            raise StatementError(message, code="42601", position=statement.name.position)
+        default = isinstance(expression, DefaultText)
+        given[at] = None if default else plan_scalar(expression, block, catalog, parameters)
+    before = [(name, column(block.node, i)) for i, name in enumerate(names)]
+    after = [
+        (name, assigned(table, i, given[i], catalog) if i in given else column(block.node, i))
+        for i, name in enumerate(names)
+    ]
+    return Project(block.node, (*before, *after))
+
+
+def _scope(statement: Update, table: Table) -> Scope:
+    qualifier = statement.alias or statement.name.parts[-1]
+    return Scope(
+        tuple(
+            ScopeColumn(qualifier, c.name, i, c.type, c.nullable)
+            for i, c in enumerate(table.schema)
+        )
+    )

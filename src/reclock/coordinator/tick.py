@@ -1,0 +1,83 @@
+"""One tick of a timeline, from its upper to the next, in numbered steps.
+
+1. The clock and the frontier of tables give the time T that the tick closes; an idle
+   timeline whose clock has not moved has nothing to close.
+2. The writes that are pending are gathered: one delta per table, every time its own.
+3. The engine computes what they append to every arrangement.
+4. All new runs are written, in one file, or in the publishing transaction if small.
+5. One append publishes the runs, retires the writes, swaps in finished merges, moves U
+   and W to {T+1}, and applies T to the oracle. The tick is visible whole or not at all.
+
+A crash before 5 leaves at most a file that nothing names; the tick is run again. An idle
+tick writes no record and no file: only frontiers move. Keeps P3, P5.
+
+Tests: tests/coordinator/test_tick.py; crashes: test_crash.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.arrangement.cache import process_cache
+from reclock.coordinator.arrangements import following, layouts_of, write_runs
+from reclock.coordinator.item import Table
+from reclock.dataflow import delta as deltas
+from reclock.failpoints import hit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reclock.coordinator.arrangements import Runs
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.timeline import TimelineState
+    from reclock.ids import ObjectId
+    from reclock.time.timeline import Timeline
+    from reclock.time.timestamp import Timestamp
+
+
+def tick(core: Core, timeline: Timeline) -> TimelineState:
+    """Run one tick of ``timeline``, if there is anything to close; return its state after."""
+    with core.writing():
+        state = core.state(timeline)
+        time = state.tick_time(core.clock.now_ms(), core.settings.timestamp_interval_ms)
+        if time is None:
+            return state
+        changes = gather(state, core.world.catalog)
+        hit("tick.compute.before")
+        added = compute(core, state, changes, time)
+        appends, after = state.ticked(time, added, core.merger.finished(timeline))
+        hit("tick.publish.before")
+        core.publish(core.world, appends, after)
+        hit("tick.publish.after")
+        if core.merger.published(timeline) or any(e.run.segment for e in state.wal.pending):
+            core.collect_garbage()
+        core.merger.consider(after, core.world.catalog)
+        core.housekeep()
+        return after
+
+
+def gather(state: TimelineState, catalog: Catalog) -> dict[ObjectId, pa.RecordBatch]:
+    """Return what is pending for each table, as a delta."""
+    found: dict[ObjectId, list[pa.RecordBatch]] = {}
+    for entry in state.wal.pending:
+        table = catalog[entry.table]
+        assert isinstance(table, Table)
+        run = process_cache().open(state.segments, entry.run, table.keying.layout)
+        found.setdefault(table.id, []).extend(table.keying.restore(batch) for batch in run)
+    return {table: deltas.union(batches) for table, batches in found.items() if batches}
+
+
+def compute(
+    core: Core, state: TimelineState, changes: dict[ObjectId, pa.RecordBatch], time: Timestamp
+) -> Runs:
+    """Return the runs that a tick adds, written but not published."""
+    if not changes:
+        return {}
+    updates = core.engine.step(state.shape, changes, state.traces, state.upper, time.step())
+    descriptions = {
+        arrangement: following(state.arrangements.runs[arrangement], time.step())
+        for arrangement in updates
+    }
+    stem = state.stem("tick", time)
+    return write_runs(state.segments, stem, updates, layouts_of(state.shape.graph), descriptions)

@@ -1,0 +1,182 @@
+"""What one timeline keeps: its oracle, its pending writes, its arrangements, its graph.
+
+A frozen value. Three steps change it, each one durable append::
+
+    written     a write to tables:      W, oracle
+    ticked      a tick:                 U, W, oracle; runs come, writes are retired
+    reshaped    objects come and go:    U, W, oracle; arrangements come and go
+
+U, the upper of all maintained objects, and W, the frontier of tables, satisfy U ≤ W, and
+U = W when nothing is pending. Each step applies its time to the oracle in the same append,
+so ``read_ts ≥ U − 1``: a strict read never finds its time forgotten, nor a since beyond it.
+
+Tests: tests/coordinator/test_tick.py, test_write.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.arrangements import Arrangements, Traces, layouts_of
+from reclock.coordinator.shape import Shape
+from reclock.coordinator.wal import Wal
+from reclock.dataflow.graph import collection_of
+from reclock.durable.manifest_store import ManifestStore
+from reclock.durable.oracle_store import OracleRecord, OracleStore
+from reclock.ids import ObjectId
+from reclock.time import oracle as rules
+from reclock.time.frontier import Bounds, at
+from reclock.time.timeline import EPOCH_MS
+from reclock.time.timestamp import Timestamp, round_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from reclock.arrangement.run import RunRef
+    from reclock.arrangement.store import Store as Segments
+    from reclock.coordinator.arrangements import Runs, Swap
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.item import RelationItem
+    from reclock.dataflow.graph import ArrangementId
+    from reclock.durable.store import Append, Store
+    from reclock.time.frontier import Frontier
+    from reclock.time.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class TimelineState:
+    """One timeline at one moment; ``segments`` is where its runs are."""
+
+    timeline: Timeline
+    oracle: rules.OracleState
+    wal: Wal
+    arrangements: Arrangements
+    shape: Shape
+    segments: Segments
+
+    @classmethod
+    def open(
+        cls, store: Store, segments: Segments, timeline: Timeline, catalog: Catalog
+    ) -> TimelineState:
+        """Return what is durable of a timeline; it begins at 0 if there is nothing."""
+        record = OracleStore(store).load_all().get(timeline)
+        stored = rules.OracleState()
+        if record is not None:
+            stored = rules.OracleState(record.read_ts, record.write_ts)
+        wal = Wal.open(store, timeline)
+        manifest = ManifestStore(store).open(manifest_of(timeline))
+        shape = Shape.of(catalog, timeline)
+        return cls(timeline, stored, wal, Arrangements.read(manifest), shape, segments)
+
+    @property
+    def upper(self) -> Timestamp:
+        """U: the first time that is not complete."""
+        return self.arrangements.upper.element()
+
+    @property
+    def table_upper(self) -> Timestamp:
+        """W: the first time that can be written."""
+        return self.wal.upper.element()
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is pending: all that was written is in the arrangements."""
+        return self.arrangements.upper == self.wal.upper
+
+    @cached_property
+    def traces(self) -> Traces:
+        """The arrangements, to look things up in."""
+        return Traces(self.arrangements, layouts_of(self.shape.graph), self.segments)
+
+    def bounds(self, item: RelationItem) -> Bounds:
+        """Return the times at which an object can be read."""
+        since = self.arrangements.since(collection_of(item.id))
+        return Bounds(item.name, since, self.arrangements.upper)
+
+    def named_segments(self) -> Iterator[str]:
+        """Yield the segments that hold runs or pending writes."""
+        yield from self.arrangements.segments()
+        for entry in self.wal.pending:
+            if entry.run.segment is not None:
+                yield entry.run.segment
+
+    def stem(self, step: str, time: Timestamp) -> str:
+        """Return how files of a step of this timeline are named."""
+        digest = blake2b(str(self.timeline).encode(), digest_size=4).hexdigest()
+        return f"{step}-{digest}-{time}"
+
+    # Times.
+
+    def write_time(self, now_ms: int) -> tuple[rules.OracleState, Timestamp]:
+        """Return the time of the next write, and the oracle that has handed it out."""
+        now = max(now_ms, self.table_upper) if self.timeline == EPOCH_MS else self.table_upper
+        return rules.write(self.oracle, now)
+
+    def tick_time(self, now_ms: int, interval: int) -> Timestamp | None:
+        """Return the time that the next tick closes; None if there is nothing to close.
+
+        A timeline without a clock moves only when something was written.
+        """
+        if self.timeline == EPOCH_MS:
+            now = round_up(max(now_ms, 0), interval)
+        else:
+            now = Timestamp(max(self.upper - 1, 0))
+        if now < self.upper and self.settled:
+            return None
+        return now.join(self.table_upper)
+
+    def _applied(self, time: Timestamp) -> rules.OracleState:
+        """Return the oracle for which all before and at ``time`` is visible."""
+        known = self.oracle
+        return rules.OracleState(known.read_ts.join(time), known.write_ts.join(time))
+
+    # Steps.
+
+    def written(
+        self, given: tuple[rules.OracleState, Timestamp], runs: Mapping[ObjectId, RunRef]
+    ) -> tuple[list[Append], TimelineState]:
+        """Return a write of ``runs`` at a time that ``write_time`` gave."""
+        state, time = given
+        append, wal = self.wal.write(time, runs)
+        return [append], replace(self, wal=wal, oracle=replace(state, read_ts=time))
+
+    def ticked(
+        self, time: Timestamp, added: Runs, swaps: tuple[Swap, ...] = ()
+    ) -> tuple[list[Append], TimelineState]:
+        """Return a tick that closes ``time``: the pending writes became ``added``."""
+        return self._moved(time, self.shape, added, frozenset(), swaps)
+
+    def reshaped(
+        self, shape: Shape, added: Runs, removed: frozenset[ArrangementId]
+    ) -> tuple[list[Append], TimelineState]:
+        """Return the step in which objects come and go; nothing may be pending."""
+        return self._moved(self.table_upper, shape, added, removed, ())
+
+    def _moved(
+        self,
+        time: Timestamp,
+        shape: Shape,
+        added: Runs,
+        removed: frozenset[ArrangementId],
+        swaps: tuple[Swap, ...],
+    ) -> tuple[list[Append], TimelineState]:
+        upper: Frontier = at(time.step())
+        manifest, arrangements = self.arrangements.changed(upper, added, removed, swaps)
+        retired, wal = self.wal.retire(time)
+        state = replace(
+            self, oracle=self._applied(time), wal=wal, arrangements=arrangements, shape=shape
+        )
+        return [manifest, retired], state
+
+    def oracle_appends(self, store: OracleStore) -> tuple[Append, ...]:
+        """Return the appends that make this oracle durable, to publish with others."""
+        record = OracleRecord(self.timeline, self.oracle.read_ts, self.oracle.write_ts)
+        return store.appends(record)
+
+
+def manifest_of(timeline: Timeline) -> ObjectId:
+    """Return the name of a timeline's manifest."""
+    return ObjectId(str(timeline))

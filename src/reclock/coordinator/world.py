@@ -1,0 +1,44 @@
+"""Everything at one moment, as one frozen value: what a reader reads from.
+
+A world is the catalog and the state of every timeline. It is replaced whole after each
+durable append, so a reader that took one sees objects, runs and frontiers that belong
+together, however long it reads and whatever happens meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.timeline import TimelineState
+    from reclock.durable import catalog_store
+    from reclock.time.timeline import Timeline
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """The catalog, as planning knows it and as it is stored, and all timelines."""
+
+    stored: catalog_store.Catalog
+    catalog: Catalog
+    timelines: Mapping[Timeline, TimelineState] = field(default_factory=dict)
+
+    def __getitem__(self, timeline: Timeline) -> TimelineState:
+        return self.timelines[timeline]
+
+    def with_states(self, states: Iterable[TimelineState]) -> World:
+        """Return the world in which some timelines have moved."""
+        moved = {state.timeline: state for state in states}
+        return replace(self, timelines={**self.timelines, **moved})
+
+    def with_catalog(self, stored: catalog_store.Catalog, catalog: Catalog) -> World:
+        """Return the world with another version of the catalog."""
+        return replace(self, stored=stored, catalog=catalog)
+
+    def named_segments(self) -> set[str]:
+        """Return every segment that some timeline needs."""
+        return {name for state in self.timelines.values() for name in state.named_segments()}

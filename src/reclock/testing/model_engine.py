@@ -1,0 +1,220 @@
+"""An engine without Spark: the reference evaluator behind the coordinator's seam.
+
+Every view is computed from scratch at every time at which something changed, and the
+difference is what a tick appends; arrangements that hold the rows of an object get them,
+the inner state of operators stays empty. As slow and simple as it can be: for tests of
+everything around the engine, and to compare the real one with.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from reclock.arrangement.consolidate import consolidate
+from reclock.arrangement.layout import diff_of, time_of
+from reclock.dataflow import delta as deltas
+from reclock.dataflow.graph import collection_of, errors_of
+from reclock.dataflow.values import from_python
+from reclock.errors import ExpressionFailed, NotSupported
+from reclock.sql.plan.relation import Get, walk
+from reclock.testing.evaluate import answer, evaluate
+from reclock.testing.evaluate_scalar import EvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reclock.arrangement.shard import Shard
+    from reclock.coordinator.shape import Shape
+    from reclock.dataflow.graph import Arrangement, ArrangementId
+    from reclock.dataflow.keying import Keying
+    from reclock.ids import ObjectId
+    from reclock.sql.plan.node import Node
+    from reclock.sql.plan.relation import QueryPlan
+    from reclock.testing.evaluate import Row, Rows
+    from reclock.time.timestamp import Timestamp
+
+Contents = dict["ArrangementId", "Rows"]
+
+
+class ModelEngine:
+    """``coordinator.engine.Engine`` in plain Python; ``steps`` counts the ticks it computed."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def step(
+        self,
+        shape: Shape,
+        changes: Mapping[ObjectId, pa.RecordBatch],
+        traces: Mapping[ArrangementId, Shard],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> dict[ArrangementId, pa.RecordBatch]:
+        """Return what changes of tables append, by evaluating everything at every time."""
+        del upper
+        self.steps += 1
+        before = _contents(shape, traces, lower.back())
+        updates: dict[ArrangementId, list[tuple[Row, int, int]]] = {}
+        for time in sorted({t for batch in changes.values() for t in time_of(batch).tolist()}):
+            after = {a: Counter(rows) for a, rows in before.items()}
+            for table, batch in changes.items():
+                due = batch.filter(pa.array(time_of(batch) == time))
+                rows = after[collection_of(table)]
+                for row, diff in zip(_rows(deltas.rows_of(due)), diff_of(due), strict=True):
+                    rows[row] += int(diff)
+            _evaluate(shape, after)
+            for arrangement, rows in after.items():
+                for row in rows.keys() | before[arrangement].keys():
+                    diff = rows[row] - before[arrangement][row]
+                    if diff:
+                        updates.setdefault(arrangement, []).append((row, time, diff))
+            before = after
+        return _arranged(shape, updates)
+
+    def hydrate(
+        self,
+        shape: Shape,
+        new: frozenset[ArrangementId],
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+    ) -> dict[ArrangementId, pa.RecordBatch]:
+        """Return the contents of new arrangements as of a time."""
+        contents = _contents(shape, traces, as_of)
+        _evaluate(shape, contents)
+        updates = {
+            a: [(row, int(as_of), n) for row, n in rows.items() if n]
+            for a, rows in contents.items()
+            if a in new
+        }
+        return _arranged(shape, updates)
+
+    def peek(
+        self,
+        plan: QueryPlan,
+        shape: Shape | None,
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+    ) -> pa.Table:
+        """Return the answer of the reference evaluator."""
+        tables = {}
+        for node in walk(plan.root):
+            if isinstance(node, Get) and shape is not None:
+                arrangement = shape.graph.arrangements[collection_of(node.item)]
+                tables[node.name] = _stored(traces, arrangement, as_of)
+        try:
+            rows = answer(plan, tables)
+        except EvaluationError as error:
+            raise ExpressionFailed(str(error), code=error.code) from error
+        kinds = [c.type for c in plan.root.schema][: plan.visible]
+        columns = [from_python((row[i] for row in rows), kind) for i, kind in enumerate(kinds)]
+        return pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(kinds))])
+
+    def dataframe(
+        self,
+        plan: QueryPlan,
+        shape: Shape | None,
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+    ) -> Any:
+        """Refuse: there is no Spark."""
+        message = "a DataFrame without Spark is not supported"
+        raise NotSupported(message)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _contents(shape: Shape, traces: Mapping[ArrangementId, Shard], as_of: Timestamp) -> Contents:
+    """Return the rows of every arrangement that holds those of an object."""
+    graph = shape.graph
+    found: Contents = {}
+    for item in (*graph.tables, *graph.views):
+        for arrangement in _holding(shape, item):
+            found[arrangement.id] = _stored(traces, arrangement, as_of)
+        if errors_of(item) in graph.arrangements:
+            errors = graph.arrangements[errors_of(item)]
+            found[errors.id] = _stored(traces, errors, as_of)
+    return found
+
+
+def _holding(shape: Shape, item: ObjectId) -> list[Arrangement]:
+    """Return the arrangements that hold the rows of an object, its collection first."""
+    arrangements = shape.graph.arrangements
+    collection = arrangements[collection_of(item)]
+    return [
+        collection,
+        *(
+            a
+            for a in arrangements.values()
+            if a.id in shape.indexes.values() and a.source == collection.source
+        ),
+    ]
+
+
+def _evaluate(shape: Shape, contents: Contents) -> None:
+    """Compute every view, and what is arranged by other columns, from the tables."""
+    for item in (*shape.graph.tables, *shape.graph.views):
+        collection, *others = _holding(shape, item)
+        if item in shape.views:
+            rows, errors = _view(shape.views[item], contents)
+            contents[collection.id] = rows
+            if errors_of(item) in shape.graph.arrangements:
+                contents[errors_of(item)] = errors
+        for other in others:
+            contents[other.id] = contents[collection.id]
+
+
+def _view(plan: Node, contents: Contents) -> tuple[Rows, Rows]:
+    gets = [node for node in walk(plan) if isinstance(node, Get)]
+    failed: Rows = Counter()
+    for get in gets:
+        failed += contents.get(errors_of(get.item), Counter())
+    try:
+        tables = {get.name: contents[collection_of(get.item)] for get in gets}
+        return (Counter(), failed) if failed else (Counter(evaluate(plan, tables)), failed)
+    except EvaluationError as error:
+        return Counter(), Counter({(error.code, str(error)): 1})
+
+
+def _stored(
+    traces: Mapping[ArrangementId, Shard], arrangement: Arrangement, as_of: Timestamp
+) -> Rows:
+    rows: Rows = Counter()
+    if arrangement.id in traces:
+        for batch in traces[arrangement.id].snapshot(as_of):
+            found = zip(_rows(arrangement.keying.columns(batch)), diff_of(batch), strict=True)
+            for row, diff in found:
+                rows[row] += int(diff)
+    return rows
+
+
+def _rows(columns: list[pa.Array]) -> list[Row]:
+    return list(zip(*(map(_hashable, column.to_pylist()) for column in columns), strict=True))
+
+
+def _hashable(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _arranged(
+    shape: Shape, updates: Mapping[ArrangementId, Iterable[tuple[Row, int, int]]]
+) -> dict[ArrangementId, pa.RecordBatch]:
+    made = {}
+    for arrangement, some in updates.items():
+        batch = _batch(shape.graph.arrangements[arrangement].keying, list(some))
+        if batch.num_rows:
+            made[arrangement] = batch
+    return made
+
+
+def _batch(keying: Keying, updates: list[tuple[Row, int, int]]) -> pa.RecordBatch:
+    columns = [
+        pa.array([row[i] for row, _, _ in updates], kind) for i, kind in enumerate(keying.types)
+    ]
+    time = np.array([t for _, t, _ in updates], np.int64)
+    diff = np.array([d for _, _, d in updates], np.int64)
+    return consolidate(keying.layout, keying.arrange(deltas.build(columns, time, diff)))

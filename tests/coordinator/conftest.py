@@ -1,0 +1,69 @@
+"""Databases over the model engine, in directories that outlive them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reclock import ManualClock
+from reclock.coordinator.database import Database
+from reclock.testing.model_engine import ModelEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+class Opener:
+    """Opens and reopens one state directory; a crash is to forget the database."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.clock = ManualClock(1_000)
+        self._opened: list[Database] = []
+
+    def __call__(self, *, background: bool = False) -> Database:
+        db = Database(self.path, ModelEngine(), clock=self.clock, background=background)
+        self._opened.append(db)
+        return db
+
+    def crash(self, db: Database) -> None:
+        """Give up the lock, as the operating system does for a dead process; nothing else."""
+        db._store.close()
+        db._core.merger.close()
+        self._opened.remove(db)
+
+    def reopened(self, db: Database) -> Database:
+        self.crash(db)
+        return self()
+
+    def close(self) -> None:
+        for db in self._opened:
+            db.close()
+
+
+@pytest.fixture
+def opener(tmp_path: Path) -> Iterator[Opener]:
+    opener = Opener(tmp_path / "state")
+    yield opener
+    opener.close()
+
+
+@pytest.fixture(scope="module")
+def make_opener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Opener]]:
+    """For hypothesis: a fresh directory per example."""
+    made: list[Opener] = []
+
+    def make() -> Opener:
+        made.append(Opener(tmp_path_factory.mktemp("state")))
+        return made[-1]
+
+    yield make
+    for opener in made:
+        opener.close()
+
+
+@pytest.fixture
+def db(opener: Opener) -> Database:
+    return opener()

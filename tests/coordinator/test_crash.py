@@ -1,0 +1,165 @@
+"""A crash at every step of every kind of statement: before or after, never between.
+
+For each failpoint and each operation: run into the failpoint, drop the database as a dead
+process would, open the directory again, and compare with what a database has that never
+failed: it equals the state before the operation, or the state after it. Which one is known
+for each failpoint. Then the operation is repeated, if it was lost, and all goes on.
+
+The same without a restart: the database that failed is used on.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from reclock.errors import Error
+from reclock.testing.failpoints import FailpointRaised, armed
+
+SETUP = (
+    "CREATE TABLE t (k INT PRIMARY KEY, a INT)",
+    "CREATE MATERIALIZED VIEW v AS SELECT a % 2 AS odd, count(*) AS n FROM t GROUP BY a % 2",
+    "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)",
+)
+QUESTIONS = (
+    "SELECT * FROM t ORDER BY k",
+    "SELECT * FROM v ORDER BY odd",
+    "SHOW OBJECTS",
+    "SHOW INDEXES",
+)
+
+
+def insert(db):
+    db.execute("INSERT INTO t VALUES (4, 4)")
+
+
+def large_insert(db):
+    db.insert("t", [(n, n) for n in range(10, 9_000)])
+
+
+def update(db):
+    db.execute("UPDATE t SET a = a + 1 WHERE k < 3")
+
+
+def delete(db):
+    db.execute("DELETE FROM t WHERE k = 1")
+
+
+def create_table(db):
+    db.execute("CREATE TABLE other (a INT)")
+
+
+def create_view(db):
+    db.execute("CREATE VIEW w AS SELECT a FROM t")
+
+
+def create_materialized_view(db):
+    db.execute("CREATE MATERIALIZED VIEW w AS SELECT sum(n) AS s FROM v")
+
+
+def create_index(db):
+    db.execute("CREATE INDEX i ON t (a)")
+
+
+def drop(db):
+    db.execute("DROP MATERIALIZED VIEW v")
+
+
+def drop_cascade(db):
+    db.execute("DROP TABLE t CASCADE")
+
+
+DURABLE = ("durable.append.before", "durable.commit.before", "durable.commit.after")
+SEGMENT = ("arrangement.segment.before_rename", "arrangement.segment.after_rename")
+TICK = ("tick.compute.before", "tick.publish.before", "tick.publish.after")
+WRITE = ("write.append.before", "write.append.after")
+DDL = ("ddl.publish.before", "ddl.publish.after")
+OPERATIONS = {
+    insert: (*DURABLE, *WRITE),
+    large_insert: (*DURABLE, *SEGMENT, *WRITE),
+    update: (*DURABLE, *TICK, *WRITE),
+    delete: (*TICK, *WRITE),
+    create_table: (*DURABLE, *TICK, *DDL),
+    create_view: (*DURABLE, *DDL),
+    create_materialized_view: (*DURABLE, *TICK, *DDL),
+    create_index: (*DURABLE, *TICK, *DDL),
+    drop: (*DURABLE, *TICK, *DDL),
+    drop_cascade: (*TICK, *DDL),
+}
+"""Each operation with the failpoints it passes: a tick comes first where it reads or hydrates."""
+DONE = {"write.append.after", "ddl.publish.after"}
+"""After these the operation has happened; at ``durable.commit.after`` its first append has."""
+
+
+def answers(db):
+    found = []
+    for question in QUESTIONS:
+        try:
+            found.append(db.execute(question).rows)
+        except Error as error:
+            found.append(error.code)
+    return found
+
+
+@pytest.fixture(scope="module")
+def expected(make_opener):
+    """What each operation leads to when nothing fails."""
+    after = {}
+    for operation in (None, *OPERATIONS):
+        db = make_opener()()
+        for statement in SETUP:
+            db.execute(statement)
+        if operation is not None:
+            operation(db)
+        after[operation] = answers(db)
+    return after
+
+
+@pytest.mark.parametrize("restart", [True, False], ids=["crash", "go on"])
+@pytest.mark.parametrize(
+    ("operation", "point"),
+    [(operation, point) for operation, points in OPERATIONS.items() for point in points],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_an_operation_happens_whole_or_not_at_all(make_opener, expected, operation, point, restart):
+    opener = make_opener()
+    db = opener()
+    for statement in SETUP:
+        db.execute(statement)
+    with armed({point: "raise"}), pytest.raises(FailpointRaised):
+        operation(db)
+    if restart:
+        db = opener.reopened(db)
+    got = answers(db)
+    if point in DONE:
+        assert got == expected[operation]
+    elif point == "durable.commit.after":
+        assert got in (expected[None], expected[operation])
+    else:
+        assert got == expected[None]
+    if got != expected[operation]:
+        operation(db)
+        assert answers(db) == expected[operation]
+    opener.clock.advance(1_000)
+    db.tick()
+    again = opener.reopened(db)
+    assert answers(again) == expected[operation]
+    again._core.collect_garbage()
+    assert set(again._core.segments.names()) == again._core.world.named_segments()
+
+
+@pytest.mark.parametrize("restart", [True, False], ids=["crash", "go on"])
+@pytest.mark.parametrize("point", [*DURABLE, *SEGMENT, *TICK])
+def test_a_tick_that_fails_is_run_again(make_opener, expected, point, restart):
+    opener = make_opener()
+    db = opener()
+    for statement in SETUP:
+        db.execute(statement)
+    large_insert(db)
+    with armed({point: "raise"}), pytest.raises(FailpointRaised):
+        db.tick()
+    if restart:
+        db = opener.reopened(db)
+    assert answers(db) == expected[large_insert]
+    upper = db.tick()["EpochMilliseconds"]
+    opener.clock.advance(1_000)
+    assert db.tick()["EpochMilliseconds"] > upper

@@ -1,0 +1,108 @@
+"""Merges beside the ticks: fewer runs, the same answers, history kept as long as promised."""
+
+from __future__ import annotations
+
+import pytest
+
+from reclock.coordinator.merging import FEW_RUNS
+from reclock.dataflow.graph import collection_of
+from reclock.testing.failpoints import armed
+
+
+@pytest.fixture
+def t(db):
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT)")
+    db.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(a) AS s FROM t")
+    return db
+
+
+def only(db):
+    (state,) = db._core.world.timelines.values()
+    return state
+
+
+def write_and_tick(db, opener, count, start=0):
+    for n in range(start, start + count):
+        opener.clock.advance(1_000)
+        db.execute("INSERT INTO t VALUES ($1, 1)", (n,))
+        db.tick()
+        db._core.merger.wait()
+
+
+def test_runs_stay_few_and_answers_the_same(t, opener):
+    write_and_tick(t, opener, 60)
+    for arrangement, refs in only(t).arrangements.runs.items():
+        assert len(refs) <= FEW_RUNS + 4, arrangement
+    assert t.execute("SELECT * FROM v").rows == [(60, 60)]
+    again = opener.reopened(t)
+    assert again.execute("SELECT * FROM v").rows == [(60, 60)]
+    assert again.execute("SELECT count(*) FROM t").rows == [(60,)]
+
+
+def test_history_is_kept_for_the_window_and_forgotten_after_it(t, opener):
+    t._core.settings.logical_compaction_window_ms = 10_000
+    write_and_tick(t, opener, 60)
+    for item in ("u1", "u2"):
+        since = only(t).arrangements.since(collection_of(item)).element()
+        assert only(t).upper - 40_000 < since <= only(t).upper - 10_000
+    shard = only(t).traces[collection_of("u1")]
+    for time in range(int(since), int(only(t).upper), 500):
+        expected = min(60, max(0, time // 1_000 - 1))
+        got = sum(b.num_rows for b in shard.snapshot(type(only(t).upper)(time)))
+        assert got in {expected, expected + 1}
+
+
+def test_an_objects_own_retention_wins(db, opener):
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT) WITH (RETAIN HISTORY FOR '1 h')")
+    created = only(db).arrangements.since(collection_of("u1"))
+    db._core.settings.logical_compaction_window_ms = 1_000
+    write_and_tick(db, opener, 30)
+    assert only(db).arrangements.since(collection_of("u1")) == created
+
+
+def test_merged_files_are_collected(t, opener):
+    for n in range(30):
+        opener.clock.advance(1_000)
+        t.insert("t", [(n * 200 + i, 1) for i in range(200)])
+        t.tick()
+        t._core.merger.wait()
+    assert t.execute("SELECT n FROM v").rows == [(6_000,)]
+    assert set(t._core.segments.names()) <= t._core.world.named_segments() | {
+        name for name in t._core.segments.names() if name.startswith("merge-")
+    }
+    assert len(t._core.segments.names()) < 20
+
+
+def test_a_merge_that_fails_changes_nothing_and_is_tried_again(t, opener):
+    write_and_tick(t, opener, FEW_RUNS - 1)
+    with armed({"arrangement.segment.before_rename": "raise"}):
+        for n in range(8, 12):
+            opener.clock.advance(1_000)
+            t.execute("INSERT INTO t VALUES ($1, 1)", (n,))
+            t.tick()
+            t._core.merger.wait()
+    write_and_tick(t, opener, 20, start=20)
+    assert len(only(t).arrangements.runs[collection_of("u1")]) <= FEW_RUNS + 4
+
+
+def test_dropping_what_is_being_merged_is_harmless(t, opener):
+    write_and_tick(t, opener, FEW_RUNS + 1)
+    t.execute("DROP MATERIALIZED VIEW v")
+    t._core.merger.wait()
+    write_and_tick(t, opener, 3, start=50)
+    assert list(only(t).arrangements.runs) == ["u1"]
+    assert t.execute("SELECT count(*) FROM t").rows == [(FEW_RUNS + 4,)]
+
+
+def test_days_of_work_leave_the_durable_collections_small(t, opener):
+    for _ in range(4):
+        for n in range(40):
+            opener.clock.advance(1_000)
+            t.execute("INSERT INTO t VALUES ($1, 1)", (n,))
+            t.tick()
+        t._core.merger.wait()
+        t.execute("DELETE FROM t")
+        t.tick()
+    t._core.merger.wait()
+    for collection in ("wal/EpochMilliseconds", "manifest/EpochMilliseconds", "catalog"):
+        assert len(t._store.snapshot(collection).updates) < 400
