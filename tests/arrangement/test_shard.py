@@ -104,6 +104,29 @@ def test_snapshots_are_the_models_at_every_time(tmp_path_factory, data):
 
 
 @given(st.data())
+def test_ranges_of_hashes_give_the_snapshot_in_parts(tmp_path_factory, data):
+    shard, _, _, since, upper = make(data, LocalStore(tmp_path_factory.mktemp("s")))
+    if since >= upper:
+        return
+    time = Timestamp(data.draw(st.integers(since, upper - 1)))
+    whole = list(shard.snapshot(time))
+    stored = sorted({kh for batch in whole for kh in batch.column(0).to_pylist()})
+    cuts = st.sampled_from(stored) if stored else st.integers(-5, 5)
+    ends = sorted(data.draw(st.sets(cuts, max_size=3)) - {2**63 - 1})
+    firsts, lasts = [-(2**63), *(e + 1 for e in ends)], [*ends, 2**63 - 1]
+    parts = []
+    for first, last in zip(firsts, lasts, strict=True):
+        part = list(shard.snapshot_range(time, first, last))
+        assert all(first <= kh <= last for batch in part for kh in batch.column(0).to_pylist())
+        parts += part
+    read, expected = (changes_in(shard.layout, some) for some in (parts, whole))
+    assert model(read) == model(expected)
+    assert len(read) == len(expected)
+    with pytest.raises(Unreadable, match="is not possible"):
+        shard.snapshot_range(Timestamp(upper), 0, 1)
+
+
+@given(st.data())
 def test_look_ups_are_the_models_at_every_time(tmp_path_factory, data):
     shard, changes, how, since, upper = make(data, LocalStore(tmp_path_factory.mktemp("s")))
     layout = shard.layout

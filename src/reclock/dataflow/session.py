@@ -192,10 +192,10 @@ def _of_machine(master: str, scratch: Path) -> dict[str, str]:
 
 
 def _driver_memory() -> int:
-    """Return a quarter of the machine's memory, from one to eight GiB."""
+    """Return an eighth of the machine's memory, from one to four GiB."""
     with suppress(ValueError, OSError):
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return min(max(whole // 4, _GIBIBYTE), 8 * _GIBIBYTE)
+        return min(max(whole // 8, _GIBIBYTE), 4 * _GIBIBYTE)
     return _GIBIBYTE
 
 

@@ -48,7 +48,9 @@ def carried() -> Iterator[None]:
 @contextmanager
 def spark_errors() -> Iterator[None]:
     """Raise what goes wrong in Spark as an error of reclock; for the driver."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415 - pyspark is loaded when it is used
+    from py4j.protocol import (  # type: ignore[import-untyped]  # noqa: PLC0415 - when it is used
+        Py4JError,
+    )
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:

@@ -49,13 +49,15 @@ if TYPE_CHECKING:
     from reclock.sql.plan.relation import QueryPlan
 
 
-def query(plan: QueryPlan, tables: Mapping[ObjectId, str]) -> str:
-    """Return the SELECT of a query's visible columns as Arrow stores them, in its order.
+def query(plan: QueryPlan, tables: Mapping[ObjectId, str], *, stored: bool = True) -> str:
+    """Return the SELECT of a query's visible columns, in its order.
 
     ``tables`` has for each leaf the table of the session that holds its stored columns.
+    What comes out is as Arrow stores it too, unless ``stored`` is false.
     """
     shared, made = _Renderer(plan.root, tables).whole(plan.root)
-    visible = [from_spark(f"c{i}", made.kinds[i]) for i in range(plan.visible)]
+    kinds = made.kinds[: plan.visible]
+    visible = [from_spark(f"c{i}", k) if stored else f"c{i}" for i, k in enumerate(kinds)]
     text = shared + select(named(visible), made.source)
     return f"{text} ORDER BY {total_order(plan.order, made.columns)}" if plan.order else text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.dataflow.batch.relation import Relation, checked, guarded, named, select, staged
+from reclock.dataflow.batch.relation import Relation, checked, named, select, staged
 from reclock.sql.plan.spark_text import compile_scalars
 
 if TYPE_CHECKING:
@@ -12,17 +12,12 @@ if TYPE_CHECKING:
 
     from reclock.sql.plan.relation import FlatMap, Project
     from reclock.sql.plan.scalar import Scalar
-    from reclock.sql.types import Type
 
 
 def project(node: Project, over: Relation) -> Relation:
     """Return the outputs of each row."""
-    kinds = tuple(scalar.type for _, scalar in node.outputs)
-    return projected([scalar for _, scalar in node.outputs], over, kinds)
-
-
-def projected(scalars: Sequence[Scalar], over: Relation, kinds: tuple[Type, ...]) -> Relation:
-    """Return the values of ``scalars`` for each row."""
+    scalars = [scalar for _, scalar in node.outputs]
+    kinds = tuple(scalar.type for scalar in scalars)
     made = compile_scalars(scalars, over.columns.names)
     items = [*named(made.values), *over.carried]
     source = staged(over, made.stages)
@@ -79,6 +74,3 @@ def flat_map(node: FlatMap, over: Relation) -> Relation:
         items.append(f"CAST(place + 1 AS BIGINT) AS c{width + 1}")
     view = f"{source} LATERAL VIEW posexplode(list) x AS place, item"
     return Relation(select([*items, *over.carried], view), kinds, over.counted)
-
-
-__all__ = ["filtered", "flat_map", "guarded", "project", "projected"]

@@ -1,0 +1,222 @@
+"""Answers straight from the runs: scans and look-ups, on the driver, without a Spark job.
+
+``direct`` answers a query that only moves columns, compares columns with constants, and
+takes the first rows, over one collection or constant. If the columns that must equal a
+constant include all key columns of some arrangement of the collection, its rows are looked
+up by that key: the cost is that of the rows found, whatever the size of the collection.
+Otherwise the collection is scanned, if it is not large or all of it is wanted.
+
+Anything else is None: for Spark. Equality is SQL's: NaN equals NaN, NULL equals nothing.
+
+Tests: tests/dataflow/test_direct.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reclock.arrangement.column import canonical
+from reclock.arrangement.row import rows_equal
+from reclock.dataflow.delta import key_hash
+from reclock.dataflow.ordering import OrderBy, order_of
+from reclock.dataflow.scan import Arranged, names_of, repeated, snapshot
+from reclock.dataflow.types import arrow_types
+from reclock.dataflow.values import from_python
+from reclock.sql.plan.relation import Constant, Filter, Get, Project, TopK
+from reclock.sql.plan.scalar import Call, ColumnRef, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from reclock.ids import ObjectId
+    from reclock.sql.plan.node import Node, SortKey
+    from reclock.sql.plan.relation import QueryPlan
+    from reclock.sql.plan.scalar import Scalar
+    from reclock.time.timestamp import Timestamp
+
+FILTERED_ROWS: Final = 1_000_000
+"""A collection of more updates than this is not scanned here for some of its rows."""
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The rows ``offset ≤ place < offset + limit`` in an order of all columns."""
+
+    order: tuple[SortKey, ...]
+    limit: int | None
+    offset: int
+
+
+@dataclass
+class _Shape:
+    """A query as it can be answered here, gathered from the leaf up.
+
+    ``columns``: where each column of the query is among those of the leaf. ``equal``: leaf
+    columns that must have a value.
+    """
+
+    leaf: Get | Constant
+    columns: tuple[int, ...]
+    equal: dict[int, Literal] = field(default_factory=dict)
+    impossible: bool = False
+    places: _Places | None = None
+
+
+def direct(
+    plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]], as_of: Timestamp
+) -> pa.Table | None:
+    """Return the visible columns of a query in its order, or None if it needs Spark.
+
+    ``leaves`` has for each collection its arrangements, the first of which is always there.
+    """
+    shape = _shape(plan.root)
+    if shape is None:
+        return None
+    rows = _rows(shape, leaves, as_of)
+    if rows is None:
+        return None
+    columns = [_whole(rows.column(i)) for i in shape.columns]
+    if shape.places is not None:
+        columns = _placed(columns, shape.places, rows.num_rows)
+    if plan.order:
+        columns = _placed(columns, _Places(plan.order, None, 0), len(columns[0]))
+    names = plan.root.schema.names[: plan.visible]
+    return pa.Table.from_arrays(columns[: plan.visible], names=list(names))
+
+
+def _shape(node: Node) -> _Shape | None:
+    if isinstance(node, Get | Constant):
+        return _Shape(node, tuple(range(node.width)))
+    below = _shape(node.input) if isinstance(node, Project | Filter | TopK) else None
+    if below is None:
+        return None
+    if isinstance(node, Project):
+        return _projected(below, node)
+    if below.places is None and isinstance(node, Filter):
+        return _filtered(below, node.predicates)
+    if below.places is None and isinstance(node, TopK) and not node.group:
+        below.places = _Places(node.order, node.limit, node.offset)
+        return below
+    return None
+
+
+def _projected(shape: _Shape, node: Project) -> _Shape | None:
+    moved = [s.index for _, s in node.outputs if isinstance(s, ColumnRef)]
+    if len(moved) < len(node.outputs):
+        return None
+    if shape.places is not None and moved != list(range(node.input.width)):
+        return None  # places are by the columns as they were
+    shape.columns = tuple(shape.columns[i] for i in moved)
+    return shape
+
+
+def _filtered(shape: _Shape, predicates: Sequence[Scalar]) -> _Shape | None:
+    for predicate in predicates:
+        found = _equality(predicate)
+        if found is None:
+            return None
+        column, literal = found
+        at = shape.columns[column]
+        known = shape.equal.get(at)
+        if literal.value is None or (known is not None and known != literal):
+            shape.impossible = True
+        shape.equal[at] = literal
+    return shape
+
+
+def _equality(predicate: Scalar) -> tuple[int, Literal] | None:
+    """Return the column and the constant of ``column = constant``."""
+    if not isinstance(predicate, Call) or predicate.function.name != "=":
+        return None
+    one, other = predicate.arguments
+    if isinstance(one, Literal):
+        one, other = other, one
+    if isinstance(one, ColumnRef) and isinstance(other, Literal) and one.type == other.type:
+        return one.index, other
+    return None
+
+
+def _rows(
+    shape: _Shape, leaves: Mapping[ObjectId, Sequence[Arranged]], as_of: Timestamp
+) -> pa.Table | None:
+    """Return the rows of the leaf that pass, with all its columns."""
+    if shape.impossible:
+        types = arrow_types(shape.leaf.schema)
+        return _table([pa.array([], kind) for kind in types])
+    if isinstance(shape.leaf, Constant):
+        found = _constant(shape.leaf)
+    else:
+        arranged = leaves[shape.leaf.item]
+        by_key = next((a for a in arranged if _looks_up(a, shape.equal)), None)
+        if by_key is not None:
+            found = _looked_up(by_key, shape.equal, as_of)
+        elif shape.equal and _size(arranged[0]) > FILTERED_ROWS:
+            return None
+        else:
+            found = snapshot(arranged[0], as_of)
+    if found is None or not shape.equal:
+        return found
+    return _matching(found, shape.equal)
+
+
+def _size(of: Arranged) -> int:
+    return 0 if of.shard is None else of.shard.rows
+
+
+def _looks_up(of: Arranged, equal: Mapping[int, Literal]) -> bool:
+    return bool(of.keying.key) and all(column in equal for column in of.keying.key)
+
+
+def _looked_up(of: Arranged, equal: Mapping[int, Literal], as_of: Timestamp) -> pa.Table:
+    """Return the rows with this key."""
+    keying, shard = of
+    if shard is None:
+        return _table([pa.array([], kind) for kind in keying.types])
+    key = [_array(equal[column]) for column in keying.key]
+    kh = pa.array(key_hash(key, 1))
+    asked = pa.RecordBatch.from_arrays([kh, *key], schema=keying.layout.key_schema)
+    _, updates = shard.lookup_at(asked, as_of)
+    return pa.Table.from_batches([repeated(keying, updates)])
+
+
+def _array(literal: Literal) -> pa.Array:
+    return canonical(from_python([literal.value], literal.type))
+
+
+def _matching(rows: pa.Table, equal: Mapping[int, Literal]) -> pa.Table:
+    """Return the rows with these values; the constants are not NULL."""
+    if not rows.num_rows:
+        return rows
+    at = pa.array(np.zeros(rows.num_rows, np.int64))
+    have = [canonical(_whole(rows.column(column))) for column in equal]
+    want = [_array(literal).take(at) for literal in equal.values()]
+    return rows.filter(pa.array(rows_equal(have, want)))
+
+
+def _constant(node: Constant) -> pa.Table | None:
+    if any(count < 0 for _, count in node.rows) or not node.width:
+        return None
+    rows = [row for row, count in node.rows for _ in range(count)]
+    kinds = [column.type for column in node.schema]
+    return _table([from_python([row[i] for row in rows], kind) for i, kind in enumerate(kinds)])
+
+
+def _placed(columns: list[pa.Array], places: _Places, size: int) -> list[pa.Array]:
+    """Return the rows in their order, those in the places asked for."""
+    keys = [OrderBy(k.column, k.descending, k.nulls_first) for k in places.order]
+    order = order_of(columns, keys, np.zeros(size, np.int64), np.arange(size))
+    last = None if places.limit is None else places.offset + places.limit
+    at = pa.array(order[places.offset : last])
+    return [column.take(at) for column in columns]
+
+
+def _table(columns: list[pa.Array]) -> pa.Table:
+    return pa.Table.from_arrays(columns, names=names_of(len(columns)))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
