@@ -223,6 +223,12 @@ def progress(lower: int, upper: int | None, **counts: int) -> Progress:
             "1 updates, and 0",
         ),
         (
+            [progress(1, 5, t4=1)],
+            progress(4, 9),
+            "two counts are stated for time 4",
+            "1 updates, and 0",
+        ),
+        (
             [progress(1, 5, t4=1), update(4)],
             update(4, data={"id": 2}),
             "more updates arrived for time 4 than are counted",

@@ -123,8 +123,10 @@ def test_difference_in_an_interval_looks_at_every_time_there(
     end = LAST + 2 if upper is None else upper
     inside = [t for t in ALL_TIMES if since <= t < end]
     frontier = Antichain() if upper is None else Antichain.of(upper)
-    found = first_difference_in(a, b, Antichain.of(since), frontier)
-    assert found == first_difference(a, b, inside)
+    later = [*a, Update("only at the end", Timestamp(LAST), 1)]
+    for other in (b, later):
+        found = first_difference_in(a, other, Antichain.of(since), frontier)
+        assert found == first_difference(a, other, inside)
 
 
 @given(update_logs(), times)

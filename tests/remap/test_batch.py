@@ -47,6 +47,7 @@ def test_ranges_are_the_bound_offsets_from_start_each_at_its_time(
     ]
     assert sorted(covered) == sorted(expected)
     assert len({(r.part, r.time) for r in found}) == len(found)
+    assert all(r.start < r.stop for r in found)
 
 
 def test_a_complete_reader_has_nothing_to_read() -> None:

@@ -135,5 +135,8 @@ def test_a_map_must_cover_its_interval() -> None:
     late = (Binding(Timestamp(5), Antichain.of(Sequence(1))),)
     with pytest.raises(Corrupt, match="outside of the interval"):
         Remap(origin, Timestamp(0), Antichain.of(Timestamp(9)), late)
+    closed = (Binding(Timestamp(0), Antichain[Sequence]()),)
+    with pytest.raises(Corrupt, match="must have a sealed remap"):
+        Remap(origin, Timestamp(0), Antichain.of(Timestamp(9)), closed)
     with pytest.raises(Corrupt, match="must have a binding"):
         Remap(origin, Timestamp(0), Antichain.of(Timestamp(9)), ())

@@ -115,8 +115,6 @@ def ranges(
     [Range(part=0, start=1, stop=3, time=Timestamp(5)), \
 Range(part=1, start=0, stop=2, time=Timestamp(5))]
     """
-    if start.is_closed:
-        return []
     beyond = bisect_left(remap.bindings, True, key=lambda b: not b.frontier.precedes(start))
     begun = offsets_of(start)
     bound = {part: begun.get(part, 0) for part in parts}

@@ -93,11 +93,7 @@ class ScriptedIngest:
         hit("ingest.publish.before")
         mismatch = self._store.append([Append(self._output, updates, self._upper, remap.upper)])
         hit("ingest.publish.after")
-        if mismatch is None:
-            self._upper = remap.upper
-        else:  # another engine published it; bindings are durable before what they bind
-            self._upper = mismatch.current_upper
-            self._minter.sync()
+        self._upper = remap.upper if mismatch is None else mismatch.current_upper
         self._forget(remap.since)
 
     def rows_at(self, time: Timestamp) -> dict[Row, int]:
