@@ -325,6 +325,8 @@ def test_what_it_waits_for_is_said() -> None:
 def test_the_writer_refuses_updates_outside_its_interval() -> None:
     with pytest.raises(InvalidValue, match=r"update at 9 is not in \[\{0\}, \{9\}\)"):
         list(statements([Update({}, Timestamp(9), 1)], at(0), at(9)))
+    with pytest.raises(InvalidValue, match=r"update at 2 is not in \[\{3\}, \{9\}\)"):
+        list(statements([Update({}, Timestamp(2), 1)], at(3), at(9)))
 
 
 @given(streams, st.randoms())

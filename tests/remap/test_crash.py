@@ -270,7 +270,20 @@ def test_what_is_stored_stays_bounded_while_time_passes(busy: bool) -> None:
             story.crash_and_restart()
             assert (len(story.engine.remap.bindings), sizes[-1][1]) == sizes[-1]
     assert max(sizes[20:]) <= (7, 30)
+    assert not busy or min(sizes[20:])[0] == 6, "times inside the window must stay apart"
     assert max(sizes[20:60]) == max(sizes[-40:])
+
+
+def test_the_window_may_change_between_lives() -> None:
+    disk = MemoryDisk()
+    source = Source([event for n in range(20) for event in (Record(0, f"{n}"), PAUSE())])
+    story = Story(lambda: MemoryStore(disk), source, window=4_000)
+    for window in (4_000, 10_000, 1_000):
+        story.window = window
+        story.crash_and_restart()
+        for _ in range(5):
+            story.tick()
+    assert story.engine.remap.since == story.clock.now_ms() + 500 - 1_000
 
 
 def test_a_longer_reread_after_a_crash_keeps_old_offsets_at_their_old_times() -> None:
