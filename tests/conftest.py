@@ -1,9 +1,27 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.dataflow.session import Spark
 
 # A busy machine is slow, not wrong: no deadline for a single example.
 settings.register_profile(
     "reclock", settings.get_profile(settings.get_current_profile_name()), deadline=None
 )
 settings.load_profile("reclock")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Spark]:
+    """The process's Spark, started by the first test that uses it, stopped after the last."""
+    from reclock.dataflow.session import Spark  # noqa: PLC0415 - most tests do without
+
+    handle = Spark("local[2]")
+    yield handle
+    handle.close()

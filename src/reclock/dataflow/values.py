@@ -154,7 +154,7 @@ def _numeric(value: object, kind: t.Numeric) -> Decimal:
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     try:
         rounded = number.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
-        fits = abs(rounded) < Decimal(10) ** (kind.precision - kind.scale)
+        fits = rounded.copy_abs() < 10 ** (kind.precision - kind.scale)
     except InvalidOperation:  # NaN, infinite, or far too many digits
         fits = False
     if not fits:
