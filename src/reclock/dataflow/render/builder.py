@@ -18,7 +18,7 @@ from reclock.dataflow.keying import Keying
 from reclock.dataflow.steps.multiset import Union
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from reclock.dataflow.delta import Types
     from reclock.dataflow.graph import Step
@@ -32,6 +32,7 @@ class Builder:
         self._steps: list[Step] = []
         self._known: dict[Hashable, int] = {}
         self._prints: list[str] = []
+        self._rendered: dict[str, int] = {}
         self._arranged: dict[tuple[int, tuple[int, ...]], ArrangementId] = {}
         self._arrangements: dict[ArrangementId, Arrangement] = {}
         self._reads: dict[int, set[ArrangementId]] = {}
@@ -48,6 +49,12 @@ class Builder:
             self._prints.append(fingerprint)
         self._reads.setdefault(at, set()).update(state)
         return at
+
+    def once(self, fingerprint: str, make: Callable[[], int]) -> int:
+        """Return the step that computes ``fingerprint``, made if there is none yet."""
+        if fingerprint not in self._rendered:
+            self._rendered[fingerprint] = make()
+        return self._rendered[fingerprint]
 
     def types(self, step: int) -> Types:
         """Return the types of a step's columns."""

@@ -45,9 +45,19 @@ if TYPE_CHECKING:
 FLAT_LIMIT: Final = 100
 """Top-k with at most this many places runs as a tournament, flat in the size of groups."""
 
+GROUP_LEVELS: Final = 3
+"""Flat in groups of up to 65 thousand rows; every level costs a few milliseconds a tick."""
 
-def render(builder: Builder, node: Node) -> int:  # noqa: PLR0911 - one per kind of node
-    """Return the step that gives the rows of ``node``."""
+WHOLE_LEVELS: Final = 5
+"""Without a grouping the group is the collection: flat up to 16 million rows."""
+
+
+def render(builder: Builder, node: Node) -> int:
+    """Return the step that gives the rows of ``node``; plans are graphs, each part once."""
+    return builder.once(node.fingerprint, lambda: _rendered(builder, node))
+
+
+def _rendered(builder: Builder, node: Node) -> int:  # noqa: PLR0911 - one per kind of node
     match node:
         case Get():
             return builder.reference(node.item)
@@ -151,7 +161,8 @@ def tournament_steps(builder: Builder, source: int, node: TopK, order: tuple[Ord
     """Return the last of the stages that find the first rows of each group."""
     types = arrow_types(node.schema)
     assert node.limit is not None
-    stages = tournament(types, node.group, order, node.limit, offset=node.offset)
+    levels = GROUP_LEVELS if node.group else WHOLE_LEVELS
+    stages = tournament(types, node.group, order, node.limit, offset=node.offset, levels=levels)
     level = stages[0].level
     bucketed = accumulate.Bucketed(source, level, stages[0].keying.types)
     at = builder.step(bucketed, f"{node.input.fingerprint} buckets {level}")
