@@ -35,7 +35,6 @@ def open(  # noqa: A001 - as reclock.open
     ``tick`` runs a step, and reads run the ticks they need. ``master`` is any Spark master,
     by default this machine; Spark starts when something needs it.
     """
-    from reclock.coordinator.database import Database  # noqa: PLC0415 - imports stay cheap
-    from reclock.coordinator.spark_engine import SparkEngine  # noqa: PLC0415
+    from reclock.coordinator.database import open_database  # noqa: PLC0415 - imports stay cheap
 
-    return Database(path, SparkEngine(master), clock=clock, background=background)
+    return open_database(path, clock=clock, background=background, master=master)

@@ -185,3 +185,37 @@ def test_runs_that_do_not_meet_are_refused(tmp_path):
     refs = [RunRef("op/0", Description(at(t), at(t + 1), at(0)), 0, 0, 0) for t in (0, 2)]
     with pytest.raises(InvalidValue, match="batches do not meet"):
         Shard.open(layout, refs, LocalStore(tmp_path), RunCache())
+
+
+def test_siblings_hold_parts_of_one_interval(tmp_path):
+    """A large tick writes several runs with disjoint hashes and the same interval."""
+    store, layout = LocalStore(tmp_path), Layout.of({"k": pa.int64()}, {})
+    refs = []
+    for part, (lower, upper) in enumerate([(0, 3), (0, 3), (3, 5), (3, 5)]):
+        rows = {"kh": [part], "k": [part], "time": [lower], "diff": [1]}
+        description = Description(at(lower), at(upper), at(part % 2))
+        with SegmentWriter(store, f"t{part}") as writer:
+            build(writer, "op/0", layout, pa.table(rows), description)
+            refs += writer.finish()
+    shard = Shard.open(layout, refs, store, RunCache())
+    assert shard.description == Description(at(0), at(5), at(1))
+    for time, count in ((2, 2), (3, 4)):
+        assert sum(b.num_rows for b in shard.snapshot(Timestamp(time))) == count
+    with pytest.raises(InvalidValue, match="do not meet"):
+        Shard.open(layout, [refs[0], refs[2], refs[1]], store, RunCache())
+
+
+def test_an_upper_that_the_owner_knows_is_read_up_to(tmp_path):
+    store, layout = LocalStore(tmp_path), Layout.of({"k": pa.int64()}, {})
+    rows = {"kh": [1], "k": [1], "time": [2], "diff": [1]}
+    with SegmentWriter(store, "t", inline_limit=9_999) as writer:
+        build(writer, "op/0", layout, pa.table(rows), Description(at(0), at(3), at(0)))
+        refs = writer.finish()
+    shard = Shard.open(layout, refs, store, RunCache(), at(9))
+    assert shard.description == Description(at(0), at(9), at(0))
+    assert [b.num_rows for b in shard.snapshot(Timestamp(8))] == [1]
+    assert list(shard.changes(Timestamp(3), at(9))) == []
+    with pytest.raises(Unreadable):
+        shard.snapshot(Timestamp(9))
+    with pytest.raises(InvalidValue):
+        Shard.open(layout, refs, store, RunCache(), at(2))

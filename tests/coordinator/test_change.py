@@ -180,6 +180,25 @@ def test_ids_are_never_given_twice_through_drops_and_restarts(opener, db):
         db = opener.reopened(db)
 
 
+def test_state_of_another_division_is_hydrated_anew(opener, sales):
+    """As when a later version plans the same views differently: also with writes pending."""
+    sales.execute("CREATE MATERIALIZED VIEW v AS SELECT b, sum(a) AS s FROM t GROUP BY b")
+    sales.execute("CREATE MATERIALIZED VIEW w AS SELECT count(*) AS n FROM v")
+    (state,) = sales._core.world.timelines.values()
+    stray = {"elsewhere": state.arrangements.runs["u1"]}
+    with sales._core.writing() as world:
+        appends, moved = state.reshaped(state.shape, stray, frozenset({"u2"}))
+        sales._core.publish(world, appends, moved)
+    sales.execute("INSERT INTO t VALUES (10, 'y'), (1, 'z')")
+    again = opener.reopened(sales)
+    (state,) = again._core.world.timelines.values()
+    assert state.arrangements.runs.keys() == state.shape.graph.arrangements.keys()
+    assert sorted(again.execute("SELECT * FROM v").rows) == [("x", 3), ("y", 13), ("z", 1)]
+    assert again.execute("SELECT * FROM w").rows == [(3,)]
+    again.execute("DELETE FROM t WHERE b = 'z'")
+    assert again.execute("SELECT * FROM w").rows == [(2,)]
+
+
 def test_an_object_dropped_leaves_no_state(sales):
     empty = sorted(sales._core.segments.names())
     sales.execute("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS c FROM t GROUP BY a")

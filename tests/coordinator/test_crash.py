@@ -10,9 +10,13 @@ The same without a restart: the database that failed is used on.
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from reclock.errors import Error
+from reclock.failpoints import EXIT_STATUS
 from reclock.testing.failpoints import FailpointRaised, armed
 
 SETUP = (
@@ -163,3 +167,26 @@ def test_a_tick_that_fails_is_run_again(make_opener, expected, point, restart):
     upper = db.tick()["EpochMilliseconds"]
     opener.clock.advance(1_000)
     assert db.tick()["EpochMilliseconds"] > upper
+
+
+KILLED = """
+import sys
+from reclock import ManualClock
+from reclock.coordinator.database import Database
+from reclock.testing.model_engine import ModelEngine
+
+db = Database(sys.argv[1], ModelEngine(), clock=ManualClock(1_000), background=False)
+db.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
+from reclock.testing.failpoints import arm
+arm(sys.argv[2], "exit")
+db.execute("INSERT INTO t VALUES (2)")
+"""
+
+
+@pytest.mark.parametrize(
+    ("point", "rows"), [("durable.commit.before", [(1,)]), ("durable.commit.after", [(1,), (2,)])]
+)
+def test_a_killed_process_leaves_all_or_nothing_and_no_lock(opener, point, rows):
+    command = [sys.executable, "-c", KILLED, str(opener.path), point]
+    assert subprocess.run(command, check=False).returncode == EXIT_STATUS
+    assert opener().execute("SELECT a FROM t ORDER BY a").rows == rows

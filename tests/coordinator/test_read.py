@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from time import sleep
 
 import pytest
 
-from reclock.errors import ExpressionFailed, NotSupported, StatementTimeout
+from reclock.errors import ExpressionFailed, NotSupported, StatementTimeout, StorageError
 from reclock.testing.failpoints import FailpointRaised, armed
 
 
@@ -109,6 +110,20 @@ def test_who_waits_is_told_why_the_loop_fails_and_it_goes_on(opener):
         except FailpointRaised:  # until the loop has ticked once more
             sleep(0.02)
     assert db._core.loop.failure is None
+
+
+def test_who_waits_while_the_database_closes_is_told(opener):
+    db = opener(background=True)
+    db.execute("CREATE TABLE t (a INT)")
+    db._core.settings.timestamp_interval_ms = 60_000
+    sleep(1.2)  # the pause that has begun is of the old length
+    db.execute("INSERT INTO t VALUES (1)")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(db.execute, "SELECT a FROM t")
+        sleep(0.1)
+        db.close()
+        with pytest.raises(StorageError, match="closed"):
+            waiting.result()
 
 
 def test_a_reader_keeps_the_files_it_reads(db, opener):

@@ -182,6 +182,15 @@ def test_wrong_rows_name_their_column(t):
     assert 'column "name"' in caught.value.detail
 
 
+def test_many_pending_writes_are_folded_on_the_way(t, monkeypatch):
+    monkeypatch.setattr("reclock.coordinator.write.FOLD_AFTER", 5)
+    for n in range(12):
+        t.execute("INSERT INTO t (id) VALUES ($1)", (n,))
+        (state,) = t._core.world.timelines.values()
+        assert len(state.wal.pending) <= 5
+    assert len(rows(t)) == 12
+
+
 @given(walk=st.lists(st.integers(-5_000, 5_000), min_size=1, max_size=12), data=st.data())
 @settings(max_examples=15)
 def test_times_of_writes_increase_through_clock_jumps_and_restarts(make_opener, walk, data):

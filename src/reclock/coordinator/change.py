@@ -9,17 +9,19 @@
 
 A crash before 4 leaves the catalog as it was, and at most a file that nothing names.
 
-``reconcile`` does 2 to 4 without a change of the catalog: when a database is opened by a
-version of reclock that divides the same views into other arrangements.
+``reconcile`` is for a database that is opened by a version of reclock that divides the same
+views into other arrangements: tables are kept, and all else is hydrated from them anew.
 
 Tests: tests/coordinator/test_change.py; crashes: test_crash.py.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.arrangements import beginning, layouts_of, write_runs
+from reclock.coordinator.item import Table
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.tick import tick
 from reclock.failpoints import hit
@@ -65,20 +67,26 @@ def change_catalog(
 
 def reconcile(core: Core) -> None:
     """Bring every timeline's arrangements into the shape that its objects ask for."""
-    with core.writing():
-        for timeline, state in core.world.timelines.items():
-            wanted = state.shape.graph.arrangements.keys()
-            if wanted != state.arrangements.runs.keys():
-                appends, moved = _reshape(core, tick(core, timeline), state.shape)
-                core.publish(core.world, appends, moved)
+    with core.writing() as world:
+        for timeline, state in world.timelines.items():
+            if state.shape.graph.arrangements.keys() == state.arrangements.runs.keys():
+                continue
+            tables = [(t.id, t) for t in world.catalog.of_kind(Table)]
+            only = Shape.of(replace(world.catalog, items=dict(tables)), timeline)
+            # The tick folds what is pending into tables; what views had is not used again.
+            core.publish(core.world, [], replace(state, shape=only))
+            appends, moved = _reshape(core, tick(core, timeline), state.shape)
+            core.publish(core.world, appends, moved)
         core.collect_garbage()
 
 
 def _reshape(core: Core, state: TimelineState, shape: Shape) -> tuple[list[Append], TimelineState]:
     """Return the step from a settled state to another shape; new state is hydrated."""
-    there, wanted = state.arrangements.runs.keys(), shape.graph.arrangements.keys()
+    there = state.shape.graph.arrangements.keys()
+    wanted = shape.graph.arrangements.keys()
     added = _hydrate(core, state, shape, frozenset(wanted - there))
-    return state.reshaped(shape, added, frozenset(there - wanted))
+    gone = state.arrangements.runs.keys() - (there & wanted)
+    return state.reshaped(shape, added, frozenset(gone))
 
 
 def _hydrate(core: Core, state: TimelineState, shape: Shape, new: frozenset[ArrangementId]) -> Runs:

@@ -9,7 +9,7 @@ disagree with the disk.
 Segments are removed only here, under the lock, and never one that the current world or a
 world somebody still reads from names.
 
-Tests: tests/coordinator/test_core.py; crashes at every step: test_crash.py.
+Tests: tests/coordinator/test_crash.py: a crash, or an error, at every step of every statement.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from reclock.coordinator.rows import columns_from
 from reclock.coordinator.sequence.select import plan_select
 from reclock.coordinator.sequence.target import target_table
 from reclock.coordinator.session import Session
+from reclock.coordinator.spark_engine import SparkEngine
 from reclock.coordinator.tick import tick
 from reclock.coordinator.write import write
 from reclock.durable.sqlite import open_sqlite
@@ -60,13 +61,13 @@ class Database:
         clock: Clock | None = None,
         background: bool = True,
     ) -> None:
-        directory = Path(path)
+        directory = Path(path).resolve()
         self._store = open_sqlite(directory)
         self._engine = engine
         self._closed = False
         self._frames: deque[World] = deque()
         try:
-            segments = LocalStore(directory / SEGMENTS)
+            segments = segments_of(directory)
             self._core = Core(self._store, segments, engine, clock or SystemClock())
             reconcile(self._core)
         except BaseException:
@@ -156,3 +157,16 @@ class Database:
         if self._closed:
             message = "the database is closed"
             raise StorageError(message, code="08003")
+
+
+def segments_of(path: str | os.PathLike[str]) -> LocalStore:
+    """Return where the runs of a state directory are."""
+    return LocalStore(Path(path).resolve() / SEGMENTS)
+
+
+def open_database(
+    path: str | os.PathLike[str], *, clock: Clock | None, background: bool, master: str | None
+) -> Database:
+    """Open the database in ``path`` with Spark as its engine."""
+    engine = SparkEngine(segments_of(path), master)
+    return Database(path, engine, clock=clock, background=background)

@@ -4,7 +4,7 @@ One thread, so never two ticks at once. A tick that fails is tried again after t
 interval; until one succeeds, readers that wait for it are told the failure. ``stop``
 returns when the tick under way is done.
 
-Tests: tests/coordinator/test_loop.py.
+Tests: tests/coordinator/test_read.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.tick import tick
+from reclock.errors import StorageError
 
 if TYPE_CHECKING:
     from reclock.coordinator.core import Core
@@ -30,9 +31,10 @@ class Loop:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the loop, after the tick under way."""
+        """End the loop, after the tick under way; who still waits for another is told."""
         self._stopped.set()
         self._thread.join()
+        self._tell(StorageError("the database is closed", code="08003"))
 
     def _run(self) -> None:
         while not self._stopped.wait(self._core.settings.timestamp_interval_ms / 1_000):

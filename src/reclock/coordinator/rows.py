@@ -5,7 +5,7 @@ tables, and whatever gives itself as one (a Spark, polars or pandas frame), are 
 column name: columns left out get their default, unknown ones are refused. What does not
 fit is an error that names the column.
 
-Tests: tests/coordinator/test_rows.py.
+Tests: tests/coordinator/test_write.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 ``SETTINGS`` lists every setting with its default and what it means: SET, SHOW and the
 documents share it. Values are kept as they are shown.
 
-Tests: tests/coordinator/test_settings.py.
+Tests: tests/coordinator/test_session.py.
 """
 
 from __future__ import annotations

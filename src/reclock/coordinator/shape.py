@@ -22,26 +22,30 @@ if TYPE_CHECKING:
 class Shape:
     """The graph of a timeline's objects; the plans of its views, inputs first.
 
-    ``indexes`` says which arrangement is which index.
+    ``indexes`` has for each object that is indexed the arrangements that its indexes are.
     """
 
     graph: Graph
     views: Mapping[ObjectId, Node]
-    indexes: Mapping[ObjectId, ArrangementId]
+    indexes: Mapping[ObjectId, tuple[ArrangementId, ...]]
 
     @classmethod
     def of(cls, catalog: Catalog, timeline: Timeline) -> Shape:
         """Return the shape of the objects that a catalog has in a timeline."""
         items = catalog.of_timeline(timeline)
         views = {i.id: render.View(i.plan, i.key) for i in items if isinstance(i, MaterializedView)}
-        graph, indexes = render.build_graph(
+        indexes = [i for i in items if isinstance(i, Index)]
+        graph, arranged = render.build_graph(
             {i.id: render.Relation(i.schema, i.key) for i in items if isinstance(i, Table)},
             views,
-            {i.id: render.Index(i.on, i.key) for i in items if isinstance(i, Index)},
+            {i.id: render.Index(i.on, i.key) for i in indexes},
         )
-        return cls(graph, {item: view.plan for item, view in views.items()}, indexes)
+        by: dict[ObjectId, tuple[ArrangementId, ...]] = {}
+        for index in indexes:
+            by[index.on] = (*by.get(index.on, ()), arranged[index.id])
+        return cls(graph, {item: view.plan for item, view in views.items()}, by)
 
     def has_history(self, arrangement: ArrangementId) -> bool:
         """Return whether an arrangement is read at past times."""
-        indexed = arrangement in self.indexes.values()
+        indexed = any(arrangement in some for some in self.indexes.values())
         return indexed or self.graph.arrangements[arrangement].history

@@ -5,6 +5,9 @@
 2. One append: the record in the log, the frontier W, and the oracle, which thereby has
    handed out the write's time and applied it. From then on every strict read sees it.
 
+Every write looks through those that are pending, so when there are many they are folded
+first, by a tick: writers who outrun the ticks pay for them.
+
 Times of writes increase strictly, whatever the clock does (P7). A write of no rows has a
 time too.
 
@@ -20,6 +23,7 @@ import numpy as np
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.coordinator.constraints import check_key, check_not_null
+from reclock.coordinator.tick import tick
 from reclock.dataflow import delta as deltas
 from reclock.failpoints import hit
 from reclock.time.description import Description
@@ -39,6 +43,9 @@ if TYPE_CHECKING:
 INLINE_BYTES: Final = 65_536
 """Writes up to this size travel in the log's record; larger ones get a segment."""
 
+FOLD_AFTER: Final = 256
+"""How many writes may be pending before the next one."""
+
 
 def write(
     core: Core,
@@ -49,8 +56,10 @@ def write(
     """Add and take away rows, given as columns of the table's types; return the time."""
     with core.writing():
         assert table.timeline is not None
-        state = core.state(table.timeline)
         check_not_null(table, added)
+        state = core.state(table.timeline)
+        if len(state.wal.pending) >= FOLD_AFTER:
+            state = tick(core, table.timeline)
         given = state.write_time(core.clock.now_ms())
         time = given[1]
         batches = [_arranged(table, added, time, 1)]

@@ -143,16 +143,8 @@ def _contents(shape: Shape, traces: Mapping[ArrangementId, Shard], as_of: Timest
 
 def _holding(shape: Shape, item: ObjectId) -> list[Arrangement]:
     """Return the arrangements that hold the rows of an object, its collection first."""
-    arrangements = shape.graph.arrangements
-    collection = arrangements[collection_of(item)]
-    return [
-        collection,
-        *(
-            a
-            for a in arrangements.values()
-            if a.id in shape.indexes.values() and a.source == collection.source
-        ),
-    ]
+    names = dict.fromkeys([collection_of(item), *shape.indexes.get(item, ())])
+    return [shape.graph.arrangements[name] for name in names]
 
 
 def _evaluate(shape: Shape, contents: Contents) -> None:
