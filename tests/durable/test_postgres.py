@@ -141,6 +141,7 @@ def test_a_lost_connection_wrote_nothing_and_comes_back(
         with pytest.raises(StorageError, match="cannot be reached") as lost:
             append(store, c, [up("x", 0)], at(0), at(1))
         assert not isinstance(lost.value, OutcomeUnknown)
+        assert "administrator command" in (lost.value.detail or "")
         assert "nothing was written" in (lost.value.hint or "")
         assert store.state(c).upper == at(0)
         assert append(store, c, [up("x", 0)], at(0), at(1)) is None
@@ -158,7 +159,7 @@ def test_a_connection_lost_while_committing_is_told_apart(
         ):
             append(store, c, [up("x", 0)], at(0), at(1))
         assert unknown.value.code == "40003"
-        assert "read the upper" in (unknown.value.hint or "")
+        assert "repeat the append" in (unknown.value.hint or "")
         assert store.state(c).upper == at(0)
         assert append(store, c, [up("x", 0)], at(0), at(1)) is None
         assert len(store.snapshot(c).updates) == 1

@@ -11,9 +11,8 @@ transaction left open by a stalled owner is ended by the server after ten second
 taking over never waits longer.
 
 A connection lost before commit wrote nothing: ``StorageError``, try again, it reconnects.
-Lost during commit: ``OutcomeUnknown``; re-read the upper (see ``store``). An upper that is
-the expected one after reconnecting stays so: the server finished or rolled back the lost
-session's transaction before it let go of the owner's row.
+Lost during commit: ``OutcomeUnknown``; repeat the append to know (see ``store``): it waits
+for the owner's row, which the server frees only when the lost transaction has ended.
 
 Checked by tests/durable/test_postgres.py and, as a store, by test_conformance.py, on a
 real server.
@@ -84,7 +83,7 @@ def _explain(error: SQLAlchemyError, committing: bool) -> StorageError:
         return Corrupt(message, detail=detail, hint="restore the database from a backup")
     if lost and committing:
         message = "the connection to the durable state was lost while committing"
-        hint = "read the upper again to know whether the append is there"
+        hint = "repeat the append: a mismatch at its new upper means that it was written"
         return OutcomeUnknown(message, detail=detail, hint=hint)
     if lost or state[:2] in {"", "08", "40", "53", "55", "57"}:
         message = "the durable state cannot be reached now"

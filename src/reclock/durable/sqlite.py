@@ -72,7 +72,7 @@ def _explain(error: SQLAlchemyError, committing: bool) -> StorageError:
         return Corrupt(message, detail=detail, hint="restore the state directory from a backup")
     if primary == sqlite3.SQLITE_IOERR and committing:
         message = "the disk failed while committing to the durable state"
-        hint = "check the disk; read the upper again to know whether the append is there"
+        hint = "check the disk; repeat the append: a mismatch at its new upper means it was written"
         return OutcomeUnknown(message, detail=detail, hint=hint)
     if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         message = "the durable state is locked by another program"

@@ -21,8 +21,10 @@ cannot count twice: its expected upper is gone.
     new_upper = expected     nothing is written; only the expectation is checked
 
 Crash. What ``append`` wrote is durable when it returns. A crash, or an ``OutcomeUnknown``
-from a connection lost during commit, leaves all or nothing of it; re-read the upper to
-know which: ``expected_upper`` means nothing was written, ``new_upper`` means all was.
+from a connection lost during commit, leaves all or nothing of it. To know which, repeat
+the append: if it succeeds, the first wrote nothing; if the current upper is its
+``new_upper``, the first wrote all of it (the owner is the only writer). Reading the upper
+tells as much once the lost transaction has ended, which every write waits for.
 
 Compaction. ``since`` only advances, and stays strictly before ``upper``, so that some time
 remains readable; only a closed collection may go further, even to ``{}``, where nothing
