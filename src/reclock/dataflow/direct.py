@@ -1,10 +1,10 @@
 """Answers straight from the runs: scans and look-ups, on the driver, without a Spark job.
 
-``direct`` answers a query that only moves columns, compares columns with constants, and
-takes the first rows, over one collection or constant. If the columns that must equal a
-constant include all key columns of some arrangement of the collection, its rows are looked
-up by that key: the cost is that of the rows found, whatever the size of the collection.
-Otherwise the collection is scanned, if it is not large or all of it is wanted.
+``direct`` answers a query that only moves columns, compares columns with constants, adds
+constants, and takes the first rows, over one collection or constant. If the columns that
+must equal a constant include all key columns of some arrangement of the collection, its
+rows are looked up by that key: the cost is that of the rows found, whatever the size of
+the collection. Otherwise it is scanned, if it is not large or all of it is wanted.
 
 Anything else is None: for Spark. Equality is SQL's: NaN equals NaN, NULL equals nothing.
 
@@ -14,7 +14,7 @@ Tests: tests/dataflow/test_direct.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from reclock.arrangement.column import canonical
 from reclock.arrangement.row import rows_equal
 from reclock.dataflow.delta import key_hash
 from reclock.dataflow.ordering import OrderBy, order_of
-from reclock.dataflow.scan import Arranged, names_of, repeated, snapshot
+from reclock.dataflow.scan import Arranged, repeated, snapshot
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import from_python
 from reclock.sql.plan.relation import Constant, Filter, Get, Project, TopK
@@ -55,12 +55,12 @@ class _Places:
 class _Shape:
     """A query as it can be answered here, gathered from the leaf up.
 
-    ``columns``: where each column of the query is among those of the leaf. ``equal``: leaf
-    columns that must have a value.
+    ``columns``: where each column of the query is among those of the leaf, or its constant.
+    ``equal``: leaf columns that must have a value.
     """
 
     leaf: Get | Constant
-    columns: tuple[int, ...]
+    columns: tuple[int | Literal, ...]
     equal: dict[int, Literal] = field(default_factory=dict)
     impossible: bool = False
     places: _Places | None = None
@@ -79,9 +79,13 @@ def direct(
     rows = _rows(shape, leaves, as_of)
     if rows is None:
         return None
-    columns = [_whole(rows.column(i)) for i in shape.columns]
+    every = pa.array(np.zeros(rows.size, np.int64))
+    columns = [
+        _array(at).take(every) if isinstance(at, Literal) else rows.columns[at]
+        for at in shape.columns
+    ]
     if shape.places is not None:
-        columns = _placed(columns, shape.places, rows.num_rows)
+        columns = _placed(columns, shape.places, rows.size)
     if plan.order:
         columns = _placed(columns, _Places(plan.order, None, 0), len(columns[0]))
     names = plan.root.schema.names[: plan.visible]
@@ -105,12 +109,17 @@ def _shape(node: Node) -> _Shape | None:
 
 
 def _projected(shape: _Shape, node: Project) -> _Shape | None:
-    moved = [s.index for _, s in node.outputs if isinstance(s, ColumnRef)]
-    if len(moved) < len(node.outputs):
-        return None
-    if shape.places is not None and moved != list(range(node.input.width)):
+    moved: list[int | Literal] = []
+    for _, scalar in node.outputs:
+        if isinstance(scalar, Literal):
+            moved.append(scalar)
+        elif isinstance(scalar, ColumnRef):
+            moved.append(shape.columns[scalar.index])
+        else:
+            return None
+    if shape.places is not None and moved != list(shape.columns):
         return None  # places are by the columns as they were
-    shape.columns = tuple(shape.columns[i] for i in moved)
+    shape.columns = tuple(moved)
     return shape
 
 
@@ -121,6 +130,8 @@ def _filtered(shape: _Shape, predicates: Sequence[Scalar]) -> _Shape | None:
             return None
         column, literal = found
         at = shape.columns[column]
+        if isinstance(at, Literal):
+            return None
         known = shape.equal.get(at)
         if literal.value is None or (known is not None and known != literal):
             shape.impossible = True
@@ -140,27 +151,33 @@ def _equality(predicate: Scalar) -> tuple[int, Literal] | None:
     return None
 
 
+class _Rows(NamedTuple):
+    """All columns of a leaf, and how many rows there are, for a leaf may have no columns."""
+
+    columns: list[pa.Array]
+    size: int
+
+    @classmethod
+    def of(cls, table: pa.Table) -> _Rows:
+        return cls([_whole(column) for column in table.columns], table.num_rows)
+
+
 def _rows(
     shape: _Shape, leaves: Mapping[ObjectId, Sequence[Arranged]], as_of: Timestamp
-) -> pa.Table | None:
-    """Return the rows of the leaf that pass, with all its columns."""
+) -> _Rows | None:
+    """Return the rows of the leaf that pass."""
     if shape.impossible:
-        types = arrow_types(shape.leaf.schema)
-        return _table([pa.array([], kind) for kind in types])
+        return _Rows([pa.array([], kind) for kind in arrow_types(shape.leaf.schema)], 0)
     if isinstance(shape.leaf, Constant):
         found = _constant(shape.leaf)
-    else:
-        arranged = leaves[shape.leaf.item]
-        by_key = next((a for a in arranged if _looks_up(a, shape.equal)), None)
-        if by_key is not None:
-            found = _looked_up(by_key, shape.equal, as_of)
-        elif shape.equal and _size(arranged[0]) > FILTERED_ROWS:
-            return None
-        else:
-            found = snapshot(arranged[0], as_of)
-    if found is None or not shape.equal:
-        return found
-    return _matching(found, shape.equal)
+        return None if found is None else _matching(found, shape.equal)
+    arranged = leaves[shape.leaf.item]
+    by_key = next((a for a in arranged if _looks_up(a, shape.equal)), None)
+    if by_key is not None:
+        return _matching(_looked_up(by_key, shape.equal, as_of), shape.equal)
+    if shape.equal and _size(arranged[0]) > FILTERED_ROWS:
+        return None
+    return _matching(_Rows.of(snapshot(arranged[0], as_of)), shape.equal)
 
 
 def _size(of: Arranged) -> int:
@@ -171,38 +188,42 @@ def _looks_up(of: Arranged, equal: Mapping[int, Literal]) -> bool:
     return bool(of.keying.key) and all(column in equal for column in of.keying.key)
 
 
-def _looked_up(of: Arranged, equal: Mapping[int, Literal], as_of: Timestamp) -> pa.Table:
+def _looked_up(of: Arranged, equal: Mapping[int, Literal], as_of: Timestamp) -> _Rows:
     """Return the rows with this key."""
     keying, shard = of
     if shard is None:
-        return _table([pa.array([], kind) for kind in keying.types])
+        return _Rows([pa.array([], kind) for kind in keying.types], 0)
     key = [_array(equal[column]) for column in keying.key]
     kh = pa.array(key_hash(key, 1))
     asked = pa.RecordBatch.from_arrays([kh, *key], schema=keying.layout.key_schema)
     _, updates = shard.lookup_at(asked, as_of)
-    return pa.Table.from_batches([repeated(keying, updates)])
+    rows = repeated(keying, updates)
+    return _Rows(rows.columns, rows.num_rows)
 
 
 def _array(literal: Literal) -> pa.Array:
     return canonical(from_python([literal.value], literal.type))
 
 
-def _matching(rows: pa.Table, equal: Mapping[int, Literal]) -> pa.Table:
+def _matching(rows: _Rows, equal: Mapping[int, Literal]) -> _Rows:
     """Return the rows with these values; the constants are not NULL."""
-    if not rows.num_rows:
+    if not rows.size or not equal:
         return rows
-    at = pa.array(np.zeros(rows.num_rows, np.int64))
-    have = [canonical(_whole(rows.column(column))) for column in equal]
-    want = [_array(literal).take(at) for literal in equal.values()]
-    return rows.filter(pa.array(rows_equal(have, want)))
+    every = pa.array(np.zeros(rows.size, np.int64))
+    have = [canonical(rows.columns[column]) for column in equal]
+    want = [_array(literal).take(every) for literal in equal.values()]
+    passing = rows_equal(have, want)
+    mask = pa.array(passing)
+    return _Rows([column.filter(mask) for column in rows.columns], int(passing.sum()))
 
 
-def _constant(node: Constant) -> pa.Table | None:
-    if any(count < 0 for _, count in node.rows) or not node.width:
+def _constant(node: Constant) -> _Rows | None:
+    if any(count < 0 for _, count in node.rows):
         return None
     rows = [row for row, count in node.rows for _ in range(count)]
     kinds = [column.type for column in node.schema]
-    return _table([from_python([row[i] for row in rows], kind) for i, kind in enumerate(kinds)])
+    columns = [from_python([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
+    return _Rows(columns, len(rows))
 
 
 def _placed(columns: list[pa.Array], places: _Places, size: int) -> list[pa.Array]:
@@ -212,10 +233,6 @@ def _placed(columns: list[pa.Array], places: _Places, size: int) -> list[pa.Arra
     last = None if places.limit is None else places.offset + places.limit
     at = pa.array(order[places.offset : last])
     return [column.take(at) for column in columns]
-
-
-def _table(columns: list[pa.Array]) -> pa.Table:
-    return pa.Table.from_arrays(columns, names=names_of(len(columns)))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
