@@ -59,7 +59,8 @@ class Tick:
         self._hydrating = hydrating
         self._wanted = frozenset(graph.arrangements) if wanted is None else wanted
         self._outputs: dict[int, Output] = dict(given or {})
-        self._steps = self._needed() - self._outputs.keys()
+        needed = graph.needed(self._wanted, self._outputs)
+        self._steps = needed - self._outputs.keys()
 
     @property
     def last(self) -> int:
@@ -126,26 +127,6 @@ class Tick:
                 advance(at, running, answer)
         return self._appended()
 
-    def _needed(self) -> frozenset[int]:
-        """Return the steps that the wanted arrangements come from, down to what is given."""
-        graph = self._graph
-        if self._wanted == graph.arrangements.keys():
-            return frozenset(range(len(graph.steps)))
-        waiting = [
-            at
-            for name in self._wanted
-            for at in (graph.arrangements[name].source, *graph.writers.get(name, ()))
-            if at is not None
-        ]
-        seen: set[int] = set()
-        while waiting:
-            at = waiting.pop()
-            if at not in seen:
-                seen.add(at)
-                if at not in self._outputs:
-                    waiting += graph.steps[at].inputs
-        return frozenset(seen)
-
     def _missing(self, at: int) -> int:
         """Return how many inputs must run before step ``at``."""
         return len(set(self._graph.steps[at].inputs) & self._steps)
@@ -165,8 +146,9 @@ class Tick:
             if source is not None:
                 self._add(appended, name, self._outputs[source].oks)
         for output in self._outputs.values():
-            made = output.appended.items()
-            appended |= {n: u for n, u in made if u.num_rows and n in self._wanted}
+            for name, updates in output.appended.items():
+                if name in self._wanted:
+                    self._add_arranged(appended, name, updates)
         for item, cone in self._graph.cones.items():
             if errors_of(item) in self._wanted:
                 known = sorted(cone & self._outputs.keys())
@@ -182,7 +164,15 @@ class Tick:
         delta: pa.RecordBatch,
     ) -> None:
         if delta.num_rows:
-            keying = self._graph.arrangements[to].keying
-            updates = consolidate(keying.layout, keying.arrange(delta))
-            if updates.num_rows:
-                appended[to] = updates
+            self._add_arranged(appended, to, self._graph.arrangements[to].keying.arrange(delta))
+
+    def _add_arranged(
+        self,
+        appended: dict[ArrangementId, pa.RecordBatch],
+        to: ArrangementId,
+        updates: pa.RecordBatch,
+    ) -> None:
+        """Append updates in the order of a run: a look-up searches runs by their hashes."""
+        made = consolidate(self._graph.arrangements[to].keying.layout, updates)
+        if made.num_rows:
+            appended[to] = made

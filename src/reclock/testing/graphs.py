@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.stream import concat
 from reclock.change.update import Update
 from reclock.dataflow.graph import collection_of, errors_of
@@ -75,6 +76,9 @@ class MemoryGraph:
             if updates.schema.types != layout.schema.types:
                 message = f"updates of {name} are {updates.schema}, not {layout.schema}"
                 raise TypeError(message)
+            if consolidate(layout, updates) is not updates:
+                message = f"updates of {name} are not consolidated"
+                raise ValueError(message)
             known = self.state.get(name)
             whole = updates if known is None else concat([known.updates, updates])
             self.state[name] = DeltaTrace(layout, whole)
