@@ -38,8 +38,12 @@ def db(tmp_path: Path) -> Iterator[Database]:
 
 
 def create_views(db: Database, script: Script) -> None:
+    """Create a view per query; names that repeat are no columns of a view, so rename them."""
     for at, block in enumerate(script.of("query")):
-        db.execute(f"CREATE MATERIALIZED VIEW q{at} AS {block.sql}")
+        names = ", ".join(
+            f"c{i}" for i in range(max([a.count(" | ") for a in block.answer], default=0) + 1)
+        )
+        db.execute(f"CREATE MATERIALIZED VIEW q{at} AS SELECT * FROM ({block.sql}) AS q ({names})")
 
 
 def differing(db: Database, script: Script, *, views: bool) -> list[str]:

@@ -90,7 +90,8 @@ def _block(lines: list[str], line: int) -> Block:
     if kind not in {"table", "rows", "query", "error"}:
         message = f'unknown block "{lines[0]}" at line {line}'
         raise InvalidValue(message, hint="a block begins with table, rows, query or error")
-    body, answer = lines[1:], ()
+    body = lines[1:]
+    answer: tuple[str, ...] = ()
     if RULER in body:
         at = body.index(RULER)
         body, answer = body[:at], tuple(body[at + 1 :])
@@ -153,9 +154,9 @@ def answered_by_postgres(script: Script, url: str) -> Script:
         for block in script.blocks:
             made = block
             if block.kind in {"table", "rows"}:
-                connection.execute(block.sql)  # type: ignore[call-overload]  # text of a file
+                connection.execute(block.sql)
             elif block.kind == "query":
-                rows = connection.execute(block.sql).fetchall()  # type: ignore[call-overload]
+                rows = connection.execute(block.sql).fetchall()
                 made = replace(block, answer=shown(rows, ordered=block.argument == "ordered"))
             blocks.append(made)
     return replace(script, blocks=tuple(blocks))

@@ -1,0 +1,229 @@
+"""Calls and operators: finding the function, converting the arguments."""
+
+from __future__ import annotations
+
+import re
+from zoneinfo import available_timezones
+
+from reclock.errors import InvalidDefinition, NotSupported, StatementError, WrongType
+from reclock.sql.plan.coerce import convert, to_common
+from reclock.sql.plan.functions import FORBIDDEN, find_function, parameters_of
+from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
+from reclock.sql.plan.functions.overload import AnyOf
+from reclock.sql.plan.scalar import Call, Cast, Coalesce, Literal, Scalar
+from reclock.sql.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    TEXT,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    Array,
+    Numeric,
+    adjusted,
+    as_numeric,
+    is_number,
+    wider_number,
+)
+
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from")
+_ARITHMETIC = ("+", "-", "*", "/", "%")
+_SAME_TYPE = (*COMPARISONS, "nullif", "greatest", "least")
+_QUOTIENT_SCALE = 16
+_CHAR_PATTERNS = (
+    ("YYYY", "yyyy"), ("MM", "MM"), ("DD", "dd"), ("HH24", "HH"), ("HH12", "hh"), ("HH", "hh"),
+    ("MI", "mm"), ("SS", "ss"), ("MS", "SSS"), ("US", "SSSSSS"), ("AM", "a"), ("PM", "a"),
+    ("Month", "MMMM"), ("Mon", "MMM"), ("DDD", "DDD"),
+)  # fmt: skip
+
+
+def call(
+    name: str,
+    arguments: tuple[Scalar, ...],
+    position: int | None = None,
+    *,
+    maintained: bool = False,
+) -> Scalar:
+    """Return ``name(arguments)`` with the conversions it needs."""
+    if name in FORBIDDEN:
+        message = f"function {name} is not allowed: its result is not a function of the data"
+        raise InvalidDefinition(message, position=position)
+    if name == "mz_now":
+        message = "temporal filters are not supported yet"
+        raise NotSupported(message, position=position)
+    if name == "coalesce":
+        operands = to_common(arguments, "COALESCE")
+        return operands[0] if len(operands) == 1 else Coalesce(operands)
+    if name in {"extract", "date_part", "date_trunc"}:
+        name, arguments = _with_field(name, arguments, position)
+    if name in {"like", "ilike"}:
+        arguments = (arguments[0], _like_pattern(arguments[1], position))
+    if name in {"~", "~*"} and len(arguments) == 2:
+        check_regex(arguments[1], position)
+    if name == "timezone" and arguments:
+        _check_zone(arguments[0], position)
+    if name == "round" and len(arguments) == 2 and arguments[0].type != DOUBLE:
+        return _rounded(*arguments, position)
+    if name == "to_char":
+        arguments = (arguments[0], _pattern(arguments[1], position))
+    if name in _SAME_TYPE:
+        arguments = to_common(arguments, name.upper())
+    if name in _ARITHMETIC and len(arguments) == 2:
+        arguments = _numbers(name, *arguments)
+    if name == "||":
+        name, arguments = _concatenation(arguments)
+    found = find_function(name, tuple(a.type for a in arguments), position)
+    if found.volatile and maintained:
+        message = f"{name}() is not allowed in a maintained view"
+        hint = "use mz_now(), whose value the view can follow"
+        raise InvalidDefinition(message, hint=hint, position=position)
+    parameters = parameters_of(found, len(arguments))
+    converted = tuple(_as_parameter(a, p) for a, p in zip(arguments, parameters, strict=True))
+    if name in {"concat", "concat_ws"}:
+        converted = tuple(convert(a, TEXT) for a in converted)
+    return Call(found, converted, found.result_type(tuple(a.type for a in converted)))
+
+
+def _as_parameter(argument: Scalar, parameter: object) -> Scalar:
+    if isinstance(parameter, AnyOf):
+        if argument.type == UNKNOWN:
+            return convert(argument, TEXT)
+        if parameter.name == "numeric" and not isinstance(argument.type, Numeric):
+            return convert(argument, as_numeric(argument.type))
+        return argument
+    return convert(argument, parameter)  # type: ignore[arg-type]  # the rest are types
+
+
+def _numbers(symbol: str, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+    """Give two numbers the types in which they meet; decimals keep their own precision."""
+    if a.type == UNKNOWN and is_number(b.type):
+        a = convert(a, b.type)
+    if b.type == UNKNOWN and is_number(a.type):
+        b = convert(b, a.type)
+    if not (is_number(a.type) and is_number(b.type)):
+        return a, b
+    meet = wider_number(a.type, b.type)
+    if not isinstance(meet, Numeric):
+        return convert(a, meet), convert(b, meet)
+    x, y = as_numeric(a.type), as_numeric(b.type)
+    if symbol == "/" and x.scale + y.precision + 1 < _QUOTIENT_SCALE:
+        scale = _QUOTIENT_SCALE - y.precision - 1
+        whole = x.precision - x.scale
+        x = Numeric(min(whole + scale, 38), scale)
+    return convert(a, x), convert(b, y)
+
+
+def _concatenation(arguments: tuple[Scalar, ...]) -> tuple[str, tuple[Scalar, ...]]:
+    types = [a.type for a in arguments]
+    if all(isinstance(t, Array) for t in types):
+        return "array_cat", to_common(arguments, "||")
+    if isinstance(types[0], Array):
+        return "array_append", (arguments[0], convert(arguments[1], types[0].element))
+    if not any(t in {TEXT, UNKNOWN} for t in types):
+        return "||", arguments
+    return "||", tuple(convert(a, TEXT) for a in arguments)
+
+
+def _with_field(
+    name: str, arguments: tuple[Scalar, ...], position: int | None
+) -> tuple[str, tuple[Scalar, ...]]:
+    field = arguments[0] if arguments else None
+    if len(arguments) != 2 or not isinstance(field, Literal) or not isinstance(field.value, str):
+        message = f"{name} needs its field as a literal"
+        raise NotSupported(message, position=position)
+    unit = field.value.lower()
+    known = (*TRUNC_FIELDS,) if name == "date_trunc" else (*EXTRACT_FIELDS, "epoch")
+    chosen = next((k for k in known if unit in {k, k + "s", k.removesuffix("s")}), None)
+    if chosen is None:
+        message = f'unit "{unit}" is not supported for {name}'
+        hint = f"supported: {', '.join(known)}"
+        raise NotSupported(message, hint=hint, position=position)
+    value = arguments[1]
+    if value.type == DATE and name == "date_trunc":
+        value = convert(value, TIMESTAMPTZ)
+    return ("date_trunc" if name == "date_trunc" else "extract") + " " + chosen, (value,)
+
+
+def _rounded(value: Scalar, digits: Scalar, position: int | None) -> Scalar:
+    """Return round(numeric, digits): a conversion to a numeric of that many digits."""
+    if not isinstance(digits, Literal) or not isinstance(digits.value, int) or digits.value < 0:
+        message = "round to a number of digits that is not a literal of 0 or more is not supported"
+        raise NotSupported(message, position=position)
+    kind = as_numeric(value.type)
+    if digits.value >= kind.scale:
+        return convert(value, kind)
+    return Cast(
+        convert(value, kind), adjusted(kind.precision - kind.scale + 1 + digits.value, digits.value)
+    )
+
+
+def _text_literal(scalar: Scalar, what: str, position: int | None) -> str:
+    if not isinstance(scalar, Literal) or not isinstance(scalar.value, str):
+        message = f"{what} that is not a literal is not supported"
+        raise NotSupported(message, position=position)
+    return scalar.value
+
+
+def _like_pattern(pattern: Scalar, position: int | None) -> Scalar:
+    """Drop backslashes that escape nothing, which Spark refuses."""
+    text, out, at = _text_literal(pattern, "a LIKE pattern", position), [], 0
+    while at < len(text):
+        if text[at] == "\\":
+            if at + 1 == len(text):
+                message = "LIKE pattern must not end with escape character"
+                raise StatementError(message, code="22025", position=position)
+            at += 1
+            out.append(("\\" if text[at] in "%_\\" else "") + text[at])
+        else:
+            out.append(text[at])
+        at += 1
+    return Literal("".join(out), TEXT)
+
+
+def check_regex(pattern: Scalar, position: int | None) -> None:
+    """Refuse a regular expression that could fail while rows are processed."""
+    text = _text_literal(pattern, "a regular expression", position)
+    try:
+        re.compile(text)
+    except re.error as error:
+        message = f"invalid regular expression: {error}"
+        raise StatementError(message, code="2201B", position=position) from error
+
+
+def _check_zone(zone: Scalar, position: int | None) -> None:
+    name = _text_literal(zone, "a time zone", position)
+    if name.upper() not in {"UTC", "GMT"} and name not in available_timezones():
+        message = f'time zone "{name}" not recognized'
+        raise StatementError(message, code="22023", position=position)
+
+
+def _pattern(pattern: Scalar, position: int | None) -> Scalar:
+    """Translate a literal to_char pattern to Spark's."""
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        message = "to_char needs its pattern as a literal"
+        raise NotSupported(message, position=position)
+    text, out = pattern.value, []
+    while text:
+        for theirs, ours in _CHAR_PATTERNS:
+            if text.startswith(theirs):
+                out.append(ours)
+                text = text[len(theirs) :]
+                break
+        else:
+            if text[0].isalpha():
+                message = f'to_char pattern "{pattern.value}" is not supported'
+                hint = "supported: YYYY MM Mon Month DD HH24 HH12 MI SS MS US AM"
+                raise NotSupported(message, hint=hint, position=position)
+            out.append("''" if text[0] == "'" else text[0])
+            text = text[1:]
+    return Literal("".join(out), TEXT)
+
+
+def truth(scalar: Scalar, where: str) -> Scalar:
+    """Return ``scalar`` as a boolean, or say that ``where`` needs one."""
+    if scalar.type == UNKNOWN:
+        return convert(scalar, BOOLEAN)
+    if scalar.type != BOOLEAN:
+        message = f"argument of {where} must be type boolean, not type {scalar.type}"
+        raise WrongType(message)
+    return scalar
