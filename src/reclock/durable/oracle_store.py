@@ -66,17 +66,21 @@ class OracleStore:
             records[timeline] = OracleRecord(timeline, read, write)
         return records
 
-    def appends(self, record: OracleRecord) -> tuple[Append, ...]:
+    def appends(
+        self, record: OracleRecord, known: OracleRecord | None = None
+    ) -> tuple[Append, ...]:
         """Return the appends that advance a timeline, to publish with others.
 
-        A timeline seen for the first time begins at 0.
+        A timeline seen for the first time begins at 0. ``known`` is what the caller holds to
+        be durable: it saves reading that; if it is not, the append is refused.
         """
+        before = (None, None) if known is None else (known.write_ts, known.read_ts)
         return tuple(
-            Append(collection, (), self._upper(collection), Antichain.of(ts))
-            for collection, ts in (
+            Append(collection, (), self._upper(collection, held), Antichain.of(ts))
+            for collection, ts, held in (
                 # The write side comes first: load_all finds a timeline by its read side.
-                (CollectionId(f"{_WRITE}{record.timeline}"), record.write_ts),
-                (CollectionId(f"{_READ}{record.timeline}"), record.read_ts),
+                (CollectionId(f"{_WRITE}{record.timeline}"), record.write_ts, before[0]),
+                (CollectionId(f"{_READ}{record.timeline}"), record.read_ts, before[1]),
             )
         )
 
@@ -85,9 +89,9 @@ class OracleStore:
         while self._store.append(self.appends(record)) is not None:
             pass  # another thread advanced it meanwhile; look again
 
-    def _upper(self, collection: CollectionId) -> Antichain[Timestamp]:
+    def _upper(self, collection: CollectionId, held: Timestamp | None) -> Antichain[Timestamp]:
         if collection in self._opened:
-            return self._store.state(collection).upper
+            return self._store.state(collection).upper if held is None else Antichain.of(held)
         upper = self._store.open(collection, VERSION).upper
         self._opened.add(collection)
         return upper

@@ -109,22 +109,31 @@ def read_state(row: Sequence[Any]) -> CollectionState:
     return state
 
 
-def read_update(
-    key: bytes, data: str, time: int, diff: int, state: CollectionState
-) -> StoredUpdate:
-    """Return a stored update as readers see it: at a time beyond since."""
-    try:
-        update = StoredUpdate(data, Timestamp(time), diff)
-        whole = diff != 0 and digest(data) == bytes(key)
-    except (InvalidValue, TypeError) as error:
-        message = f'an update of collection "{state.collection}" is not readable'
-        raise Corrupt(message, detail=f"time {time!r}, diff {diff!r}, data {data!r}") from error
-    if not whole:
-        message = f'an update of collection "{state.collection}" was altered'
-        raise Corrupt(message, detail=f"time {time}, diff {diff}, data {data!r}")
-    if state.upper.less_equal(update.time):
-        message = f'an update of collection "{state.collection}" is beyond its upper'
-        raise Corrupt(message, detail=f"time {time}, upper {state.upper}")
-    if state.since.less_equal(update.time):
+class UpdateReader:
+    """Reads the stored updates of a collection as readers see them: at times beyond since."""
+
+    def __init__(self, state: CollectionState) -> None:
+        self._collection = state.collection
+        self._since = column(state.since)
+        self._upper = column(state.upper)
+
+    def read(self, key: bytes, data: str, time: int, diff: int) -> StoredUpdate:
+        """Return one update; what cannot have been written so is ``Corrupt``."""
+        try:
+            whole = diff != 0 and digest(data) == bytes(key)
+            late = self._upper is not None and time >= self._upper
+            at = time if self._since is None else max(time, self._since)
+            update = StoredUpdate(data, Timestamp(at), diff)
+        except (InvalidValue, TypeError) as error:
+            message = f'an update of collection "{self._collection}" is not readable'
+            raise Corrupt(message, detail=f"time {time!r}, diff {diff!r}, data {data!r}") from error
+        if not whole:
+            message = f'an update of collection "{self._collection}" was altered'
+            raise Corrupt(message, detail=f"time {time}, diff {diff}, data {data!r}")
+        if late:
+            message = f'an update of collection "{self._collection}" is beyond its upper'
+            raise Corrupt(message, detail=f"time {time}, upper {self._upper}")
+        if time < 0:
+            message = f'an update of collection "{self._collection}" is not readable'
+            raise Corrupt(message, detail=f"time {time}, diff {diff}, data {data!r}")
         return update
-    return StoredUpdate(data, state.since.element(), diff)
