@@ -17,12 +17,14 @@ from reclock.errors import SparkError
 @pytest.fixture
 def without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide every Java: a PATH of links to all programs but those."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
     for directory in os.environ["PATH"].split(os.pathsep):
         for program in sorted(Path(directory).glob("*")):
-            link = tmp_path / program.name
-            if not program.name.startswith("java") and not link.exists():
+            link = programs / program.name
+            if not program.name.startswith("java") and not os.path.lexists(link):
                 link.symlink_to(program)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PATH", str(programs))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert shutil.which("java") is None
 
