@@ -51,6 +51,16 @@ def test_a_number_that_goes_back_refuses_both(store: Store, read: int, write: in
     assert oracles.load_all() == {EPOCH_MS: record(EPOCH_MS, 5, 9)}
 
 
+def test_what_the_caller_knows_is_not_read_but_compared(store: Store) -> None:
+    oracles = OracleStore(store)
+    oracles.advance(record(EPOCH_MS, 5, 9))
+    five, six = record(EPOCH_MS, 5, 9), record(EPOCH_MS, 6, 9)
+    assert oracles.appends(six, five) == oracles.appends(six)
+    assert store.append(oracles.appends(six, five)) is None
+    assert store.append(oracles.appends(record(EPOCH_MS, 7, 9), five)) is not None
+    assert oracles.load_all() == {EPOCH_MS: six}
+
+
 def test_an_oracle_advances_with_the_data_or_not_at_all(store: Store) -> None:
     oracles = OracleStore(store)
     (c,) = fresh(store, "c")

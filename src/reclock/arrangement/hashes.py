@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from reclock.arrangement.layout import Int64s
 
 STRIDE: Final = 32
+IN_CACHE: Final = 4_096
+"""So few hashes are in cache as they are: a plain search is faster."""
 
 
 class Hashes:
@@ -38,6 +40,9 @@ class Hashes:
 
     def find(self, wanted: Int64s) -> tuple[Int64s, Int64s]:
         """Return where each of ``wanted`` is or would be, and how many there are of it."""
+        if len(self._stored) <= IN_CACHE:
+            low = np.searchsorted(self._stored, wanted, "left")
+            return low, np.searchsorted(self._stored, wanted, "right") - low
         number = np.searchsorted(self._fence, wanted, "left")
         inside = number < len(self._fence)
         block = self._blocks[number[inside]]

@@ -64,6 +64,10 @@ class RunRef:
     offset: int = 0
     inline: bytes | None = None
 
+    def __hash__(self) -> int:
+        """Hash what tells runs apart, and not all the rest: references are looked up often."""
+        return hash((self.segment, self.offset, self.checksum))
+
     def __str__(self) -> str:
         place = f"segment {self.segment}" if self.segment else "its manifest"
         return f"run {self.name} {self.description} in {place}"

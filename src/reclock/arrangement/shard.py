@@ -117,7 +117,7 @@ class Shard:
         is read.
         """
         self._check_readable(as_of)
-        parts = [_within(run, first, last) for run in self.runs]
+        parts = [within(run, first, last) for run in self.runs]
         return merged(self.layout, parts, collapse_to(self.layout, as_of))
 
     def changes(self, lower: Timestamp, upper: Antichain[Timestamp]) -> Iterator[pa.RecordBatch]:
@@ -143,7 +143,7 @@ class Shard:
             raise Unreadable(message, detail=detail)
 
 
-def _within(run: Run, first: int, last: int) -> Iterator[pa.RecordBatch]:
+def within(run: Run, first: int, last: int) -> Iterator[pa.RecordBatch]:
     """Yield the updates of a run in a range of ``kh``."""
     begin = int(np.searchsorted(run.last, first, "left"))
     end = int(np.searchsorted(run.first, last, "right"))
@@ -158,15 +158,16 @@ def _within(run: Run, first: int, last: int) -> Iterator[pa.RecordBatch]:
 
 def describe(refs: Sequence[RunRef]) -> Description[Timestamp]:
     """Return what runs that follow one another, and siblings, describe together."""
-    whole = last = refs[0].description
+    first = last = refs[0].description
+    since = first.since
     for ref in refs[1:]:
         this = ref.description
-        if is_sibling(last, this):
-            whole = Description(whole.lower, whole.upper, whole.since.join(this.since))
-        else:
-            whole = whole.followed_by(this)
+        if this.lower != last.upper and not is_sibling(last, this):
+            last.followed_by(this)  # refuses, and says why
+        if this.since != since:
+            since = since.join(this.since)
         last = this
-    return whole
+    return Description(first.lower, last.upper, since)
 
 
 def is_sibling(one: Description[Timestamp], other: Description[Timestamp]) -> bool:

@@ -128,7 +128,12 @@ class Core:
 
     def publish(self, world: World, appends: Sequence[Append], *moved: TimelineState) -> None:
         """Append to the store and make ``world``, with ``moved`` timelines, the current one."""
-        oracles = [a for state in moved for a in state.oracle_appends(self._oracle_store)]
+        durable = self._world.timelines
+        oracles = [
+            append
+            for state in moved
+            for append in state.oracle_appends(self._oracle_store, durable.get(state.timeline))
+        ]
         try:
             lost = self.store.append([*appends, *oracles])
         except BaseException:

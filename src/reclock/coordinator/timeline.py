@@ -171,10 +171,17 @@ class TimelineState:
         )
         return [manifest, retired], state
 
-    def oracle_appends(self, store: OracleStore) -> tuple[Append, ...]:
-        """Return the appends that make this oracle durable, to publish with others."""
-        record = OracleRecord(self.timeline, self.oracle.read_ts, self.oracle.write_ts)
-        return store.appends(record)
+    def oracle_appends(
+        self, store: OracleStore, durable: TimelineState | None
+    ) -> tuple[Append, ...]:
+        """Return the appends that advance the oracle from what is durable to this."""
+        known = None if durable is None else durable.oracle_record
+        return store.appends(self.oracle_record, known)
+
+    @property
+    def oracle_record(self) -> OracleRecord:
+        """How far reads and writes have gone, as it is stored."""
+        return OracleRecord(self.timeline, self.oracle.read_ts, self.oracle.write_ts)
 
 
 def manifest_of(timeline: Timeline) -> ObjectId:
