@@ -6,14 +6,23 @@ executes the same plan again: no analysis, no optimisation, one task, no shuffle
 is the driver's, so the plan must run where the driver's files are: in a local master.
 Elsewhere the table travels as a local relation and the query is planned each time.
 
+Invariant: a plan is executed again only if nothing in it remembers. Spark keeps what a
+shuffle, a broadcast or a subquery computed with the plan, and would answer the next
+question with it; a query that needs one is planned anew for each use.
+
 Rows come back in the order in which they went in, if the query keeps it: there is one
 partition from end to end.
+
+Tests: tests/dataflow/test_exchange.py.
 """
 
 from __future__ import annotations
 
+import gc
+import re
 import tempfile
 from collections import OrderedDict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +37,9 @@ if TYPE_CHECKING:
 PLANS: Final = 256
 """How many plans are kept; the one that was not used for longest is forgotten."""
 
+_REMEMBERS: Final = re.compile(r"Exchange|Broadcast|InMemory|[Ss]ubquery")
+"""Words in the text of plans whose second execution may answer from the first."""
+
 
 class Exchange:
     """Executes queries over tables of the driver; one user at a time."""
@@ -36,7 +48,7 @@ class Exchange:
         self._session = session
         self._local = str(session.sparkContext.master).startswith("local[")
         self._home = tempfile.TemporaryDirectory(prefix="reclock-exchange-")
-        self._plans: OrderedDict[Hashable, tuple[Path, DataFrame]] = OrderedDict()
+        self._plans: OrderedDict[Hashable, tuple[Path, DataFrame | None]] = OrderedDict()
         self._made = 0
 
     def close(self) -> None:
@@ -56,12 +68,16 @@ class Exchange:
         if kind not in self._plans:
             self._made += 1
             path = Path(self._home.name) / f"{self._made}.arrow"
-            self._plans[kind] = path, query(self._leaf(path, table.schema))
+            made = query(self._leaf(path, table.schema))
+            self._plans[kind] = path, made if is_repeatable(made) else None
             if len(self._plans) > PLANS:
                 forgotten, _ = self._plans.popitem(last=False)[1]
                 forgotten.unlink(missing_ok=True)
         self._plans.move_to_end(kind)
         path, plan = self._plans[kind]
+        if plan is None:
+            plan = query(self._leaf(path, table.schema))
+        path.unlink(missing_ok=True)  # to cut a file off makes some file systems sync it
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         return plan.toArrow()
@@ -71,9 +87,23 @@ class Exchange:
         where = str(path)
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            settle()
             for _ in batches:
                 with pa.OSFile(where) as file:
                     yield from pa.ipc.open_file(file).read_all().to_batches()
 
         one = self._session.range(0, 1, 1, 1)
         return one.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=True))
+
+
+def is_repeatable(plan: DataFrame) -> bool:
+    """Return whether every execution of a plan computes all of it."""
+    physical = plan._jdf.queryExecution().executedPlan()  # noqa: SLF001 - ``explain`` only prints
+    return _REMEMBERS.search(physical.toString()) is None
+
+
+@cache
+def settle() -> None:
+    """Exempt what a worker has loaded from garbage collection, which Spark does per task."""
+    gc.collect()
+    gc.freeze()
