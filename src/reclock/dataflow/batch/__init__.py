@@ -91,7 +91,8 @@ class _Renderer:
             if self._uses[node] > 1 and not isinstance(node, Get | Constant):
                 name = f"t{len(self._shared)}"
                 self._shared.append(f"{name} AS ({made.text})")
-                made = Relation(f"SELECT * FROM {name}", made.kinds, made.counted)
+                text = f"SELECT * FROM {name}"
+                made = Relation(text, made.kinds, made.counted, table=name)
             self._done[node] = made
         return made
 

@@ -19,11 +19,11 @@ def reduce(node: Reduce, over: Relation) -> Relation:
     values = [aggregate_text(call, columns) for _, call in node.aggregates]
     errors = [aggregate_error(call, columns) for _, call in node.aggregates]
     failing = [error for error in errors if error is not None]
-    items = named([*keys, *values])
+    items = named([*keys, *values]) if keys or values else ["max(true) AS z"]
     names = [f"c{i}" for i in range(len(items))]
     if failing:
         items.append(f"coalesce({', '.join(failing)}, NULL) AS bad")
-    text = select(items or ["max(true) AS z"], over.source)
+    text = select(items, over.source)
     if keys:
         text += f" GROUP BY {', '.join(dict.fromkeys(keys))}"
     if failing:

@@ -81,4 +81,5 @@ def _all(conditions: Sequence[str]) -> str:
 def _renamed(right: Relation) -> str:
     items = [f"{name} AS r{i}" for i, name in enumerate(right.columns.names)]
     items += ["n AS rn"] if right.counted else []
+    items = items or ["true AS rz"]
     return f"({select(items, right.source)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.dataflow.batch.relation import Relation, named, select
-from reclock.dataflow.types import to_spark
+from reclock.dataflow.types import has_months, to_spark
 from reclock.sql.plan.spark_literal import literal_text
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def leaf(table: str, kinds: Sequence[Type]) -> Relation:
     """Return the rows of ``table``, whose columns ``c0, …`` are as Arrow stores them."""
     items = named([to_spark(f"c{i}", kind) for i, kind in enumerate(kinds)])
-    return Relation(select(items, table), tuple(kinds))
+    as_it_is = None if any(map(has_months, kinds)) or not kinds else table
+    return Relation(select(items, table), tuple(kinds), table=as_it_is)
 
 
 def constant(node: Constant) -> Relation:

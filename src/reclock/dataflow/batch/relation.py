@@ -34,6 +34,8 @@ class Relation:
     text: str
     kinds: tuple[Type, ...]
     counted: bool = False
+    table: str | None = None
+    """The name of a table of exactly these columns, if there is one."""
 
     @cached_property
     def columns(self) -> Columns:
@@ -48,7 +50,7 @@ class Relation:
     @property
     def source(self) -> str:
         """The relation as it stands after FROM."""
-        return f"({self.text})"
+        return self.table or f"({self.text})"
 
     @property
     def carried(self) -> list[str]:
@@ -79,18 +81,18 @@ class Relation:
 
 
 def select(items: Iterable[str], source: str, where: str | None = None) -> str:
-    """Return a SELECT; of the column ``z`` if there is nothing to select.
+    """Return a SELECT.
 
     >>> select(["c1 AS c0"], "t", "c0 > 1")
     'SELECT c1 AS c0 FROM t WHERE c0 > 1'
     """
-    text = f"SELECT {', '.join(items) or 'true AS z'} FROM {source}"
+    text = f"SELECT {', '.join(items)} FROM {source}"
     return text if where is None else f"{text} WHERE {where}"
 
 
 def named(texts: Sequence[str]) -> list[str]:
-    """Return the texts as columns ``c0, c1, …``."""
-    return [f"{text} AS c{i}" for i, text in enumerate(texts)]
+    """Return the texts as columns ``c0, c1, …``; as the column ``z`` if there are none."""
+    return [f"{text} AS c{i}" for i, text in enumerate(texts)] or ["true AS z"]
 
 
 def staged(relation: Relation, stages: Iterable[Iterable[tuple[str, str]]]) -> str:
