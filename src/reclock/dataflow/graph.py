@@ -15,7 +15,7 @@ Built once per change of the catalog (``render``), used by every tick (``maintai
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NewType, Protocol, TypeAlias
@@ -161,6 +161,25 @@ class Graph:
             if at not in seen:
                 seen.add(at)
                 waiting += self.steps[at].inputs
+        return frozenset(seen)
+
+    def needed(self, wanted: Collection[ArrangementId], given: Collection[int]) -> frozenset[int]:
+        """Return the steps that the wanted arrangements come from, down to what is given."""
+        if wanted == self.arrangements.keys():
+            return frozenset(range(len(self.steps)))
+        waiting = [
+            at
+            for name in wanted
+            for at in (self.arrangements[name].source, *self.writers.get(name, ()))
+            if at is not None
+        ]
+        seen: set[int] = set()
+        while waiting:
+            at = waiting.pop()
+            if at not in seen:
+                seen.add(at)
+                if at not in given:
+                    waiting += self.steps[at].inputs
         return frozenset(seen)
 
     @cached_property
