@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import os
 import platform
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from benchmarks.measure import Measure
 
 
@@ -24,11 +27,13 @@ def main(chosen: list[str]) -> int:
     if unknown:
         print(f"unknown benchmark {', '.join(sorted(unknown))}; there are: {', '.join(names())}")
         return 2
-    print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}\n")
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
+    print(f"Python {platform.python_version()}, {machine}, load {load}\n")
     print("| measure | figure | required | |\n|---|---|---|---|")
     failed = False
     for name in chosen or names():
-        measures: list[Measure] = importlib.import_module(f"benchmarks.{name}").run()
+        measures: Iterable[Measure] = importlib.import_module(f"benchmarks.{name}").run()
         for m in measures:
             print(f"| {m.name} | {m.figure} | {m.requirement} | {m.verdict} |", flush=True)
             failed = failed or m.met is False
