@@ -194,7 +194,7 @@ def beginning(as_of: Timestamp) -> Description[Timestamp]:
 
 def following(refs: tuple[RunRef, ...], upper: Timestamp) -> Description[Timestamp]:
     """Return what the next run of an arrangement describes: from where the last one ends."""
-    return Description(describe(refs).upper, at(upper), at(0))
+    return Description(refs[-1].description.upper, at(upper), at(0))
 
 
 def _ordered(runs: list[RunRef]) -> tuple[RunRef, ...]:
@@ -216,7 +216,8 @@ def _name(arrangement: ArrangementId, ref: RunRef) -> str:
     """Return the key of a run in the manifest; no two runs ever have the same."""
     d = ref.description
     interval = f"{d.lower.element()}-{d.upper.element()}~{d.since.element()}"
-    return f"{arrangement}@{interval}#{ref.checksum:08x}.{ref.offset}"
+    part = "" if ref.name == arrangement else f".{ref.name}"  # siblings differ in it
+    return f"{arrangement}@{interval}#{ref.checksum:08x}.{ref.offset}{part}"
 
 
 def _record(arrangement: ArrangementId, ref: RunRef) -> Json:

@@ -8,9 +8,11 @@ Tests: tests/coordinator/test_spark_engine.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow import peek
+from reclock.dataflow.bulk.hydrate import hydrate as hydrate_in_parts
+from reclock.dataflow.bulk.schedule import Schedule
 from reclock.dataflow.graph import collection_of
 from reclock.dataflow.hydrate import hydrate
 from reclock.dataflow.maintain import Tick
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.shard import Shard
     from reclock.arrangement.store import Store
+    from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.exchange import Exchange
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.sql.plan.relation import QueryPlan
     from reclock.time.timestamp import Timestamp
+
+BULK_ROWS: Final = 200_000
+"""New arrangements that read more updates than this are computed inside Spark tasks."""
 
 
 class SparkEngine:
@@ -74,8 +80,11 @@ class SparkEngine:
         new: frozenset[ArrangementId],
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
-    ) -> dict[ArrangementId, pa.RecordBatch]:
-        """Fill new arrangements from those that exist."""
+    ) -> Mapping[ArrangementId, Updates]:
+        """Fill new arrangements from those that exist; if they are large, inside tasks."""
+        schedule = Schedule.of(shape.graph, new, traces)
+        if schedule.rows(traces) > BULK_ROWS:
+            return hydrate_in_parts(self._spark, self._segments, schedule, traces, as_of)
         return hydrate(shape.graph, new, traces, as_of, self)
 
     def peek(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.given import Given
 from reclock.dataflow.graph import Output, collection_of, errors_of
 from reclock.dataflow.maintain import Tick
 
@@ -34,16 +35,17 @@ def hydrate(
     evaluator: Evaluator,
 ) -> dict[ArrangementId, pa.RecordBatch]:
     """Return the updates, all at ``as_of``, that fill the ``new`` arrangements."""
+    begin = Given.of(graph, new, traces)
+    reported = set().union(*begin.errors.values())
     given: dict[int, Output] = {}
-    for item, step in (*graph.tables.items(), *graph.views.items()):
-        name = collection_of(item)
-        if name in new:
-            continue
+    for step in sorted(graph.needed(new, begin.steps) & begin.steps.keys()):
+        item = begin.steps[step]
+        name, failed = collection_of(item), errors_of(item)
         rows = contents(graph.arrangements[name].keying, traces.get(name), as_of)
-        failed = graph.arrangements.get(errors_of(item))
         errs = None
-        if failed is not None and failed.id in traces:
-            errs = contents(failed.keying, traces[failed.id], as_of)
+        if item in reported:
+            reported.discard(item)  # once, should several steps refer to it
+            errs = contents(graph.arrangements[failed].keying, traces.get(failed), as_of)
         given[step] = Output(rows, errs)
     times = range(as_of, as_of + 1)
     tick = Tick(graph, {}, {}, times, hydrating=True, given=given, wanted=new)

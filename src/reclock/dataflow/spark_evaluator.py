@@ -34,7 +34,7 @@ STACKED_ROWS: Final = 5_000
 
 
 @dataclass(frozen=True)
-class _Bundle:
+class Bundle:
     """All expressions asked for over one delta."""
 
     rows: pa.RecordBatch
@@ -63,26 +63,26 @@ class SparkEvaluator:
                 by_source.setdefault(request.source, []).append((at, request))
         asked = list(by_source.values())
         bundles = [
-            _Bundle(group[0][1].rows, tuple(dict.fromkeys(s for _, r in group for s in r.scalars)))
+            Bundle(group[0][1].rows, tuple(dict.fromkeys(s for _, r in group for s in r.scalars)))
             for group in asked
         ]
         for group, bundle, found in zip(asked, bundles, self._rows(bundles), strict=True):
             for at, request in group:
-                answers[at] = _pick(found, [bundle.scalars.index(s) for s in request.scalars])
+                answers[at] = pick(found, [bundle.scalars.index(s) for s in request.scalars])
         return [answers[at] for at in range(len(requests))]
 
-    def _rows(self, bundles: list[_Bundle]) -> list[Evaluated]:
+    def _rows(self, bundles: list[Bundle]) -> list[Evaluated]:
         if sum(bundle.rows.num_rows for bundle in bundles) <= STACKED_ROWS:
             return self._stacked(bundles)
         return [found for bundle in bundles for found in self._stacked([bundle])]
 
-    def _stacked(self, bundles: list[_Bundle]) -> list[Evaluated]:
+    def _stacked(self, bundles: list[Bundle]) -> list[Evaluated]:
         """Evaluate several bundles in one job, one below the other."""
         if not bundles:
             return []
         kind = tuple(bundle.kind for bundle in bundles)
         table = _stack(bundles)
-        result = self._exchange.run(kind, table, lambda frame: _select(frame, bundles))
+        result = self._exchange.run(kind, table, lambda frame: projection(frame, bundles))
         found, start = [], 0
         column = iter(result.columns)
         for bundle in bundles:
@@ -92,11 +92,11 @@ class SparkEvaluator:
             ]
             stop = start + bundle.rows.num_rows
             values = tuple(
-                _whole(value.slice(start, stop - start), arrow_type(scalar.type))
+                whole(value.slice(start, stop - start), arrow_type(scalar.type))
                 for (value, _), scalar in zip(part, bundle.scalars, strict=True)
             )
             errors = tuple(
-                None if e is None else _whole(e.slice(start, stop - start), pa.string())
+                None if e is None else whole(e.slice(start, stop - start), pa.string())
                 for _, e in part
             )
             found.append(Evaluated(values, errors))
@@ -113,15 +113,16 @@ class SparkEvaluator:
 
         found = self._exchange.run(kind, pa.Table.from_batches([request.rows]), query)
         types = [pa.int64(), *arrow_types(node.schema), pa.string()]
-        columns = [_whole(c, kind) for c, kind in zip(found.columns, types, strict=True)]
+        columns = [whole(c, kind) for c, kind in zip(found.columns, types, strict=True)]
         return pa.RecordBatch.from_arrays(columns, found.schema.names)
 
 
-def _names(nth: int, width: int) -> list[str]:
+def names_of(nth: int, width: int) -> list[str]:
+    """Return the names of the columns of a bundle in the table of all bundles."""
     return [f"b{nth}c{i}" for i in range(width)]
 
 
-def _stack(bundles: list[_Bundle]) -> pa.Table:
+def _stack(bundles: list[Bundle]) -> pa.Table:
     """Return all rows, those of each bundle in its own columns, and ``b`` for whose they are."""
     size = sum(bundle.rows.num_rows for bundle in bundles)
     arrays: list[pa.Array] = []
@@ -131,7 +132,7 @@ def _stack(bundles: list[_Bundle]) -> pa.Table:
         before, count = len(owner), bundle.rows.num_rows
         owner += [nth] * count
         for name, column in zip(
-            _names(nth, bundle.rows.num_columns - 2), bundle.rows.columns, strict=False
+            names_of(nth, bundle.rows.num_columns - 2), bundle.rows.columns, strict=False
         ):
             names.append(name)
             above = pa.nulls(before, column.type)
@@ -140,11 +141,16 @@ def _stack(bundles: list[_Bundle]) -> pa.Table:
     return pa.Table.from_arrays([pa.array(owner, pa.int32()), *arrays], ["b", *names])
 
 
-def _select(frame: DataFrame, bundles: list[_Bundle]) -> DataFrame:
-    """Return the projection that computes values and errors of all bundles."""
-    outputs: list[str] = []
+def projection(
+    frame: DataFrame, bundles: Sequence[Bundle], kept: Sequence[str] = ()
+) -> DataFrame:
+    """Return the projection that computes values and errors of all bundles.
+
+    The columns of a bundle are ``names_of`` it; those ``kept`` come out first.
+    """
+    outputs: list[str] = list(kept)
     for nth, bundle in enumerate(bundles):
-        names = _names(nth, bundle.rows.num_columns - 2)
+        names = names_of(nth, bundle.rows.num_columns - 2)
         for i, kind in _month_columns(bundle.scalars).items():
             frame = frame.selectExpr("*", f"{to_spark(names[i], kind)} AS b{nth}m{i}")
             names[i] = f"b{nth}m{i}"
@@ -169,10 +175,12 @@ def _month_columns(scalars: tuple[Scalar, ...]) -> dict[int, Type]:
     }
 
 
-def _whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+def whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Return a column as one array of a type that Spark may have widened."""
     whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     return whole if whole.type == kind else whole.cast(kind)
 
 
-def _pick(found: Evaluated, places: list[int]) -> Evaluated:
+def pick(found: Evaluated, places: list[int]) -> Evaluated:
+    """Return the values and errors of some of the expressions."""
     return Evaluated(tuple(found.values[i] for i in places), tuple(found.errors[i] for i in places))

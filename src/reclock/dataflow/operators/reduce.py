@@ -17,6 +17,9 @@ of rows, then the terms, each once however many aggregates use it. The change of
 has −1 for the old totals and +1 for the new ones at the group's last changed time; its
 history has no meaning, so it may be compacted to the present.
 
+Totals are linear, so parts of a collection can be added up apart (``partial``) and put
+together afterwards (``combined``): what a first load of many rows does.
+
 A result that its type cannot hold is an error update (code, message, time, diff) in the
 place of the row, gone when the totals are back in range. A group with fewer rows than zero,
 or with none and something left in its totals, was no multiset: ``NegativeCount``.
@@ -37,7 +40,7 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.arrangement.column import canonical
-from reclock.arrangement.layout import Layout, diff_of, time_of
+from reclock.arrangement.layout import Layout, diff_of, kh_of, time_of
 from reclock.arrangement.row import rows_equal
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.grouping import counted, group
@@ -48,9 +51,12 @@ from reclock.dataflow.operators.accumulate.exact import (
     segment_sums,
 )
 from reclock.dataflow.operators.accumulate.term import Count
+from reclock.dataflow.trace import EmptyTrace
 from reclock.errors import InvalidValue, NegativeCount
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from reclock.arrangement.layout import Int64s
@@ -114,20 +120,70 @@ class Reduce:
         if self.global_:
             delta = self._begun(delta, state, lower)
         if delta.num_rows == 0:
-            errors = deltas.empty(ERROR_TYPES)
-            return Reduced(deltas.empty(self.result_types), errors, self.layout.empty())
+            return self._nothing()
+        keys = self._keys(delta)
+        groups = group(kh_of(keys), self.layout.keys(keys), time_of(delta))
+        return self._reduced(keys, groups, time_of(delta), self._sums(delta, groups), state)
+
+    def partial(self, delta: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the totals of a part of the rows, all of one time, in the form of the state.
+
+        A part need not be a multiset: only all of them together, ``combined``, are.
+        """
+        if self.global_:
+            delta = self._begun(delta, EmptyTrace(self.layout), 0)
+        if delta.num_rows == 0:
+            return self.layout.empty()
+        keys = self._keys(delta)
+        once = np.full(delta.num_rows, time_of(delta).max())
+        groups = group(kh_of(keys), self.layout.keys(keys), once)
+        sums = zip(self.terms, self._sums(delta, groups), strict=True)
+        size = len(groups.groups)
+        heads = keys.take(pa.array(groups.first_rows))
+        rows = [*self.layout.keys(heads), *(term.store(total) for term, total in sums)]
+        return self.layout.batch(kh_of(heads), rows, once[:size], np.ones(size, np.int64))
+
+    def combined(self, partials: pa.RecordBatch, time: int) -> Reduced:
+        """Return what ``step`` gives at ``time``, from nothing, for the rows of all parts."""
+        if partials.num_rows == 0:
+            return self._nothing()
+        keys = partials.select(range(1 + len(self.key)))
+        times = np.full(partials.num_rows, time)
+        groups = group(kh_of(keys), self.layout.keys(keys), times)
+        diff = diff_of(partials)[groups.order]
+        sums = []
+        for term, column in zip(self.terms, partials.columns[1 + len(self.key) :], strict=False):
+            stored = term.load(column)
+            units = segment_sums(stored.units[groups.order], diff, groups.segments)
+            sums.append(Exact(units, stored.exponent))
+        return self._reduced(keys, groups, times, sums, EmptyTrace(self.layout))
+
+    def _nothing(self) -> Reduced:
+        errors = deltas.empty(ERROR_TYPES)
+        return Reduced(deltas.empty(self.result_types), errors, self.layout.empty())
+
+    def _keys(self, delta: pa.RecordBatch) -> pa.RecordBatch:
+        """Return ``kh, <key…>`` of each update."""
         rows = deltas.rows_of(delta)
         keys = [canonical(rows[i]) for i in self.key]
         kh = deltas.key_hash(keys, delta.num_rows)
-        groups = group(kh, keys, time_of(delta))
-        heads = pa.array(groups.first_rows)
-        key_rows = [pa.array(kh).take(heads), *(column.take(heads) for column in keys)]
-        asked = pa.RecordBatch.from_arrays(key_rows, schema=self.layout.key_schema)
-        versions = self._versions(delta, groups, state.lookup(asked))
+        return pa.RecordBatch.from_arrays([pa.array(kh), *keys], schema=self.layout.key_schema)
+
+    def _reduced(
+        self,
+        keys: pa.RecordBatch,
+        groups: Groups,
+        times: Int64s,
+        sums: Sequence[Exact],
+        state: Trace,
+    ) -> Reduced:
+        """Return the changes, from the sums of the terms over each segment."""
+        asked = keys.take(pa.array(groups.first_rows))
+        versions = self._versions(sums, groups, state.lookup(asked))
         versions.check(asked)
-        time = time_of(delta)[groups.segment_rows]
-        made, errors = self._results(versions, key_rows[1:], time)
-        return Reduced(made, errors, self._state(versions, key_rows, time))
+        time = times[groups.segment_rows]
+        made, errors = self._results(versions, self.layout.keys(asked), time)
+        return Reduced(made, errors, self._state(versions, asked.columns, time))
 
     def _begun(self, delta: pa.RecordBatch, state: Trace, lower: int) -> pa.RecordBatch:
         """Return the delta with an update of diff 0 at ``lower`` if nothing is stored yet."""
@@ -139,8 +195,8 @@ class Reduce:
         begin = deltas.build(nothing, np.array([lower]), np.array([0]))
         return deltas.union([begin, delta])
 
-    def _versions(self, delta: pa.RecordBatch, groups: Groups, found: Matches) -> _Versions:
-        """Return the totals before the tick and after each segment."""
+    def _sums(self, delta: pa.RecordBatch, groups: Groups) -> list[Exact]:
+        """Return the sum of each term over the rows of each segment."""
         needed = {c for term in self.terms for c in (term.column, term.filter)}
         order = pa.array(groups.order)
         rows = [
@@ -148,13 +204,16 @@ class Reduce:
             for i, column in enumerate(deltas.rows_of(delta))
         ]
         diff = diff_of(delta)[groups.order]
+        return [term.sums(rows, diff, groups.segments) for term in self.terms]
+
+    def _versions(self, sums: Sequence[Exact], groups: Groups, found: Matches) -> _Versions:
+        """Return the totals before the tick and after each segment."""
         old = _Stored(found, len(groups.groups))
         totals = []
-        for i, term in enumerate(self.terms):
+        for i, (term, more) in enumerate(zip(self.terms, sums, strict=True)):
             stored = term.load(found.updates.column(1 + len(self.key) + i))
             base = old.totals(stored)
-            sums = term.sums(rows, diff, groups.segments)
-            totals.append(joined(base, running_totals(sums, groups.groups, base)))
+            totals.append(joined(base, running_totals(more, groups.groups, base)))
         return _Versions(groups, tuple(totals), old.present, self.global_)
 
     def _results(

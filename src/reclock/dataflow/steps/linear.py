@@ -55,12 +55,17 @@ class Linear:
             return None
         return tuple(o.index for o in self.outputs if isinstance(o, ColumnRef))
 
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        """What is computed for every row."""
+        return (*self.filters, *self.outputs)
+
     def run(self, tick: Tick) -> Running:
         """Filter and project the delta."""
         delta = tick.delta(self.source)
         if self.moves is not None:
             return Output(deltas.permute(delta, self.moves))
-        evaluated = yield RowRequest(self.source, delta, (*self.filters, *self.outputs))
+        evaluated = yield RowRequest(self.source, delta, self.scalars)
         kept = Selection(delta.num_rows)
         for at in range(len(self.filters)):
             kept.require(evaluated, at)
@@ -87,10 +92,15 @@ class FlatMap:
         """The step whose rows are unnested."""
         return (self.source,)
 
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        """What is computed for every row."""
+        return (self.array,)
+
     def run(self, tick: Tick) -> Running:
         """Let Spark compute the lists, and unnest them."""
         delta = tick.delta(self.source)
-        evaluated = yield RowRequest(self.source, delta, (self.array,))
+        evaluated = yield RowRequest(self.source, delta, self.scalars)
         kept = Selection(delta.num_rows)
         kept.succeed(evaluated, 0)
         rows = [*deltas.rows_of(delta), evaluated.values[0]]

@@ -1,0 +1,131 @@
+"""What tasks leave for other tasks: sorted runs in the segment store, and who reads them.
+
+``Shelf`` is what is there before a stage: for each arrangement the runs that tasks of
+earlier stages exchanged, for each step the rows they kept, for each question Spark's
+answers; and the shards of what the graph keeps. It is a value that pickles, of references
+only. ``Reader`` opens it inside a task and reads one part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from reclock.arrangement.cache import RunCache, process_cache
+from reclock.arrangement.consolidate import consolidate
+from reclock.arrangement.layout import Layout, kh_of
+from reclock.arrangement.shard import Shard, within
+from reclock.arrangement.stream import concat
+from reclock.dataflow import delta as deltas
+from reclock.dataflow.keying import Keying
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from reclock.arrangement.run import RunRef
+    from reclock.arrangement.store import Store
+    from reclock.dataflow.bulk.parts import Parts
+    from reclock.dataflow.delta import Types
+    from reclock.dataflow.graph import ArrangementId, Graph
+    from reclock.time.antichain import Antichain
+    from reclock.time.timestamp import Timestamp
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An arrangement that the graph keeps: its runs, complete before ``upper``."""
+
+    refs: tuple[RunRef, ...]
+    upper: Antichain[Timestamp] | None
+
+
+@dataclass
+class Shelf:
+    """All that tasks may read; see the head of this module."""
+
+    store: Store
+    parts: Parts
+    as_of: Timestamp
+    kept: Mapping[ArrangementId, Kept]
+    exchanged: dict[ArrangementId, list[RunRef]] = field(default_factory=dict)
+    rows: dict[int, list[RunRef]] = field(default_factory=dict)
+    answers: dict[str, list[RunRef]] = field(default_factory=dict)
+
+
+def spill_layout(types: Types) -> Layout:
+    """Return how rows lie that are read again by the task of the same part."""
+    return Keying(types, ()).layout
+
+
+def by_hash(updates: pa.RecordBatch) -> pa.RecordBatch:
+    """Return updates sorted by hash; those of one hash in the order they have."""
+    kh = kh_of(updates)
+    if (kh[1:] >= kh[:-1]).all():
+        return updates
+    return updates.take(pa.array(np.argsort(kh, kind="stable")))
+
+
+class Reader:
+    """One part of everything on a shelf."""
+
+    def __init__(self, graph: Graph, shelf: Shelf, part: int) -> None:
+        self._graph = graph
+        self._shelf = shelf
+        self.part = part
+        self.first, self.last = shelf.parts.bounds(part)
+        self._gathered: dict[ArrangementId, pa.RecordBatch] = {}
+
+    @cached_property
+    def _scratch(self) -> RunCache:
+        """What is exchanged is read once, and its files are removed soon."""
+        return RunCache()
+
+    def arranged(self, name: ArrangementId) -> pa.RecordBatch:
+        """Return the consolidated updates of an arrangement in this part's range."""
+        made = self._gathered.get(name)
+        if made is None:
+            made = self._gathered[name] = self._gather(name)
+        return made
+
+    def collection(self, name: ArrangementId) -> pa.RecordBatch:
+        """Return the rows of an arrangement in this part's range, as a delta."""
+        return self._graph.arrangements[name].keying.restore(self.arranged(name))
+
+    def has(self, name: ArrangementId) -> bool:
+        """Return whether the graph keeps an arrangement that has rows."""
+        return name in self._shelf.kept
+
+    def kept_rows(self, step: int) -> pa.RecordBatch:
+        """Return the rows that this part's task of an earlier stage kept."""
+        types = self._graph.steps[step].types
+        found = list(self._slices(spill_layout(types), self._shelf.rows.get(step, [])))
+        if not found:
+            return deltas.empty(types)
+        keying = Keying(types, ())
+        return deltas.union([keying.restore(batch) for batch in found])
+
+    def answer(self, question: str, layout: Layout) -> pa.RecordBatch:
+        """Return Spark's answer for this part's rows, in their order."""
+        found = list(self._slices(layout, self._shelf.answers.get(question, [])))
+        return concat(found) if found else layout.empty()
+
+    def _gather(self, name: ArrangementId) -> pa.RecordBatch:
+        layout = self._graph.arrangements[name].keying.layout
+        if name in self._shelf.exchanged:
+            found = list(self._slices(layout, self._shelf.exchanged[name]))
+            return consolidate(layout, concat(found)) if found else layout.empty()
+        kept = self._shelf.kept.get(name)
+        if kept is None:
+            return layout.empty()
+        shard = Shard.open(layout, kept.refs, self._shelf.store, process_cache(), kept.upper)
+        found = list(shard.snapshot_range(self._shelf.as_of, self.first, self.last))
+        return concat(found) if found else layout.empty()
+
+    def _slices(self, layout: Layout, refs: Sequence[RunRef]) -> Iterator[pa.RecordBatch]:
+        for ref in refs:
+            run = self._scratch.open(self._shelf.store, ref, layout)
+            yield from within(run, self.first, self.last)

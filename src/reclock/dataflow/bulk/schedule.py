@@ -1,0 +1,178 @@
+"""Which step runs in which stage, and what is exchanged between stages.
+
+A step runs in the first stage in which all of its inputs can be had:
+
+* what is ``given`` (collections that are kept) can be read in every stage, by parts;
+* a step that looks at one update at a time takes the rows its task has, so it runs where
+  its inputs do; if its expressions are Spark's, one stage later, when they were asked;
+* an operator with a key takes its input by ranges of that key: from an arrangement that is
+  kept, at once; otherwise one stage after the step whose rows are to be exchanged;
+* accumulators exchange partial totals instead of rows.
+
+An arrangement is complete, and its runs are written, one stage after its source ran.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from reclock.dataflow.given import Given
+from reclock.dataflow.graph import collection_of, errors_of
+from reclock.dataflow.steps.accumulate import Accumulate, Stage
+from reclock.dataflow.steps.groups import Groups
+from reclock.dataflow.steps.linear import FlatMap, Linear
+from reclock.dataflow.steps.stateful import Clamp, Join, TopK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reclock.arrangement.shard import Shard
+    from reclock.dataflow.graph import ArrangementId, Graph, Step
+    from reclock.ids import ObjectId
+    from reclock.sql.plan.scalar import Scalar
+
+Grouped: TypeAlias = Clamp | TopK | Stage | Groups
+Keyed: TypeAlias = Join | Grouped
+
+
+@dataclass
+class StagePlan:
+    """What every task of one stage does, for its part."""
+
+    steps: list[int] = field(default_factory=list)
+    asked: dict[int, list[int]] = field(default_factory=dict)
+    """Steps of this stage with expressions, by the step whose rows they look at."""
+    grouped: list[int] = field(default_factory=list)
+    """Steps of this stage whose groups Spark computes."""
+    exchanged: dict[ArrangementId, int] = field(default_factory=dict)
+    """What to arrange for the next stages, and the step whose rows or totals it is of."""
+    errors: dict[ArrangementId, list[int]] = field(default_factory=dict)
+    """The steps of this stage whose errors are those of a view."""
+    kept_errors: dict[ArrangementId, frozenset[ObjectId]] = field(default_factory=dict)
+    """The kept views whose errors are those of a view, in the first stage."""
+    kept: set[int] = field(default_factory=set)
+    """The steps whose rows a task of a later stage reads again, for the same part."""
+    finished: set[ArrangementId] = field(default_factory=set)
+    """The new arrangements that are complete, and written."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The stages that fill ``new`` arrangements of a graph."""
+
+    graph: Graph
+    new: frozenset[ArrangementId]
+    given: Mapping[int, ObjectId]
+    """Steps whose rows are kept, and the object whose collection they are."""
+    stages: tuple[StagePlan, ...]
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        new: frozenset[ArrangementId],
+        traces: Mapping[ArrangementId, Shard],
+    ) -> Schedule:
+        """Return the schedule."""
+        given = Given.of(graph, new, traces)
+        return cls(graph, new, given.steps, _Scheduler(graph, new, given).stages())
+
+    def rows(self, traces: Mapping[ArrangementId, Shard]) -> int:
+        """Return how many updates are stored of what is read."""
+        return sum(traces[name].rows for name in self.sources())
+
+    def sources(self) -> frozenset[ArrangementId]:
+        """Return the kept collections that are read."""
+        needed = self.graph.needed(self.new, self.given)
+        return frozenset(collection_of(self.given[at]) for at in needed & self.given.keys())
+
+
+def keyed_inputs(step: Keyed) -> tuple[tuple[int, ArrangementId], ...]:
+    """Return the inputs of an operator with a key, and how each must be arranged."""
+    if isinstance(step, Join):
+        return (step.left, step.left_state), (step.right, step.right_state)
+    return ((step.source, step.state),)
+
+
+def scalars_of(step: Step) -> tuple[Scalar, ...]:
+    """Return the expressions that Spark evaluates for the rows of a step's input."""
+    if isinstance(step, FlatMap) or (isinstance(step, Linear) and step.moves is None):
+        return step.scalars
+    return ()
+
+
+class _Scheduler:
+    def __init__(self, graph: Graph, new: frozenset[ArrangementId], given: Given) -> None:
+        self._graph = graph
+        self._new = new
+        self._given = given.steps
+        self._kept_errors = given.errors
+        self._made: dict[int, int] = {}
+        self._stages: list[StagePlan] = []
+
+    def stages(self) -> tuple[StagePlan, ...]:
+        for at in sorted(self._graph.needed(self._new, self._given) - self._given.keys()):
+            self._place(at)
+        for name in sorted(self._new):
+            source = self._graph.arrangements[name].source
+            if source is not None:
+                self._exchange(source, name)
+        for item, cone in self._graph.cones.items():
+            if errors_of(item) in self._new:
+                self._errors(errors_of(item), cone & self._made.keys())
+        return tuple(self._stages)
+
+    def _stage(self, number: int) -> StagePlan:
+        while len(self._stages) <= number:
+            self._stages.append(StagePlan())
+        return self._stages[number]
+
+    def _place(self, at: int) -> None:
+        """Decide the stage of a step whose inputs are placed."""
+        step = self._graph.steps[at]
+        if isinstance(step, Accumulate):
+            number = self._made.get(step.source, 0) + 1
+            self._stage(number - 1).exchanged[step.state] = at
+        elif isinstance(step, Keyed):
+            number = max(self._arranged(*pair) for pair in keyed_inputs(step))
+            if isinstance(step, Groups):
+                self._stage(number).grouped.append(at)
+        elif scalars_of(step):
+            (source,) = step.inputs
+            number = 0 if source in self._given else self._made[source] + 1
+            self._stage(number).asked.setdefault(source, []).append(at)
+            self._keep(source, number)
+        else:
+            number = max((self._made.get(i, 0) for i in step.inputs), default=0)
+            for source in step.inputs:
+                self._keep(source, number)
+        self._made[at] = number
+        self._stage(number).steps.append(at)
+
+    def _keep(self, source: int, number: int) -> None:
+        if source not in self._given and self._made[source] < number:
+            self._stage(self._made[source]).kept.add(source)
+
+    def _arranged(self, source: int, name: ArrangementId) -> int:
+        """Return the stage in which a step's rows can be read by an arrangement's key."""
+        if source in self._given and name not in self._new:
+            return 0
+        return self._exchange(source, name)
+
+    def _exchange(self, source: int, name: ArrangementId) -> int:
+        made = self._made.get(source, 0)
+        self._stage(made).exchanged[name] = source
+        if name in self._new:
+            self._stage(made + 1).finished.add(name)
+        return made + 1
+
+    def _errors(self, name: ArrangementId, steps: frozenset[int]) -> None:
+        """Add up the errors of all steps, and those that kept views bring along."""
+        if self._kept_errors[name]:
+            self._stage(0).kept_errors[name] = self._kept_errors[name]
+        last = 0
+        for at in sorted(steps):
+            last = max(last, self._made[at])
+            self._stage(self._made[at]).errors.setdefault(name, []).append(at)
+        self._stage(last + 1).finished.add(name)
