@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reclock.arrangement import probe as probing
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.layout import Layout
@@ -50,7 +51,9 @@ def test_it_finds_exactly_the_updates_of_the_keys(tmp_path_factory, data):
     runs = runs_of(store, layout, lists, how, data.draw(st.integers(1, 9)))
     keys = data.draw(st.lists(rows_of(layout.key), max_size=8))
 
-    found = probe(layout, runs, layout.conform_keys(keys_of(layout, keys, how)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probing, "SMALL_BATCH", data.draw(st.sampled_from([0, 3, 100])))
+        found = probe(layout, runs, layout.conform_keys(keys_of(layout, keys, how)))
 
     stored = [change for run in runs for change in changes_in(layout, run)]
     expected = Counter(

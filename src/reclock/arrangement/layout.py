@@ -74,6 +74,11 @@ class Layout:
         return pa.schema([KH, *nullable, TIME, DIFF])
 
     @cached_property
+    def schema_bytes(self) -> pa.Buffer:
+        """The schema as runs store it."""
+        return self.schema.serialize()
+
+    @cached_property
     def key_schema(self) -> pa.Schema:
         """The columns of a batch of keys to look up: ``kh, <key…>``."""
         return pa.schema(list(self.schema)[: 1 + len(self.key)])

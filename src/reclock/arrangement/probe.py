@@ -14,7 +14,7 @@ Tests: tests/arrangement/test_probe.py; benchmarks/arrangement.py shows the cost
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,11 +31,23 @@ if TYPE_CHECKING:
     from reclock.arrangement.run import Run
 
 
+SMALL_BATCH: Final = 4_096
+"""Copying a batch of so few rows costs less than another ``take``."""
+
+
 class Matches(NamedTuple):
     """Pairs of a key asked for, by its index, and an update with that key."""
 
     probe: Int64s
     updates: pa.RecordBatch
+
+
+class _Found(NamedTuple):
+    """Rows of a batch with the hash of a key, and which key that is."""
+
+    probed: Int64s
+    batch: pa.RecordBatch
+    rows: Int64s
 
 
 def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
@@ -46,8 +58,7 @@ def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
     """
     order = np.argsort(kh_of(keys), kind="stable")
     wanted = kh_of(keys)[order]
-    probed: list[Int64s] = []
-    found: list[pa.RecordBatch] = []
+    found: list[_Found] = []
     for run in runs:
         starts = np.searchsorted(wanted, run.first, "left")
         ends = np.searchsorted(wanted, run.last, "right")
@@ -55,11 +66,12 @@ def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
             some = slice(starts[index], ends[index])
             rows, nth = _equal_hashes(run.hashes(index), wanted[some])
             if rows.size:
-                probed.append(order[some][nth])
-                found.append(run.batch(index).take(pa.array(rows)))
+                found.append(_Found(order[some][nth], run.batch(index), rows))
     if not found:
         return Matches(np.empty(0, np.int64), layout.empty())
-    matches = Matches(np.concatenate(probed), concat(found))
+    found = _together(found)
+    updates = concat([batch.take(pa.array(rows)) for _, batch, rows in found])
+    matches = Matches(np.concatenate([probed for probed, _, _ in found]), updates)
     if not layout.key:
         return matches
     asked = [column.take(pa.array(matches.probe)) for column in layout.keys(keys)]
@@ -67,6 +79,21 @@ def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
     if equal.all():
         return matches
     return Matches(matches.probe[equal], matches.updates.filter(pa.array(equal)))
+
+
+def _together(found: list[_Found]) -> list[_Found]:
+    """Return the same with the small batches as one: rows are taken once for all of them."""
+    small = [part for part in found if part.batch.num_rows <= SMALL_BATCH]
+    if len(small) <= 1:
+        return found
+    sizes = [part.batch.num_rows for part in small]
+    shifts = np.cumsum([0, *sizes[:-1]])
+    whole = _Found(
+        np.concatenate([part.probed for part in small]),
+        concat([part.batch for part in small]),
+        np.concatenate([part.rows + shift for part, shift in zip(small, shifts, strict=True)]),
+    )
+    return [*(part for part in found if part.batch.num_rows > SMALL_BATCH), whole]
 
 
 def _equal_hashes(hashes: Hashes, wanted: Int64s) -> tuple[Int64s, Int64s]:

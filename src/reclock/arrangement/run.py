@@ -126,7 +126,7 @@ class Encoder:
 
     def encode(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Buffer]:
         """Yield the bytes; rows, length and checksum are set when it ends."""
-        schema = self._layout.schema.serialize()
+        schema = self._layout.schema_bytes
         yield self._counted(schema)
         table: dict[str, Any] = {"schema": [len(schema), crc32(schema)], "batches": []}
         for batch in batches:
@@ -212,7 +212,10 @@ class Run:
         table = json.loads(self._data.slice(start, size).to_pybytes())
         self._table = table["batches"]
         size, checksum = table["schema"]
-        schema = pa.ipc.read_schema(self._checked(0, size, checksum, "the schema"))
+        stored = self._checked(0, size, checksum, "the schema")
+        if stored.equals(self.layout.schema_bytes):
+            return
+        schema = pa.ipc.read_schema(stored)
         if not schema.equals(self.layout.schema):
             detail = f"stored {_types(schema)}; expected {_types(self.layout.schema)}"
             raise corrupt(ref, detail)

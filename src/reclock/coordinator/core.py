@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from reclock.time.timeline import Timeline
     from reclock.time.timestamp import Timestamp
 
-COMPACT_AFTER = 256
+COMPACT_AFTER = 1_024
 """After how many records that came or went the durable collections are compacted."""
 
 
