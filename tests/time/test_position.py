@@ -202,7 +202,7 @@ def test_positions_are_apart_exactly_when_no_part_is_in_two(
 ) -> None:
     drawn = data.draw(st.lists(st.sampled_from(universe), max_size=4))
     disjoint = all(a.join(b) is None for a, b in combinations(drawn, 2))
-    assert Position.apart(drawn) == disjoint
+    assert type(universe[0]).apart(drawn) == disjoint
 
 
 @given(kafka_offsets())

@@ -20,7 +20,9 @@ from __future__ import annotations
 
 import gc
 import re
+import shutil
 import tempfile
+import weakref
 from collections import OrderedDict
 from functools import cache
 from pathlib import Path
@@ -47,14 +49,15 @@ class Exchange:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._local = str(session.sparkContext.master).startswith("local[")
-        self._home = tempfile.TemporaryDirectory(prefix="reclock-exchange-")
+        self._home = Path(tempfile.mkdtemp(prefix="reclock-exchange-"))
+        self._remove = weakref.finalize(self, shutil.rmtree, self._home, ignore_errors=True)
         self._plans: OrderedDict[Hashable, tuple[Path, DataFrame | None]] = OrderedDict()
         self._made = 0
 
     def close(self) -> None:
         """Forget all plans and files."""
         self._plans.clear()
-        self._home.cleanup()
+        self._remove()
 
     def run(
         self, kind: Hashable, table: pa.Table, query: Callable[[DataFrame], DataFrame]
@@ -67,7 +70,7 @@ class Exchange:
             return query(self._session.createDataFrame(table).coalesce(1)).toArrow()
         if kind not in self._plans:
             self._made += 1
-            path = Path(self._home.name) / f"{self._made}.arrow"
+            path = self._home / f"{self._made}.arrow"
             made = query(self._leaf(path, table.schema))
             self._plans[kind] = path, made if is_repeatable(made) else None
             if len(self._plans) > PLANS:

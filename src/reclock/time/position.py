@@ -106,12 +106,14 @@ class Position(Generic[P]):
         """What comparable positions usually share: lets frontiers compare in linear time."""
         return self.low, self.high
 
-    @staticmethod
-    def apart(positions: Iterable[Position[P]]) -> bool:
+    @classmethod
+    def apart(cls, positions: Iterable[Position[P]]) -> bool:
         """Return whether no part is in two of ``positions``: then no two are comparable."""
         ordered = sorted(positions, key=lambda p: (p.low is not None, p.low))
         return all(
-            a.high is not None and b.low is not None and a.high <= b.low
+            a.high is not None
+            and b.low is not None
+            and (a.high <= b.low or cls._nothing_between(b.low, a.high))
             for a, b in pairwise(ordered)
         )
 
