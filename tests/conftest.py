@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,8 @@ def spark() -> Iterator[Spark]:
     """The process's Spark, started by the first test that uses it, stopped after the last."""
     from reclock.dataflow.session import Spark  # noqa: PLC0415 - most tests do without
 
-    handle = Spark("local[2]")
+    # Tests start Spark more than they use it: let Java compile fast, not well.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    handle = Spark()
     yield handle
     handle.close()

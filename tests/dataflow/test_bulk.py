@@ -147,7 +147,7 @@ def loads(monkeypatch):
 
 def made(path, switch, *, large: bool, in_tasks: bool, views: dict[str, str]) -> reclock.Database:
     switch(large=False)
-    db = reclock.open(path, clock=ManualClock(1), background=False, master="local[2]")
+    db = reclock.open(path, clock=ManualClock(1), background=False)
     filled(db, 7)
     switch(large=large, in_tasks=in_tasks)
     for name, query in views.items():
@@ -182,7 +182,7 @@ def test_large_loads_give_what_small_ones_give(tmp_path, loads, in_tasks):
 
 def test_an_error_is_there_until_its_row_is_gone_and_nothing_is_left_behind(tmp_path, loads):
     loads(large=False)
-    with reclock.open(tmp_path, clock=ManualClock(1), background=False, master="local[2]") as db:
+    with reclock.open(tmp_path, clock=ManualClock(1), background=False) as db:
         db.execute("CREATE TABLE t (id INT PRIMARY KEY, x INT)")
         db.execute("INSERT INTO t VALUES (1, 1), (2, 0), (3, 5)")
         loads(large=True)
