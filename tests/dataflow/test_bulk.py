@@ -137,7 +137,8 @@ def loads(monkeypatch):
             calls.append(1)
             return whole(*arguments)
 
-        monkeypatch.setattr(spark_engine, "BULK_ROWS", -1 if large else 1 << 60)
+        for limit in ("BULK_ROWS", "ASKING_ROWS"):
+            monkeypatch.setattr(spark_engine, limit, -1 if large else 1 << 60)
         monkeypatch.setattr(spark_engine, "hydrate_in_parts", counted)
         monkeypatch.setattr(bulk, "PART_ROWS", 100)
         return calls

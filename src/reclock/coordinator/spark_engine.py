@@ -38,7 +38,13 @@ if TYPE_CHECKING:
     from reclock.time.timestamp import Timestamp
 
 BULK_ROWS: Final = 200_000
-"""New arrangements that read more updates than this are computed inside Spark tasks."""
+"""New arrangements that read more updates than this are computed in parts."""
+
+ASKING_ROWS: Final = 2_000_000
+"""The same on this machine alone when Spark has to compute something for them.
+
+Measured: up to there one job over all rows costs less than the exchange between parts.
+"""
 
 
 class SparkEngine:
@@ -81,9 +87,10 @@ class SparkEngine:
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
     ) -> Mapping[ArrangementId, Updates]:
-        """Fill new arrangements from those that exist; if they are large, inside tasks."""
+        """Fill new arrangements from those that exist; if they are large, in parts."""
         schedule = Schedule.of(shape.graph, new, traces)
-        if schedule.rows(traces) > BULK_ROWS:
+        alone = self._spark.own_cores is not None
+        if schedule.rows(traces) > (ASKING_ROWS if alone and schedule.asks else BULK_ROWS):
             return hydrate_in_parts(self._spark, self._segments, schedule, traces, as_of)
         return hydrate(shape.graph, new, traces, as_of, self)
 

@@ -1,8 +1,9 @@
-"""First loads of many rows: the steps of a graph, run from nothing inside Spark tasks.
+"""First loads of many rows: the steps of a graph, run from nothing, in parts side by side.
 
 ``hydrate`` gives the contents of new arrangements exactly as ``dataflow.hydrate`` does, and
 by the same operators, but in *parts*: a part is a range of key hashes (``parts``), a task
-computes one part. ::
+computes one part. Tasks are Spark's; on this machine alone they are threads, which start
+at once and share its memory maps. ::
 
     stage 0 ─ exchange ─ stage 1 ─ exchange ─ … ─ runs of the new arrangements
 

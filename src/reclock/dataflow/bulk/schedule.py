@@ -78,6 +78,11 @@ class Schedule:
         given = Given.of(graph, new, traces)
         return cls(graph, new, given.steps, _Scheduler(graph, new, given).stages())
 
+    @property
+    def asks(self) -> bool:
+        """Whether Spark must evaluate something."""
+        return any(plan.asked or plan.grouped for plan in self.stages)
+
     def rows(self, traces: Mapping[ArrangementId, Shard]) -> int:
         """Return how many updates are stored of what is read."""
         return sum(traces[name].rows for name in self.sources())
