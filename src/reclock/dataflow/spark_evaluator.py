@@ -141,9 +141,7 @@ def _stack(bundles: list[Bundle]) -> pa.Table:
     return pa.Table.from_arrays([pa.array(owner, pa.int32()), *arrays], ["b", *names])
 
 
-def projection(
-    frame: DataFrame, bundles: Sequence[Bundle], kept: Sequence[str] = ()
-) -> DataFrame:
+def projection(frame: DataFrame, bundles: Sequence[Bundle], kept: Sequence[str] = ()) -> DataFrame:
     """Return the projection that computes values and errors of all bundles.
 
     The columns of a bundle are ``names_of`` it; those ``kept`` come out first.

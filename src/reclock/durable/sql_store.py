@@ -180,9 +180,9 @@ class SqlStore:
         if not rows:
             raise rules.unknown(collection)
         state = schema.read_state(rows[0])
-        reader = schema.UpdateReader(state)
+        stored = schema.UpdateReader(state)
         found = [
-            reader.read(digest, data, time, diff)
+            stored.read(digest, data, time, diff)
             for *_, digest, data, time, diff in rows
             if time is not None
         ]

@@ -214,7 +214,5 @@ def _values(
         )
         counted = {v: values.count(v) for v in values}
         return Constant(Schema(columns), tuple(counted.items()))
-    members = tuple(
-        Project(block.node, tuple(zip(names, row, strict=True))) for row in converted
-    )
+    members = tuple(Project(block.node, tuple(zip(names, row, strict=True))) for row in converted)
     return members[0] if len(members) == 1 else Union(members)

@@ -37,7 +37,7 @@ _CHAR_PATTERNS = (
 )  # fmt: skip
 
 
-def call(
+def call(  # noqa: PLR0912 - one line per function with rules of its own
     name: str,
     arguments: tuple[Scalar, ...],
     position: int | None = None,

@@ -125,9 +125,7 @@ def _aggregate(build: ExpressionBuilder, e: s.FunctionText, inputs: _Inputs) -> 
     name = AGGREGATE_SYNONYMS.get(e.name, e.name)
     found = find_aggregate(name, tuple(a.type for a in arguments), e.position)
     converted = []
-    for argument, parameter in zip(
-        arguments, parameters_of(found, len(arguments)), strict=True
-    ):
+    for argument, parameter in zip(arguments, parameters_of(found, len(arguments)), strict=True):
         wanted = argument.type
         if not isinstance(parameter, AnyOf):
             wanted = parameter
@@ -139,8 +137,7 @@ def _aggregate(build: ExpressionBuilder, e: s.FunctionText, inputs: _Inputs) -> 
     result = found.result_type(tuple(a.type for a in converted))
     kept = order if name in _ORDER_MATTERS else ()
     sort = tuple(
-        SortKey(inputs.place(build.value(i.expression)), i.descending, i.nulls_first)
-        for i in kept
+        SortKey(inputs.place(build.value(i.expression)), i.descending, i.nulls_first) for i in kept
     )
     condition = None if e.filter is None else build.condition(e.filter, "FILTER")
     distinct = e.distinct and name not in {"min", "max", "bool_and", "bool_or"}
@@ -247,5 +244,3 @@ class _Meaning:
             if scalar in self._keys:
                 return column(self._node, self._keys.index(scalar))
         return None
-
-

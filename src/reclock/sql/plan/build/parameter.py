@@ -11,7 +11,7 @@ from reclock.sql.plan.coerce import number_literal
 from reclock.sql.plan.scalar import Literal
 
 
-def literal_of(value: object) -> Literal:
+def literal_of(value: object) -> Literal:  # noqa: PLR0911 - one per type
     """Return ``value`` as a literal; text has no type until its surroundings want one."""
     match value:
         case None:
@@ -19,7 +19,9 @@ def literal_of(value: object) -> Literal:
         case bool():
             return Literal(value, t.BOOLEAN)
         case int() | Decimal():
-            positive = number_literal(f"{abs(value):f}" if isinstance(value, Decimal) else str(abs(value)))
+            positive = number_literal(
+                f"{abs(value):f}" if isinstance(value, Decimal) else str(abs(value))
+            )
             return Literal(value, positive.type)
         case float():
             return Literal(value, t.DOUBLE)

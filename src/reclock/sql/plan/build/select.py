@@ -20,13 +20,13 @@ from reclock.sql.plan.build.source import plan_from
 from reclock.sql.plan.build.subquery import exists_filter, in_filter
 from reclock.sql.plan.build.window import add_windows
 from reclock.sql.plan.relation import Distinct, Filter, Project, QueryPlan, SortKey, TopK
-from reclock.sql.plan.scalar import Scalar
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax import query as q
 
 if TYPE_CHECKING:
     from reclock.sql.plan.build.block import CommonPlan, Planner
     from reclock.sql.plan.node import Node
+    from reclock.sql.plan.scalar import Scalar
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ def _star(star: s.Star, block: Block) -> list[tuple[str, s.Expression]]:
     return made
 
 
-def _default_name(e: s.Expression) -> str:
+def _default_name(e: s.Expression) -> str:  # noqa: PLR0911 - one per kind
     match e:
         case s.Name():
             return e.parts[-1]
@@ -195,7 +195,7 @@ def _sort_key(
     return SortKey(output.place(build.value(e)), item.descending, item.nulls_first)
 
 
-def _distinct_on(
+def _distinct_on(  # noqa: PLR0917 - all that a SELECT has been made of so far
     select: q.Select,
     block: Block,
     output: _Output,
@@ -203,9 +203,9 @@ def _distinct_on(
     build: ExpressionBuilder,
     items: list[tuple[str, s.Expression]],
 ) -> QueryPlan:
-    group_keys = []
-    for e in select.distinct_on:
-        group_keys.append(_sort_key(s.SortItem(e), select, items, output, build).column)
+    group_keys = [
+        _sort_key(s.SortItem(e), select, items, output, build).column for e in select.distinct_on
+    ]
     first = [k.column for k in keys[: len(set(group_keys))]]
     if keys and not set(first) <= set(group_keys):
         message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"

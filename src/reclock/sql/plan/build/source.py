@@ -58,9 +58,7 @@ def _item(planner: Planner, item: q.FromItem, block: Block) -> Rows:
             return _join(planner, item, block)
 
 
-def _scope(
-    node: Node, alias: q.Alias | None, default: str | None, named: q.Alias | None
-) -> Scope:
+def _scope(node: Node, alias: q.Alias | None, default: str | None, named: q.Alias | None) -> Scope:
     names = list(node.schema.names)
     given = alias.columns if alias is not None else ()
     if len(given) > len(names):
@@ -100,9 +98,7 @@ def _function(planner: Planner, item: q.TableFunction, block: Block) -> Rows:
 
 
 def _is_lateral(item: q.FromItem) -> bool:
-    return isinstance(item, q.TableFunction) or (
-        isinstance(item, q.DerivedTable) and item.lateral
-    )
+    return isinstance(item, q.TableFunction) or (isinstance(item, q.DerivedTable) and item.lateral)
 
 
 def _join(planner: Planner, item: q.JoinText, block: Block) -> Rows:
@@ -151,9 +147,7 @@ def _on_subquery(
     if item.kind not in {"inner", "cross"} or item.on is None:
         message = "a subquery in the condition of an outer join is not supported"
         raise NotSupported(message)
-    inside = Block(
-        Join(JoinKind.INNER, sides[0][0], sides[1][0]), scope, block.outer, block.common
-    )
+    inside = Block(Join(JoinKind.INNER, sides[0][0], sides[1][0]), scope, block.outer, block.common)
     width = inside.node.width
     condition = ExpressionBuilder(planner, inside).condition(item.on, "JOIN/ON")
     return keep(Filter(inside.node, (condition,)), range(width)), scope

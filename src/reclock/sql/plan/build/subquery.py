@@ -17,9 +17,9 @@ from reclock.sql.plan.decorrelate import apply
 from reclock.sql.plan.functions import find_aggregate
 from reclock.sql.plan.relation import (
     AggregateCall,
-    JoinKind,
     Distinct,
     Filter,
+    JoinKind,
     Project,
     Reduce,
     column,
@@ -102,7 +102,9 @@ def _operands(
     if any(c.type != k for c, k in zip(inner.schema, kinds, strict=True)):
         inner = Project(
             inner,
-            tuple((c.name, convert(column(inner, i), kinds[i])) for i, c in enumerate(inner.schema)),
+            tuple(
+                (c.name, convert(column(inner, i), kinds[i])) for i, c in enumerate(inner.schema)
+            ),
         )
     converted = [convert(o, k) for o, k in zip(operands, kinds, strict=True)]
     refs = []
@@ -162,7 +164,7 @@ def _in_value(block: Block, inner: Node, ref: OuterRef) -> Scalar:
 
 
 def _any_value(block: Block, inner: Node, refs: tuple[OuterRef, ...], symbol: str) -> Scalar:
-    """The general form: compare every row, and fold the comparisons."""
+    """Return the general form: compare every row, and fold the comparisons."""
     tests = tuple(call(symbol, (ref, column(inner, i))) for i, ref in enumerate(refs))
     test = tests[0] if len(tests) == 1 else And(tests)
     compared = Project(inner, (("test", test),))

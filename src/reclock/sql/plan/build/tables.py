@@ -46,9 +46,9 @@ def table_function(item: TableFunction, arguments: tuple[Scalar, ...]) -> Scalar
                 message = f"unnest needs an array, not {arguments[0].type}"
                 raise WrongType(message, code="42883", position=item.position)
             return arguments[0]
-        case ("json_array_elements" | "jsonb_array_elements"), 1:
+        case (("json_array_elements" | "jsonb_array_elements"), 1):
             return _elements(arguments[0], JSON, "to_json(x)")
-        case ("json_array_elements_text" | "jsonb_array_elements_text"), 1:
+        case (("json_array_elements_text" | "jsonb_array_elements_text"), 1):
             return _elements(arguments[0], TEXT, "CAST(x AS STRING)")
         case "regexp_split_to_table", 2:
             check_regex(arguments[1], item.position)

@@ -46,9 +46,7 @@ def _resolved(over: s.WindowText, named: dict[str, s.WindowText]) -> s.WindowTex
         message = f'window "{over.name}" does not exist'
         raise UndefinedName(message, code="42704")
     base = _resolved(base, named)
-    return s.WindowText(
-        None, base.partition, over.order or base.order, over.frame or base.frame
-    )
+    return s.WindowText(None, base.partition, over.order or base.order, over.frame or base.frame)
 
 
 def _add(
@@ -94,9 +92,7 @@ def _planned(
     name = AGGREGATE_SYNONYMS.get(e.name, e.name)
     found = find_aggregate(name, tuple(a.type for a in arguments), e.position, window=True)
     converted = []
-    for at, (a, p) in enumerate(
-        zip(arguments, parameters_of(found, len(arguments)), strict=True)
-    ):
+    for at, (a, p) in enumerate(zip(arguments, parameters_of(found, len(arguments)), strict=True)):
         wanted = a.type
         if not isinstance(p, AnyOf):
             wanted = p
@@ -139,5 +135,3 @@ def _bound(bound: tuple[str, s.Expression | None]) -> tuple[str, int | None]:
         message = "a frame offset must be a whole number"
         raise StatementError(message, code="22013")
     return kind, int(offset.text)
-
-
