@@ -52,7 +52,7 @@ def test_it_finds_exactly_the_updates_of_the_keys(tmp_path_factory, data):
     keys = data.draw(st.lists(rows_of(layout.key), max_size=8))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probing, "SMALL_BATCH", data.draw(st.sampled_from([0, 3, 100])))
+        patch.setattr(probing, "SMALL_RUN", data.draw(st.sampled_from([0, 3, 100])))
         found = probe(layout, runs, layout.conform_keys(keys_of(layout, keys, how)))
 
     stored = [change for run in runs for change in changes_in(layout, run)]
@@ -68,8 +68,9 @@ def test_it_finds_exactly_the_updates_of_the_keys(tmp_path_factory, data):
 
 def test_batches_without_the_keys_are_not_touched(tmp_path, monkeypatch):
     layout = Layout.of({"k": pa.int64()}, {})
-    numbers = np.arange(1_000)
-    columns = [numbers, numbers, np.zeros(1_000, np.int64), np.ones(1_000, np.int64)]
+    size = 2 * probing.SMALL_RUN
+    numbers = np.arange(size)
+    columns = [numbers, numbers, np.zeros(size, np.int64), np.ones(size, np.int64)]
     batch = layout.conform(pa.table(columns, names=list("abcd")))
     store = LocalStore(tmp_path)
     with SegmentWriter(store, "t") as writer:
@@ -79,7 +80,8 @@ def test_batches_without_the_keys_are_not_touched(tmp_path, monkeypatch):
     touched = []
     really = type(run).batch
     monkeypatch.setattr(type(run), "batch", lambda self, i: (touched.append(i), really(self, i))[1])
-    keys = pa.table([pa.array([515, 7, 2_000]), pa.array([515, 7, 2_000])], names=["a", "b"])
+    asked = pa.array([515, 7, size])
+    keys = pa.table([asked, asked], names=["a", "b"])
     found = probe(layout, [run], layout.conform_keys(keys))
     assert set(touched) == {0, 51}
     assert sorted(found.probe.tolist()) == [0, 1]

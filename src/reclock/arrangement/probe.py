@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from reclock.arrangement.hashes import Hashes
 from reclock.arrangement.layout import kh_of
 from reclock.arrangement.row import rows_equal
 from reclock.arrangement.stream import concat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from reclock.arrangement.hashes import Hashes
     from reclock.arrangement.layout import Int64s, Layout
     from reclock.arrangement.run import Run
 
 
-SMALL_BATCH: Final = 4_096
-"""Copying a batch of so few rows costs less than another ``take``."""
+SMALL_RUN: Final = 1_024
+"""Runs of so few updates are put together first: searching each costs more than that."""
 
 
 class Matches(NamedTuple):
@@ -40,14 +40,6 @@ class Matches(NamedTuple):
 
     probe: Int64s
     updates: pa.RecordBatch
-
-
-class _Found(NamedTuple):
-    """Rows of a batch with the hash of a key, and which key that is."""
-
-    probed: Int64s
-    batch: pa.RecordBatch
-    rows: Int64s
 
 
 def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
@@ -58,20 +50,20 @@ def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
     """
     order = np.argsort(kh_of(keys), kind="stable")
     wanted = kh_of(keys)[order]
-    found: list[_Found] = []
+    found: list[Matches] = []
+    small: list[pa.RecordBatch] = []
     for run in runs:
-        starts = np.searchsorted(wanted, run.first, "left")
-        ends = np.searchsorted(wanted, run.last, "right")
-        for index in np.flatnonzero(starts < ends).tolist():
-            some = slice(starts[index], ends[index])
-            rows, nth = _equal_hashes(run.hashes(index), wanted[some])
-            if rows.size:
-                found.append(_Found(order[some][nth], run.batch(index), rows))
+        if run.ref.rows <= SMALL_RUN:
+            small += run
+        else:
+            found += _in_run(run, wanted)
+    if small:
+        found.append(_in_batches(small, wanted))
+    found = [part for part in found if len(part.probe)]
     if not found:
         return Matches(np.empty(0, np.int64), layout.empty())
-    found = _together(found)
-    updates = concat([batch.take(pa.array(rows)) for _, batch, rows in found])
-    matches = Matches(np.concatenate([probed for probed, _, _ in found]), updates)
+    probed = order[np.concatenate([part.probe for part in found])]
+    matches = Matches(probed, concat([part.updates for part in found]))
     if not layout.key:
         return matches
     asked = [column.take(pa.array(matches.probe)) for column in layout.keys(keys)]
@@ -81,19 +73,22 @@ def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
     return Matches(matches.probe[equal], matches.updates.filter(pa.array(equal)))
 
 
-def _together(found: list[_Found]) -> list[_Found]:
-    """Return the same with the small batches as one: rows are taken once for all of them."""
-    small = [part for part in found if part.batch.num_rows <= SMALL_BATCH]
-    if len(small) <= 1:
-        return found
-    sizes = [part.batch.num_rows for part in small]
-    shifts = np.cumsum([0, *sizes[:-1]])
-    whole = _Found(
-        np.concatenate([part.probed for part in small]),
-        concat([part.batch for part in small]),
-        np.concatenate([part.rows + shift for part, shift in zip(small, shifts, strict=True)]),
-    )
-    return [*(part for part in found if part.batch.num_rows > SMALL_BATCH), whole]
+def _in_run(run: Run, wanted: Int64s) -> Iterator[Matches]:
+    """Yield the updates with these hashes, which are sorted, of each batch that has some."""
+    starts = np.searchsorted(wanted, run.first, "left")
+    ends = np.searchsorted(wanted, run.last, "right")
+    for index in np.flatnonzero(starts < ends).tolist():
+        rows, nth = _equal_hashes(run.hashes(index), wanted[starts[index] : ends[index]])
+        if rows.size:
+            yield Matches(starts[index] + nth, run.batch(index).take(pa.array(rows)))
+
+
+def _in_batches(batches: list[pa.RecordBatch], wanted: Int64s) -> Matches:
+    """Return the updates with these hashes, which are sorted, in few small batches."""
+    whole = concat(batches)
+    order = np.argsort(kh_of(whole), kind="stable")
+    rows, nth = _equal_hashes(Hashes(kh_of(whole)[order]), wanted)
+    return Matches(nth, whole.take(pa.array(order[rows])))
 
 
 def _equal_hashes(hashes: Hashes, wanted: Int64s) -> tuple[Int64s, Int64s]:

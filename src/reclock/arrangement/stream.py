@@ -107,9 +107,7 @@ def concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return batches of one schema as one; a single one is not copied."""
     if len(batches) == 1:
         return batches[0]
-    schema = batches[0].schema
-    columns = [pa.concat_arrays([batch.column(i) for batch in batches]) for i in range(len(schema))]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.concat_batches(batches)
 
 
 def recut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from reclock.arrangement.consolidate import consolidate
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import Output, errors_of
@@ -24,8 +26,6 @@ from reclock.dataflow.trace import EmptyTrace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pyarrow as pa
 
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.graph import ArrangementId, Graph, Running
@@ -148,7 +148,7 @@ class Tick:
         for output in self._outputs.values():
             for name, updates in output.appended.items():
                 if name in self._wanted:
-                    self._add_arranged(appended, name, updates)
+                    self._add_arranged(appended, name, self._named(name, updates))
         for item, cone in self._graph.cones.items():
             if errors_of(item) in self._wanted:
                 known = sorted(cone & self._outputs.keys())
@@ -156,6 +156,11 @@ class Tick:
                 if errs:
                     self._add(appended, errors_of(item), deltas.union(errs))
         return appended
+
+    def _named(self, to: ArrangementId, updates: pa.RecordBatch) -> pa.RecordBatch:
+        """Return updates that a step made by position with the names of the arrangement."""
+        schema = self._graph.arrangements[to].keying.layout.schema
+        return pa.RecordBatch.from_arrays(updates.columns, schema=schema)
 
     def _add(
         self,
