@@ -125,3 +125,16 @@ def test_a_quiet_tick_asks_nothing_and_appends_nothing() -> None:
     engine.tick({}, range(1, 5))
     assert evaluator.waves == 0
     assert engine.state == before
+
+
+def test_columns_that_move_and_constants_need_no_evaluator() -> None:
+    evaluator = PythonEvaluator()
+    text = "SELECT t.b, 7, NULL::text, 'x', u.c FROM t LEFT JOIN u ON t.a = u.a"
+    engine = MemoryGraph({VIEW: planned(text)}, evaluator)
+    engine.hydrate({}, 0)
+    evaluator.waves = 0
+    engine.tick({"t": [((1, 2, "x"), 1, 1), ((3, 4, "y"), 1, 2)]}, range(1, 2))
+    assert engine.rows_at(VIEW, 1) == Counter(
+        {(2, 7, None, "x", None): 1, (4, 7, None, "x", None): 2}
+    )
+    assert evaluator.waves == 0

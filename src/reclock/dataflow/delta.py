@@ -92,10 +92,15 @@ def negate(delta: pa.RecordBatch) -> pa.RecordBatch:
     return build(rows_of(delta), delta.column(delta.num_columns - 2), -diff)
 
 
-def permute(delta: pa.RecordBatch, columns: Sequence[int]) -> pa.RecordBatch:
-    """Return the delta with these user columns: a projection without expressions."""
+def permute(delta: pa.RecordBatch, columns: Sequence[int | pa.Array]) -> pa.RecordBatch:
+    """Return the delta with these user columns, or constants: a projection that computes nothing.
+
+    A constant is an array of one value.
+    """
     rows = rows_of(delta)
-    return build([rows[i] for i in columns], *delta.columns[-2:])
+    every = pa.array(np.zeros(delta.num_rows, np.int64))
+    moved = [rows[at] if isinstance(at, int) else at.take(every) for at in columns]
+    return build(moved, *delta.columns[-2:])
 
 
 def mask(delta: pa.RecordBatch, keep: pa.Array) -> pa.RecordBatch:

@@ -5,7 +5,8 @@ the columns the chain begins with, so Spark evaluates them side by side in one p
 those of every other view that has the same input. Filters are tried in order: an error in
 an expression counts only for rows that passed the filters before it. A row with an error
 leaves the data and becomes an error row at its time with its diff, so it is retracted with
-the row that caused it (P9). Chains that only move columns need no Spark. Cost: the change.
+the row that caused it (P9). Chains that only move columns, or add constants, need no Spark.
+Cost: the change.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from reclock.dataflow.error_rows import parts_of
 from reclock.dataflow.evaluate import RowRequest
 from reclock.dataflow.graph import Output
 from reclock.dataflow.operators.flatmap import explode
-from reclock.sql.plan.scalar import ColumnRef
+from reclock.dataflow.values import from_python
+from reclock.sql.plan.scalar import ColumnRef, Literal
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -49,11 +51,15 @@ class Linear:
         return (self.source,)
 
     @cached_property
-    def moves(self) -> tuple[int, ...] | None:
-        """Where each output column comes from, if nothing is computed."""
-        if self.filters or not all(isinstance(o, ColumnRef) for o in self.outputs):
-            return None
-        return tuple(o.index for o in self.outputs if isinstance(o, ColumnRef))
+    def moves(self) -> tuple[int | pa.Array, ...] | None:
+        """Where each output column comes from, or its constant, if nothing is computed."""
+        made: list[int | pa.Array] = []
+        for output in self.outputs:
+            if isinstance(output, ColumnRef):
+                made.append(output.index)
+            elif isinstance(output, Literal):
+                made.append(from_python([output.value], output.type))
+        return tuple(made) if len(made) == len(self.outputs) and not self.filters else None
 
     @property
     def scalars(self) -> tuple[Scalar, ...]:
