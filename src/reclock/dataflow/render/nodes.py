@@ -7,10 +7,11 @@ here with only inner joins left (``sql.rewrite.lower_joins``).
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow.operators.join import Join as JoinOperator
-from reclock.dataflow.operators.minmax import tournament
+from reclock.dataflow.operators.minmax import FAN_IN, tournament
 from reclock.dataflow.operators.topk import TopK as TopKOperator
 from reclock.dataflow.ordering import OrderBy
 from reclock.dataflow.render.reduce import divided, render_reduce
@@ -161,7 +162,10 @@ def tournament_steps(builder: Builder, source: int, node: TopK, order: tuple[Ord
     """Return the last of the stages that find the first rows of each group."""
     types = arrow_types(node.schema)
     assert node.limit is not None
-    levels = GROUP_LEVELS if node.group else WHOLE_LEVELS
+    # Buckets of k rows throw none out, and those of 16 · k are small enough: for k places,
+    # fewer and larger buckets do.
+    places = max(node.limit + node.offset, 1)
+    levels = (GROUP_LEVELS if node.group else WHOLE_LEVELS) - round(math.log(places, FAN_IN))
     stages = tournament(types, node.group, order, node.limit, offset=node.offset, levels=levels)
     level = stages[0].level
     bucketed = accumulate.Bucketed(source, level, stages[0].keying.types)
