@@ -25,7 +25,7 @@ KINDS = (
     t.BOOLEAN, *t.INTEGERS, *t.FLOATS, t.TEXT, t.BYTEA, *t.DATETIMES, t.INTERVAL, t.MONTHS, t.JSON,
     t.Numeric(38, 9), t.Numeric(5, 5), t.Numeric(1, 0), t.Array(t.MONTHS), t.Array(t.Array(t.TEXT)),
     t.Array(t.TIMESTAMPTZ), t.Record((("a", t.MONTHS), ("b c", t.Array(t.Numeric(12, 2))))),
-    t.Array(t.Record((("x`y", t.TIMESTAMP), ("n", t.Array(t.MONTHS))))),
+    t.Array(t.Record((("x y", t.TIMESTAMP), ("n", t.Array(t.MONTHS))))),
 )  # fmt: skip
 
 

@@ -136,9 +136,6 @@ class _Aggregate:
             elif self.type == INTERVAL:
                 code, what = "22008", "interval out of range"
             failed = f"{self.value} IS NULL AND {self._count(self.arguments[0])} > 0"
-            if self.name == "avg" and isinstance(self.type, Numeric):
-                fitting = f"try_cast({self.arguments[0]} AS {self._average_type()})"
-                failed = f"({failed}) OR {self._count(fitting)} < {self._count(self.arguments[0])}"
             return f"CASE WHEN {failed} THEN {quote_string(f'{code}|{what}')} END"
         if self.name.startswith("percentile"):
             asked = f"max({self._if(self.arguments[0])}){self.over}"
@@ -180,7 +177,11 @@ class _Aggregate:
         if not isinstance(self.type, Numeric):
             return self._apply("try_avg", argument)
         fitting = f"try_cast({argument} AS {self._average_type()})"
-        return f"try_cast({self._apply('try_avg', fitting)} AS {self.type.spark_name})"
+        average = f"try_cast({self._apply('try_avg', fitting)} AS {self.type.spark_name})"
+        if not isinstance(self.kinds[0], Numeric):
+            return average
+        all_fit = f"{self._count(fitting)} = {self._count(argument)}"
+        return f"CASE WHEN {all_fit} THEN {average} END"
 
     def _average_type(self) -> str:
         """Return a type whose average Spark computes with the digits of the result."""

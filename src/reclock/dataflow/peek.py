@@ -26,7 +26,7 @@ from reclock.sql.plan.relation import Get, walk
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from reclock.arrangement.store import Store
     from reclock.dataflow.scan import Arranged
@@ -53,8 +53,11 @@ def peek(
     answer = direct(plan, leaves, as_of)
     if answer is not None:
         return answer
+    read = [leaves[node.item][0].shard for node in walk(plan.root) if isinstance(node, Get)]
+    few = sum(shard.rows for shard in read if shard is not None) <= LOCAL_ROWS
     with spark_errors():
-        table = _frame(spark, plan, leaves, as_of, store, stored=True).toArrow()
+        session = spark.session if few else spark.bulk
+        table = _frame(session, plan, leaves, as_of, store, stored=True).toArrow()
     names = plan.root.schema.names[: plan.visible]
     kinds = [arrow_type(c.type) for c in plan.root.schema.columns[: plan.visible]]
     columns = [
@@ -76,12 +79,12 @@ def dataframe(
     It reads runs when it is executed: as long as it is used, ``as_of`` must be held.
     """
     with spark_errors():
-        made = _frame(spark, plan, leaves, as_of, store, stored=False)
+        made = _frame(spark.bulk, plan, leaves, as_of, store, stored=False)
         return made.toDF(*plan.root.schema.names[: plan.visible])
 
 
 def _frame(
-    spark: Spark,
+    session: SparkSession,
     plan: QueryPlan,
     leaves: Mapping[ObjectId, Sequence[Arranged]],
     as_of: Timestamp,
@@ -89,18 +92,23 @@ def _frame(
     *,
     stored: bool,
 ) -> DataFrame:
-    """Return the query over tables of the session that hold its leaves, which are dropped."""
+    """Return the query over temporary views of the session, which are dropped again."""
+    name = f"reclock_{next(_numbers)}"
     read = {node.item: node for node in walk(plan.root) if isinstance(node, Get)}
-    rows = [a.shard.rows for a in (leaves[item][0] for item in read) if a.shard is not None]
-    session = spark.bulk if sum(rows) > LOCAL_ROWS else spark.session
-    tables: dict[ObjectId, str] = {}
+    tables = {item: f"{name}_leaf_{i}" for i, item in enumerate(read)}
+    made: list[str] = []
     try:
         for item, node in read.items():
             kinds = [column.type for column in node.schema]
-            tables[item] = f"reclock_leaf_{next(_numbers)}"
+            made.append(tables[item])
             frame(session, leaves[item][0], kinds, as_of, store).createTempView(tables[item])
-        return session.sql(batch.query(plan, tables, stored=stored))
+        script = batch.query(plan, tables, f"{name}_part", stored=stored)
+        for part in script.parts:
+            rows = session.sql(part.text)
+            made.append(part.name)
+            (rows.localCheckpoint() if part.computed else rows).createTempView(part.name)
+        return session.sql(script.text)
     finally:
-        # The query has been resolved: it holds what the tables stand for.
-        for table in tables.values():
-            session.catalog.dropTempView(table)
+        # The query has been resolved: it holds what the views stand for.
+        for view in made:
+            session.catalog.dropTempView(view)

@@ -1,9 +1,8 @@
 """Plans as Spark SQL that computes the whole relation at once: one-shot SELECT.
 
-``render`` writes a plan as one SELECT over the tables that hold the leaves; ``query``
-adds the order and the visible columns of a query. Every node has its file: ``leaf``,
-``row``, ``join``, ``group``, ``order``, ``multiset``; what they pass on is a ``relation``.
-A node that is used twice is a common table expression.
+``query`` writes a plan as a SELECT over the tables that hold the leaves. Every node has its
+file: ``leaf``, ``row``, ``join``, ``group``, ``order``, ``multiset``; what they pass on is a
+``relation``. A node that is used twice is a part with a name.
 
 The answer is that of the maintained view, or its error: a row without a value raises
 ``SQLSTATE|message`` (``spark_errors`` makes it an error again), if and only if that row
@@ -15,7 +14,8 @@ Tests: tests/dataflow/test_batch.py compares with ``reclock.testing.evaluate``.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow.batch import group, join, leaf, multiset, order, row
 from reclock.dataflow.batch.relation import Relation, named, select
@@ -49,52 +49,83 @@ if TYPE_CHECKING:
     from reclock.sql.plan.relation import QueryPlan
 
 
-def query(plan: QueryPlan, tables: Mapping[ObjectId, str], *, stored: bool = True) -> str:
-    """Return the SELECT of a query's visible columns, in its order.
+SHARED_NODES: Final = 30
+"""A part of more nodes than this that is used more than once is computed once, before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A relation that later text reads by its name.
+
+    Spark puts a named relation in the place of each use, and plans it there: a plan whose
+    parts share parts would grow without bound. So what is used often and is not small is
+    ``computed`` once, and its rows are what is named.
+    """
+
+    name: str
+    text: str
+    computed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The parts of a query, in order, and the SELECT that is its answer."""
+
+    parts: tuple[Part, ...]
+    text: str
+
+
+def query(
+    plan: QueryPlan, tables: Mapping[ObjectId, str], prefix: str = "part", *, stored: bool = True
+) -> Script:
+    """Return the text of a query's visible columns, in its order.
 
     ``tables`` has for each leaf the table of the session that holds its stored columns.
-    What comes out is as Arrow stores it too, unless ``stored`` is false.
+    What comes out is as Arrow stores it too, unless ``stored`` is false. The names of parts
+    begin with ``prefix``.
     """
-    shared, made = _Renderer(plan.root, tables).whole(plan.root)
+    renderer = _Renderer(plan.root, tables, prefix)
+    made = renderer.whole()
     kinds = made.kinds[: plan.visible]
     visible = [from_spark(f"c{i}", k) if stored else f"c{i}" for i, k in enumerate(kinds)]
-    text = shared + select(named(visible), made.source)
-    return f"{text} ORDER BY {total_order(plan.order, made.columns)}" if plan.order else text
-
-
-def render(node: Node, tables: Mapping[ObjectId, str]) -> str:
-    """Return the SELECT of all columns of a plan as Arrow stores them, in no order."""
-    shared, made = _Renderer(node, tables).whole(node)
-    stored = [from_spark(f"c{i}", kind) for i, kind in enumerate(made.kinds)]
-    return shared + select(named(stored), made.source)
+    text = select(named(visible), made.source)
+    if plan.order:
+        text += f" ORDER BY {total_order(plan.order, made.columns)}"
+    return Script(tuple(renderer.parts), text)
 
 
 class _Renderer:
-    def __init__(self, root: Node, tables: Mapping[ObjectId, str]) -> None:
+    def __init__(self, root: Node, tables: Mapping[ObjectId, str], prefix: str) -> None:
         self._tables = tables
+        self._prefix = prefix
         self._root = transform(root, _lowered)
         self._uses = Counter(child for node in walk(self._root) for child in node.inputs)
         self._done: dict[Node, Relation] = {}
-        self._shared: list[str] = []
+        self._sizes: dict[Node, int] = {}
+        self.parts: list[Part] = []
 
-    def whole(self, root: Node) -> tuple[str, Relation]:
-        """Return the common table expressions and the rows of the root."""
-        made = self._relation(self._root).expanded()
-        shared = f"WITH {', '.join(self._shared)} " if self._shared else ""
-        assert len(made.kinds) == root.width
-        return shared, made
+    def whole(self) -> Relation:
+        """Return the rows of the root."""
+        return self._relation(self._root).expanded()
 
     def _relation(self, node: Node) -> Relation:
         made = self._done.get(node)
         if made is None:
             made = self._render(node)
+            self._sizes[node] = 1 + sum(self._sizes[child] for child in node.inputs)
             if self._uses[node] > 1 and not isinstance(node, Get | Constant):
-                name = f"t{len(self._shared)}"
-                self._shared.append(f"{name} AS ({made.text})")
-                text = f"SELECT * FROM {name}"
-                made = Relation(text, made.kinds, made.counted, table=name)
+                made = self._named(node, made)
             self._done[node] = made
         return made
+
+    def _named(self, node: Node, made: Relation) -> Relation:
+        """Make a part of a relation that is used more than once."""
+        computed = self._sizes[node] > SHARED_NODES
+        if computed:
+            self._sizes[node] = 1
+        name = f"{self._prefix}_{len(self.parts)}"
+        self.parts.append(Part(name, made.text, computed))
+        return Relation(f"SELECT * FROM {name}", made.kinds, made.counted, table=name)
 
     def _render(self, node: Node) -> Relation:  # noqa: PLR0911, PLR0912 - one case per node
         inputs = [self._relation(child) for child in node.inputs]

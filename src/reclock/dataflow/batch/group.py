@@ -23,7 +23,7 @@ def reduce(node: Reduce, over: Relation) -> Relation:
     names = [f"c{i}" for i in range(len(items))]
     if failing:
         items.append(f"coalesce({', '.join(failing)}, NULL) AS bad")
-    text = select(items, over.source)
+    text = over.select(items)
     if keys:
         text += f" GROUP BY {', '.join(dict.fromkeys(keys))}"
     if failing:

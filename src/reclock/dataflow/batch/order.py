@@ -45,7 +45,7 @@ def window(node: Window, over: Relation) -> Relation:
     items += [f"{text} AS c{len(columns) + i}" for i, text in enumerate(values)]
     kinds = tuple(c.type for c in node.schema)
     if not failing:
-        return Relation(select(items, over.source), kinds)
+        return Relation(over.select(items), kinds)
     items.append(f"coalesce({', '.join(failing)}, NULL) AS bad")
     names = [f"c{i}" for i in range(len(kinds))]
-    return Relation(select(names, f"({select(items, over.source)})", checked("bad")), kinds)
+    return Relation(select(names, f"({over.select(items)})", checked("bad")), kinds)

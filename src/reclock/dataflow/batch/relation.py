@@ -36,6 +36,8 @@ class Relation:
     counted: bool = False
     table: str | None = None
     """The name of a table of exactly these columns, if there is one."""
+    passing: tuple[str, str] | None = None
+    """What ``text`` selects from and the condition, if that is all it does."""
 
     @cached_property
     def columns(self) -> Columns:
@@ -57,11 +59,15 @@ class Relation:
         """The count, if there is one, to be selected along."""
         return ["n"] if self.counted else []
 
+    def select(self, items: Iterable[str]) -> str:
+        """Return a SELECT from the relation, in one level with its condition if it can be."""
+        return select(items, *(self.passing or (self.source,)))
+
     def counting(self) -> Relation:
         """Return the relation with counts."""
         if self.counted:
             return self
-        text = select([*self.names, "1L AS n"], self.source)
+        text = self.select([*self.names, "1L AS n"])
         return Relation(text, self.kinds, counted=True)
 
     def netted(self, condition: str = "n <> 0") -> Relation:
@@ -119,6 +125,5 @@ def checked(error: str, then: str = "true") -> str:
 
 def guarded(relation: Relation, error: str) -> Relation:
     """Return the relation, which raises the error of the first row that has one."""
-    source = staged(relation, [[("bad", error)]])
-    text = select([*relation.names, *relation.carried], source, checked("bad"))
+    text = select([*relation.names, *relation.carried], relation.source, checked(error))
     return Relation(text, relation.kinds, relation.counted)

@@ -20,11 +20,11 @@ def project(node: Project, over: Relation) -> Relation:
     kinds = tuple(scalar.type for scalar in scalars)
     made = compile_scalars(scalars, over.columns.names)
     items = [*named(made.values), *over.carried]
-    source = staged(over, made.stages)
-    if made.error is None:
-        return Relation(select(items, source), kinds, over.counted)
-    source = f"(SELECT *, {made.error} AS bad FROM {source})"
-    return Relation(select(items, source, checked("bad")), kinds, over.counted)
+    if made.error is not None:
+        source = staged(over, made.stages)
+        return Relation(select(items, source, checked(made.error)), kinds, over.counted)
+    text = select(items, staged(over, made.stages)) if made.stages else over.select(items)
+    return Relation(text, kinds, over.counted)
 
 
 def filtered(predicates: Sequence[Scalar], over: Relation) -> Relation:
@@ -44,8 +44,7 @@ def filtered(predicates: Sequence[Scalar], over: Relation) -> Relation:
         source = staged(over, made.stages)
         condition = made.values[0]
         if made.error is not None:
-            source = f"(SELECT *, {made.error} AS bad FROM {source})"
-            condition = checked("bad", condition)
+            condition = checked(made.error, condition)
         text = select([*over.names, *over.carried], source, condition)
         over = Relation(text, over.kinds, over.counted)
     return _where(over, plain)
@@ -54,20 +53,18 @@ def filtered(predicates: Sequence[Scalar], over: Relation) -> Relation:
 def _where(over: Relation, conditions: list[str]) -> Relation:
     if not conditions:
         return over
-    text = select([*over.names, *over.carried], over.source, " AND ".join(conditions))
-    return Relation(text, over.kinds, over.counted)
+    condition = " AND ".join(conditions)
+    text = select([*over.names, *over.carried], over.source, condition)
+    return Relation(text, over.kinds, over.counted, passing=(over.source, condition))
 
 
 def flat_map(node: FlatMap, over: Relation) -> Relation:
     """Return each row once per element of its array."""
     made = compile_scalars([node.array], over.columns.names)
     kinds = tuple(c.type for c in node.schema)
-    stages = [*made.stages, [("list", made.values[0])]]
-    if made.error is None:
-        source = staged(over, stages)
-    else:
-        source = staged(over, [*stages, [("bad", made.error)]])
-        source = f"(SELECT * FROM {source} WHERE {checked('bad')})"
+    source = staged(over, [*made.stages, [("list", made.values[0])]])
+    if made.error is not None:
+        source = f"(SELECT * FROM {source} WHERE {checked(made.error)})"
     width = len(over.kinds)
     items = [*over.columns.names, f"item AS c{width}"]
     if node.ordinality:

@@ -1,0 +1,114 @@
+"""One-shot answers through Spark: small and large collections, names, errors from tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from reclock.arrangement.store import LocalStore
+from reclock.dataflow import scan
+from reclock.dataflow.peek import dataframe, peek
+from reclock.dataflow.types import arrow_types
+from reclock.dataflow.values import rows_of
+from reclock.errors import Corrupt, ExpressionFailed, SegmentMissing
+from reclock.ids import ObjectId
+from reclock.sql.names import CatalogItem
+from reclock.sql.parse import parse_query
+from reclock.sql.plan.build import plan_query
+from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
+from reclock.sql.schema import Column, Schema
+from reclock.sql.types import INTEGER, MONTHS, TEXT
+from reclock.testing.collections import arranged
+from reclock.time.timeline import EPOCH_MS
+from reclock.time.timestamp import Timestamp
+
+pytestmark = pytest.mark.spark
+
+ITEM = CatalogItem(
+    ObjectId("u1"),
+    "t",
+    "table",
+    Schema((Column("k", INTEGER), Column("v", TEXT), Column("m", MONTHS))),
+    EPOCH_MS,
+    frozenset(),
+)
+ROWS = Counter({(i % 50, f"v{i}", i % 3 - 1): 1 + i % 2 for i in range(120)})
+LATER = {(0, "v0", -1): -1, (100, None, None): 2}
+NOW, THEN = Timestamp(2), Timestamp(1)
+
+
+class Catalog:
+    def resolve(self, name):
+        return ITEM if name[-1] == "t" else None
+
+    def relation_names(self):
+        return ("t",)
+
+
+def planned(text):
+    plan = plan_query(parse_query(text), Catalog())
+    return rewrite_query(plan, RewriteContext(outer_joins=True))
+
+
+@pytest.fixture(params=["on the driver", "in tasks"])
+def leaves(request, tmp_path, monkeypatch):
+    """A collection, and the store of its runs, read in one of two places."""
+    monkeypatch.setattr(scan, "LOCAL_ROWS", 0 if request.param == "in tasks" else 10**6)
+    store = LocalStore(tmp_path)
+    types = arrow_types(ITEM.schema)
+    made = arranged(types, (0,), [(ROWS, 1), (LATER, 2)], store, inline=False)
+    return {ITEM.id: [made]}, store
+
+
+def test_the_answer_is_that_of_the_time(spark, leaves):
+    leaf, store = leaves
+    plan = planned("SELECT k + 1 AS next, count(*), max(m) AS m FROM t GROUP BY k ORDER BY k DESC")
+    for as_of, change in ((THEN, {}), (NOW, LATER)):
+        table = peek(spark, plan, leaf, as_of, store)
+        assert table.column_names == ["next", "count", "m"]
+        kinds = [c.type for c in plan.root.schema.columns[: plan.visible]]
+        rows = Counter(ROWS)
+        rows.update(change)
+        expected = []
+        for k in sorted({row[0] for row, n in rows.items() if n}, reverse=True):
+            mine = Counter({row: n for row, n in rows.items() if row[0] == k})
+            months = [row[2] for row in mine.elements() if row[2] is not None]
+            shown = timedelta(days=30) * max(months) if months else None
+            expected.append((k + 1, mine.total(), shown))
+        assert rows_of(table, kinds) == expected
+
+
+def test_an_expression_that_fails_raises_its_error(spark, leaves):
+    leaf, store = leaves
+    with pytest.raises(ExpressionFailed, match="division by zero") as raised:
+        peek(spark, planned("SELECT 1 / k FROM t"), leaf, NOW, store)
+    assert raised.value.code == "22012"
+    assert "\n" not in str(raised.value)
+
+
+def test_a_frame_has_the_names_and_types_of_the_query(spark, leaves):
+    leaf, store = leaves
+    made = dataframe(spark, planned("SELECT v AS name, m FROM t WHERE k > 90"), leaf, NOW, store)
+    assert made.columns == ["name", "m"]
+    assert made.schema["m"].dataType.simpleString() == "interval year to month"
+    assert made.count() == 2
+    assert not [t for t in spark.bulk.catalog.listTables() if "reclock_leaf" in t.name]
+
+
+def test_an_error_of_a_task_is_the_error_it_was(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(scan, "LOCAL_ROWS", 0)
+    store = LocalStore(tmp_path)
+    leaf = [arranged(arrow_types(ITEM.schema), (0,), [(ROWS, 1)], store, inline=False)]
+    plan = planned("SELECT k + 1 FROM t")
+    (segment,) = tmp_path.iterdir()
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    (damaged / segment.name).write_bytes(content)
+    with pytest.raises(Corrupt, match="corrupt run"):
+        peek(spark, plan, {ITEM.id: leaf}, THEN, LocalStore(damaged))
+    with pytest.raises(SegmentMissing):
+        peek(spark, plan, {ITEM.id: leaf}, THEN, LocalStore(tmp_path / "nowhere"))
