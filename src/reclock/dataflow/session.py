@@ -7,7 +7,7 @@ rows, of which there are many: one task without shuffles or broadcasts, no code 
 and in UTC, on which the text of every expression relies (``sql.plan.spark_text``).
 
 Spark is silent: what it and its workers write goes to a file of a temporary directory,
-which also holds Spark's scratch files and is gone when Spark stops. A Spark that the
+which also holds Spark's scratch files and is gone when the process ends. A Spark that the
 process already runs is used through a session of our own, and neither configured beyond
 that session nor stopped. A connection to a master that cannot be had is ``SparkError``.
 
@@ -16,6 +16,7 @@ Tests: tests/dataflow/test_session.py.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -114,6 +115,7 @@ class _Shared:
         self._users: set[Spark] = set()
         self._sessions: tuple[SparkSession, SparkSession] | None = None
         self._scratch: Path | None = None
+        self._started_here = False
 
     def sessions(self, user: Spark, master: str) -> tuple[SparkSession, SparkSession]:
         """Return both sessions, which are started if nobody did, and note their user."""
@@ -121,7 +123,7 @@ class _Shared:
             if self._sessions is None or self._sessions[0].sparkContext._jsc is None:  # noqa: SLF001 - no public way to see that someone stopped it
                 self._sessions = self._start(master)
             running = str(self._sessions[0].sparkContext.master)
-            if self._scratch is not None and running != master:
+            if self._started_here and running != master:
                 message = f"Spark already runs in this process with master {running}"
                 raise SparkError(message, hint=f"use that master, or close it to use {master}")
             self._users.add(user)
@@ -135,10 +137,9 @@ class _Shared:
             self._users.discard(user)
             if self._users or self._sessions is None:
                 return
-            if self._scratch is not None:
+            if self._started_here:
                 self._sessions[0].stop()
-                shutil.rmtree(self._scratch, ignore_errors=True)
-                self._scratch = None
+                self._started_here = False
             self._sessions = None
 
     def _start(self, master: str) -> tuple[SparkSession, SparkSession]:
@@ -165,27 +166,37 @@ class _Shared:
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
         provide_java()
-        scratch = Path(tempfile.mkdtemp(prefix="reclock-spark-"))
-        conf = SparkConf(loadDefaults=False)
-        for name, value in (_CONTEXT | _of_machine(master, scratch)).items():
+        scratch = self._scratch_directory()
+        memory = {"spark.driver.memory": f"{_driver_memory() >> 20}m"}
+        conf, launched = SparkConf(loadDefaults=False), SparkConf(loadDefaults=False)
+        for name, value in (_CONTEXT | memory | _of_machine(master, scratch)).items():
             conf.set(name, value)
+        # A JVM outlives its contexts, and what it is launched with stays for the next ones,
+        # which may be the user's own.
+        for name, value in (memory | {"spark.master": master}).items():
+            launched.set(name, value)
         log = scratch / "spark.log"
         try:
-            # A JVM outlives its contexts: the next context of this process runs in it too.
             gateway = SparkContext._gateway  # noqa: SLF001
             if gateway is None:
                 with log.open("wb") as stream:
                     streams = {"stdout": stream, "stderr": stream}
-                    gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+                    gateway = launch_gateway(launched, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
             if master.startswith("local"):
                 context.pythonExec = sys.executable  # the Python that has what this one has
         except Exception as cause:
             said = log.read_text(errors="replace")[-2000:].strip() if log.exists() else ""
-            shutil.rmtree(scratch, ignore_errors=True)
             message = f"Spark could not be started with master {master}"
             raise SparkError(message, detail=said or str(cause)) from cause
-        self._scratch = scratch
+        self._started_here = True
+
+    def _scratch_directory(self) -> Path:
+        """Return the one directory of this process: its JVM remembers it between contexts."""
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="reclock-spark-"))
+            atexit.register(shutil.rmtree, self._scratch, ignore_errors=True)
+        return self._scratch
 
 
 _shared: Final = _Shared()
@@ -194,7 +205,6 @@ _shared: Final = _Shared()
 def _of_machine(master: str, scratch: Path) -> dict[str, str]:
     made = {
         "spark.master": master,
-        "spark.driver.memory": f"{_driver_memory() >> 20}m",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }
     if master.startswith("local"):
