@@ -197,11 +197,10 @@ def counted_syncs() -> Iterator[list[str]]:
         sqlalchemy.event.remove(sqlalchemy.Engine, "commit", commit)
 
 
-def spark_as_it_comes() -> SparkSession:
-    """Return a session of the running Spark with Spark's own defaults."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - runs by now
-
-    return SparkSession.builder.getOrCreate().newSession()
+def spark_as_it_comes(shop: Shop) -> SparkSession:
+    """Return a session of the database's Spark with Spark's own defaults."""
+    session: SparkSession = shop.db.dataframe("SELECT 1").sparkSession
+    return session.newSession()
 
 
 def loading(shop: Shop) -> list[Measure]:
@@ -245,7 +244,7 @@ def against_recomputing(shop: Shop) -> Iterator[Measure]:
     shop.view("v", ROWS)
     (tick,) = turns(lambda: shop.tick(1))
     shop.db.execute("DROP MATERIALIZED VIEW v")
-    spark = spark_as_it_comes()
+    spark = spark_as_it_comes(shop)
     for name, table in (("customers", shop.customers()), ("orders", shop.orders(0, shop.rows, 0))):
         file = shop.directory / f"{name}.parquet"
         pq.write_table(table, file)
@@ -261,7 +260,7 @@ def against_recomputing(shop: Shop) -> Iterator[Measure]:
 def against_a_job(shop: Shop) -> Iterator[Measure]:
     for name, query in (("", TOTALS), (" with an expression", DOUBLED)):
         shop.view("v", query)
-        spark = spark_as_it_comes()
+        spark = spark_as_it_comes(shop)
         for _ in range(WARM_JOBS):
             spark.range(1).collect()
         tick, job = turns(
@@ -305,7 +304,7 @@ def writes(shop: Shop) -> Measure:
 
 def look_ups(shop: Shop) -> Iterator[Measure]:
     keys = np.random.default_rng(0).integers(0, shop.rows // 10, WARM_UP + ROUNDS).tolist()
-    jobs = spark_as_it_comes().sparkContext.statusTracker()
+    jobs = spark_as_it_comes(shop).sparkContext.statusTracker()
     for column in ("id", "customer"):
         query = f"SELECT * FROM orders WHERE {column} = $1"
         before = len(jobs.getJobIdsForGroup(None))
