@@ -116,14 +116,21 @@ class UpdateReader:
         self._collection = state.collection
         self._since = column(state.since)
         self._upper = column(state.upper)
+        # Data and times repeat: what comes goes again, and many come at once.
+        self._digests: dict[str, bytes] = {}
+        self._times: dict[int, Timestamp] = {}
 
     def read(self, key: bytes, data: str, time: int, diff: int) -> StoredUpdate:
         """Return one update; what cannot have been written so is ``Corrupt``."""
         try:
-            whole = diff != 0 and digest(data) == bytes(key)
+            if data not in self._digests:
+                self._digests[data] = digest(data)
+            whole = diff != 0 and self._digests[data] == bytes(key)
             late = self._upper is not None and time >= self._upper
-            at = time if self._since is None else max(time, self._since)
-            update = StoredUpdate(data, Timestamp(at), diff)
+            if time not in self._times:
+                at = time if self._since is None else max(time, self._since)
+                self._times[time] = Timestamp(at)
+            update = StoredUpdate(data, self._times[time], diff)
         except (InvalidValue, TypeError) as error:
             message = f'an update of collection "{self._collection}" is not readable'
             raise Corrupt(message, detail=f"time {time!r}, diff {diff!r}, data {data!r}") from error

@@ -207,18 +207,19 @@ def check_monotone(earlier: Binding[T], later: Binding[T]) -> None:
 
 def _fold(updates: Iterable[Update[T, Timestamp]], start: Antichain[T] | None) -> list[Binding[T]]:
     """Return the frontiers that ``updates`` accumulate to, one binding per changed time."""
-    by_time: dict[Timestamp, dict[T, int]] = {}
+    by_time: dict[Timestamp, list[tuple[T, int]]] = {}
     for element, time, diff in updates:
-        at = by_time.setdefault(time, {})
-        at[element] = at.get(element, 0) + diff
+        by_time.setdefault(time, []).append((element, diff))
     counts: dict[T, int] = dict.fromkeys(start.elements, 1) if start is not None else {}
     steps: list[Binding[T]] = []
     previous = start
     for time in sorted(by_time):
-        for element, diff in by_time[time].items():
-            counts[element] = counts.get(element, 0) + diff
-            if counts[element] == 0:
-                del counts[element]
+        for element, diff in by_time[time]:
+            count = counts.get(element, 0) + diff
+            if count:
+                counts[element] = count
+            else:
+                counts.pop(element, None)
         frontier = Antichain(counts)
         if len(frontier) != len(counts) or any(n != 1 for n in counts.values()):
             message = f"bindings at {time} do not accumulate to a frontier"
