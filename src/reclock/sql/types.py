@@ -107,7 +107,8 @@ class Record:
     @property
     def spark_name(self) -> str:
         """The type that holds its values in Spark."""
-        inside = ", ".join(f"`{name}`: {t.spark_name}" for name, t in self.fields)
+        names = [(name.replace("`", "``"), t.spark_name) for name, t in self.fields]
+        inside = ", ".join(f"`{name}`: {kind}" for name, kind in names)
         return f"STRUCT<{inside}>"
 
     def __str__(self) -> str:
