@@ -37,7 +37,7 @@ class RemapStore(Generic[T]):
         """Return the durable remap; contradictory records are ``Corrupt``."""
         snapshot = self._store.snapshot(self._collection)
         # A position is written when it comes and when it goes: decode each text once.
-        positions = {data: self._codec.decode(data) for data in {u.data for u in snapshot.updates}}
+        positions = self._codec.decode_all({u.data for u in snapshot.updates})
         updates = [Update(positions[u.data], u.time, u.diff) for u in snapshot.updates]
         since = snapshot.since.element()
         return Remap.stored(updates, since, snapshot.upper, self._codec.origin)
