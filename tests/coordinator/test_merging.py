@@ -40,7 +40,7 @@ def test_runs_stay_few_and_answers_the_same(t, opener):
 
 
 def test_history_is_kept_for_the_window_and_forgotten_after_it(t, opener):
-    t._core.settings.logical_compaction_window_ms = 10_000
+    t.execute("ALTER SYSTEM SET logical_compaction_window = '10000ms'")
     write_and_tick(t, opener, 60)
     for item in ("u1", "u2"):
         since = only(t).arrangements.since(collection_of(item)).element()
@@ -55,7 +55,7 @@ def test_history_is_kept_for_the_window_and_forgotten_after_it(t, opener):
 def test_an_objects_own_retention_wins(db, opener):
     db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT) WITH (RETAIN HISTORY FOR '1 h')")
     created = only(db).arrangements.since(collection_of("u1"))
-    db._core.settings.logical_compaction_window_ms = 1_000
+    db.execute("ALTER SYSTEM SET logical_compaction_window = '1000ms'")
     write_and_tick(db, opener, 30)
     assert only(db).arrangements.since(collection_of("u1")) == created
 

@@ -80,7 +80,7 @@ def test_as_of_is_of_a_later_version(ratios):
 
 def test_a_read_waits_for_the_background_loop(opener):
     db = opener(background=True)
-    db._core.settings.timestamp_interval_ms = 20
+    db.execute("ALTER SYSTEM SET timestamp_interval = '20ms'")
     db.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
     assert db.execute("SELECT a FROM t").rows == [(1,)]
 
@@ -97,7 +97,7 @@ def test_a_read_waits_no_longer_than_its_timeout(opener):
 
 def test_who_waits_is_told_why_the_loop_fails_and_it_goes_on(opener):
     db = opener(background=True)
-    db._core.settings.timestamp_interval_ms = 20
+    db.execute("ALTER SYSTEM SET timestamp_interval = '20ms'")
     db.execute("CREATE TABLE t (a INT)")
     with armed({"tick.compute.before": "raise"}):
         db.execute("INSERT INTO t VALUES (1)")
@@ -115,7 +115,7 @@ def test_who_waits_is_told_why_the_loop_fails_and_it_goes_on(opener):
 def test_who_waits_while_the_database_closes_is_told(opener):
     db = opener(background=True)
     db.execute("CREATE TABLE t (a INT)")
-    db._core.settings.timestamp_interval_ms = 60_000
+    db.execute("ALTER SYSTEM SET timestamp_interval = '60000ms'")
     sleep(1.2)  # the pause that has begun is of the old length
     db.execute("INSERT INTO t VALUES (1)")
     with ThreadPoolExecutor(1) as pool:

@@ -19,7 +19,6 @@ from reclock.errors import Error, InvalidSyntax, NotSupported, UndefinedName
         ("SUBSCRIBE TO t", "SUBSCRIBE"),
         ("COPY (SELECT 1) TO STDOUT", "COPY"),
         ("EXPLAIN TIMESTAMP FOR SELECT 1", "EXPLAIN TIMESTAMP"),
-        ("ALTER SYSTEM SET timestamp_interval = '1s'", "ALTER SYSTEM"),
         ("ALTER TABLE t SET (RETAIN HISTORY FOR '1s')", "RETAIN HISTORY"),
         ("SET LOCAL statement_timeout = '1s'", "SET LOCAL"),
     ],

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from reclock.arrangement.gc import collect
 from reclock.coordinator.define import load_catalog
 from reclock.coordinator.merging import Merger
-from reclock.coordinator.settings import SystemSettings
+from reclock.coordinator.settings import SystemSettings, Values
 from reclock.coordinator.timeline import TimelineState
 from reclock.coordinator.world import World
 from reclock.durable.catalog_store import CatalogStore
@@ -180,6 +180,7 @@ class Core:
 
     def _replace(self, world: World) -> None:
         with self.moved:
+            self.settings.values = world.settings
             self._world = world
             self.moved.notify_all()
 
@@ -187,7 +188,8 @@ class Core:
         """Read everything from the store: what opening a database does."""
         stored = self._catalog_store.load()
         catalog = load_catalog(stored)
-        world = World(stored, catalog)
+        self.settings.values = Values.read(stored)
+        world = World(stored, catalog, settings=self.settings.values)
         known = {item.timeline for item in catalog.items.values() if item.timeline is not None}
         known |= self._oracle_store.load_all().keys()
         return world.with_states(

@@ -18,10 +18,13 @@ from reclock.coordinator.item import (
     Table,
     TableColumn,
     View,
+    number_of,
 )
+from reclock.coordinator.settings import is_setting
 from reclock.dataflow.render.build import key_of
 from reclock.errors import Corrupt, Error, NewerFormat, NotSupported, StatementError
 from reclock.ids import ObjectId
+from reclock.sql.cost import check_cost
 from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import Project, column
@@ -41,7 +44,8 @@ if TYPE_CHECKING:
 def load_catalog(stored: catalog_store.Catalog) -> Catalog:
     """Return the catalog that the durable records describe."""
     catalog = Catalog()
-    for item, record in sorted(stored.items().items(), key=lambda pair: int(pair[0][1:])):
+    objects = [(i, record) for i, record in stored.items().items() if not is_setting(record)]
+    for item, record in sorted(objects, key=lambda pair: number_of(pair[0])):
         made = read_item(item, record, catalog)
         catalog = Catalog(0, {**catalog.items, item: made})
     return Catalog(int(stored.version), catalog.items)
@@ -121,6 +125,7 @@ def define_materialized_view(
     name = catalog.check_new(statement.name)
     written, depends = plan_view(statement, catalog)
     plan = rewrite(written, RewriteContext())
+    check_cost(plan, allowed=statement.allow_full_recompute, position=statement.name.position)
     timeline = written.timeline.timeline or EPOCH_MS
     return MaterializedView(
         catalog.next_id, name, sql, timeline, depends,

@@ -26,7 +26,7 @@ class Session:
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.settings = SessionSettings()
+        self.settings = SessionSettings(core.settings)
 
     def execute(self, sql: str, parameters: tuple[object, ...] = ()) -> Result:
         """Run all statements of ``sql`` and return the result of the last one."""

@@ -1,56 +1,169 @@
-"""Settings: of the system, and of a session.
+"""Settings: of the system, durable and the same for all; of a session, over the system's.
 
-``SETTINGS`` lists every setting with its default and what it means: SET, SHOW and the
-documents share it. Values are kept as they are shown.
+``SETTINGS`` is the one list of settings: SET, ALTER SYSTEM, SHOW, ``reclock.settings`` and
+docs/settings.md share it. Values are kept as they are shown.
 
-Tests: tests/coordinator/test_session.py.
+What ALTER SYSTEM set is stored in the catalog, one record per setting::
+
+    "setting/timestamp_interval": {"v": 1, "kind": "setting", "value": "250ms"}
+
+so it changes in one durable append, with the world, or not at all; a setting without a
+record has its default. A session's value hides the system's until it is reset, and ends
+with the session. Every change is in force at once: whoever asks is told the value of now.
+
+Tests: tests/coordinator/test_settings.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from reclock.config import format_duration, parse_duration
-from reclock.errors import InvalidValue, NotSupported, UndefinedName
+from reclock.errors import Corrupt, Error, InvalidValue, NewerFormat, NotSupported, UndefinedName
+from reclock.ids import ObjectId
 from reclock.time.select import Isolation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from reclock.durable import catalog_store
+    from reclock.durable.keyed import Json
+
+KIND: Final = "setting"
+VERSION: Final = 1
+
+
+def duration(text: str) -> str:
+    """Return a duration as it is shown."""
+    return format_duration(parse_duration(text))
+
+
+def positive_duration(text: str) -> str:
+    """Return a duration as it is shown; it must not be 0."""
+    if parse_duration(text) == 0:
+        message = f'"{text}" is not more than 0'
+        raise InvalidValue(message, hint="write 1ms or more")
+    return duration(text)
+
+
+def isolation(text: str) -> str:
+    """Return the name of an isolation level."""
+    levels = [level.value for level in Isolation]
+    name = " ".join(text.lower().split())
+    if name not in levels:
+        message = f'"{text}" is no isolation level'
+        raise InvalidValue(message, hint=f"write one of {', '.join(levels)}")
+    return name
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting's default, its meaning, and whether a session can set it for itself."""
+    """A setting: its default, what it means, what its values are.
+
+    ``check`` returns a value as it is shown, or says what is wrong with it. With ``session``
+    a session can set it for itself.
+    """
 
     default: str
     description: str
-    session: bool
+    values: str
+    check: Callable[[str], str]
+    session: bool = False
 
 
-SETTINGS: Final[dict[str, Setting]] = {
+SETTINGS: Final[Mapping[str, Setting]] = {
     "logical_compaction_window": Setting(
-        "60s", "how much history objects keep unless they say otherwise", False
+        "60s", "how much history objects keep unless they say otherwise", "a duration", duration
     ),
-    "statement_timeout": Setting("60s", "how long a statement waits; 0 is for ever", True),
-    "timestamp_interval": Setting("1s", "the time between two ticks", False),
+    "statement_timeout": Setting(
+        "60s", "how long a statement waits; 0 is for ever", "a duration", duration, session=True
+    ),
+    "timestamp_interval": Setting(
+        "1s", "the time between two ticks", "a duration, 1ms or more", positive_duration
+    ),
     "transaction_isolation": Setting(
-        Isolation.STRICT_SERIALIZABLE.value, "what reads see of other sessions' writes", True
+        Isolation.STRICT_SERIALIZABLE.value,
+        "what reads see of other sessions' writes",
+        "strict serializable or serializable",
+        isolation,
+        session=True,
     ),
 }
 
 
-@dataclass(slots=True)
-class SystemSettings:
-    """What holds for all sessions, in milliseconds."""
+@dataclass(frozen=True)
+class Values:
+    """What ALTER SYSTEM has set, at one moment; all else has its default."""
 
-    timestamp_interval_ms: int = parse_duration(SETTINGS["timestamp_interval"].default)
-    logical_compaction_window_ms: int = parse_duration(
-        SETTINGS["logical_compaction_window"].default
-    )
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, stored: catalog_store.Catalog) -> Values:
+        """Return the values that a stored catalog has."""
+        return cls(
+            {
+                key.removeprefix(f"{KIND}/"): _stored(key, record)
+                for key, record in stored.items().items()
+                if is_setting(record)
+            }
+        )
+
+    @cached_property
+    def timestamp_interval_ms(self) -> int:
+        """The time between two ticks."""
+        return parse_duration(self.get("timestamp_interval"))
+
+    @cached_property
+    def logical_compaction_window_ms(self) -> int:
+        """How much history an object keeps that does not say otherwise."""
+        return parse_duration(self.get("logical_compaction_window"))
+
+    def get(self, name: str) -> str:
+        """Return the value of a setting as it is shown."""
+        return self.given.get(name, known(name).default)
+
+    def changed(self, name: str | None, value: str | None) -> Values:
+        """Return the values after a change: None as value resets, as name resets all."""
+        if name is None:
+            return Values()
+        known(name)
+        kept = {n: v for n, v in self.given.items() if n != name}
+        return Values(kept if value is None else {**kept, name: checked(name, value)})
+
+    def records(self, before: Values) -> dict[ObjectId, Json | None]:
+        """Return the records to change for these values to follow ``before``."""
+        return {
+            ObjectId(f"{KIND}/{name}"): None if value is None else _record(value)
+            for name in sorted(self.given.keys() | before.given.keys())
+            if (value := self.given.get(name)) != before.given.get(name)
+        }
+
+
+class SystemSettings:
+    """What is in force for the system now; ``values`` is replaced with the world."""
+
+    def __init__(self, values: Values | None = None) -> None:
+        self.values = values or Values()
+
+    @property
+    def timestamp_interval_ms(self) -> int:
+        """The time between two ticks."""
+        return self.values.timestamp_interval_ms
+
+    @property
+    def logical_compaction_window_ms(self) -> int:
+        """How much history an object keeps that does not say otherwise."""
+        return self.values.logical_compaction_window_ms
 
 
 class SessionSettings:
-    """What a session has set, over the defaults."""
+    """What a session has set, over what is in force for the system."""
 
-    def __init__(self) -> None:
+    def __init__(self, system: SystemSettings) -> None:
+        self._system = system
         self._given: dict[str, str] = {}
 
     @property
@@ -66,34 +179,58 @@ class SessionSettings:
 
     def get(self, name: str) -> str:
         """Return the value of a setting as it is shown."""
-        return self._given.get(name, known(name).default)
+        given = self._given.get(name)
+        return self._system.values.get(name) if given is None else given
 
     def set(self, name: str, value: str | None) -> None:
-        """Set a value; None resets it to the default."""
+        """Set a value; None resets it to the system's."""
         if not known(name).session:
             message = f'parameter "{name}" cannot be set for a session'
-            raise NotSupported(message, hint=f"it is {known(name).default} for all sessions")
+            raise NotSupported(message, hint=f"ALTER SYSTEM SET {name} sets it for all sessions")
         if value is None:
             self._given.pop(name, None)
         else:
-            self._given[name] = _checked(name, value)
+            self._given[name] = checked(name, value)
 
 
 def known(name: str) -> Setting:
     """Return the setting of that name."""
     found = SETTINGS.get(name)
     if found is None:
+        near = get_close_matches(name, SETTINGS, n=1)
         message = f'unrecognized configuration parameter "{name}"'
-        hint = "known parameters: " + ", ".join(SETTINGS)
+        listed = "known parameters: " + ", ".join(SETTINGS)
+        hint = f'perhaps you meant "{near[0]}"' if near else listed
         raise UndefinedName(message, code="42704", hint=hint)
     return found
 
 
-def _checked(name: str, value: str) -> str:
-    if name == "transaction_isolation":
-        levels = [level.value for level in Isolation]
-        if value.lower() in levels:
-            return value.lower()
+def checked(name: str, value: str) -> str:
+    """Return a value for a setting as it is shown, or say why it is none."""
+    try:
+        return known(name).check(value)
+    except InvalidValue as error:
         message = f'invalid value for parameter "{name}": "{value}"'
-        raise InvalidValue(message, hint=f"write one of {', '.join(levels)}")
-    return format_duration(parse_duration(value))
+        raise InvalidValue(message, detail=error.message, hint=error.hint) from error
+
+
+def is_setting(record: Json) -> bool:
+    """Return whether a record of the catalog is that of a setting."""
+    return record.get("kind") == KIND
+
+
+def _record(value: str) -> Json:
+    return {"v": VERSION, "kind": KIND, "value": value}
+
+
+def _stored(key: str, record: Json) -> str:
+    """Return the value of a record; a setting that is not known comes from a later version."""
+    name = key.removeprefix(f"{KIND}/")
+    if name not in SETTINGS or record.get("v", 0) > VERSION:
+        message = f'setting "{name}" is stored in a way that this version does not know'
+        raise NewerFormat(message, hint="open the state with a later reclock")
+    try:
+        return checked(name, record["value"])
+    except (KeyError, AttributeError, TypeError, Error) as error:
+        message = f'setting "{name}" cannot be read'
+        raise Corrupt(message, detail=f"{record!r:.200}") from error

@@ -1,14 +1,16 @@
 """Everything at one moment, as one frozen value: what a reader reads from.
 
-A world is the catalog and the state of every timeline. It is replaced whole after each
-durable append, so a reader that took one sees objects, runs and frontiers that belong
-together, however long it reads and whatever happens meanwhile.
+A world is the catalog, the state of every timeline, and the system's settings. It is
+replaced whole after each durable append, so a reader that took one sees objects, runs and
+frontiers that belong together, however long it reads and whatever happens meanwhile.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from reclock.coordinator.settings import Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,11 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """The catalog, as planning knows it and as it is stored, and all timelines."""
+    """The catalog, as planning knows it and as it is stored; all timelines; the settings."""
 
     stored: catalog_store.Catalog
     catalog: Catalog
     timelines: Mapping[Timeline, TimelineState] = field(default_factory=dict)
+    settings: Values = field(default_factory=Values)
 
     def __getitem__(self, timeline: Timeline) -> TimelineState:
         return self.timelines[timeline]
@@ -38,6 +41,10 @@ class World:
     def with_catalog(self, stored: catalog_store.Catalog, catalog: Catalog) -> World:
         """Return the world with another version of the catalog."""
         return replace(self, stored=stored, catalog=catalog)
+
+    def with_settings(self, settings: Values) -> World:
+        """Return the world with other settings of the system."""
+        return replace(self, settings=settings)
 
     def named_segments(self) -> set[str]:
         """Return every segment that some timeline needs."""
