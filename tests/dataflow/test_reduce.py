@@ -266,23 +266,32 @@ def test_the_global_aggregate_always_has_one_row(
     key=st.sampled_from([(), (0,), (1, 0), (7,)]),
     data=st.data(),
 )
-def test_parts_of_the_rows_come_to_what_all_rows_do(
-    *, log: Log, names: list[str], key: tuple[int, ...], data: st.DataObject
+def test_parts_of_the_changes_come_to_what_all_of_them_do(
+    tmp_path_factory: pytest.TempPathFactory,
+    *,
+    log: Log,
+    names: list[str],
+    key: tuple[int, ...],
+    data: st.DataObject,
 ) -> None:
     """Parts need not be multisets: a row may be in one and taken away in another."""
     aggregates = tuple(AGGREGATES[name] for name in names)
     reduce = Reduce(TYPES, key, aggregates, global_=not key)
-    at_once = [update._replace(time=Timestamp(5)) for update in log]
-    whole = reduce.step(delta_of(TYPES, at_once), EmptyTrace(reduce.layout), 5)
-    places = data.draw(st.lists(st.integers(0, 2), min_size=len(log), max_size=len(log)))
-    partials = [
-        reduce.partial(delta_of(TYPES, [u for u, p in zip(at_once, places, strict=True) if p == i]))
-        for i in range(3)
-    ]
-    made = reduce.combined(concat(partials), 5)
-    for one, other in zip(made, whole, strict=True):
-        assert one.schema == other.schema
-        assert Counter(map(repr, log_of(one))) == Counter(map(repr, log_of(other)))
+    state = Arranged(reduce.layout, LocalStore(tmp_path_factory.getbasetemp()))
+    for tick in cut(log, (0, 4, LAST + 1)):
+        whole = reduce.step(delta_of(TYPES, tick.updates), state.trace, tick.lower)
+        size = len(tick.updates)
+        places = data.draw(st.lists(st.integers(0, 2), min_size=size, max_size=size))
+        parts = [
+            delta_of(TYPES, [u for u, p in zip(tick.updates, places, strict=True) if p == i])
+            for i in range(3)
+        ]
+        partials = [reduce.partial(part, state.trace, tick.lower) for part in parts]
+        made = reduce.combined(concat(partials), state.trace)
+        for one, other in zip(made, whole, strict=True):
+            assert one.schema == other.schema
+            assert Counter(map(repr, log_of(one))) == Counter(map(repr, log_of(other)))
+        state.append(whole.state, tick.upper)
 
 
 @given(log=logs, names=st.lists(st.sampled_from(list(AGGREGATES)), max_size=4))

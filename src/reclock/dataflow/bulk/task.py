@@ -159,7 +159,9 @@ class _Part:
             keying = self._graph.arrangements[name].keying
             step = self._graph.steps[at]
             if isinstance(step, Accumulate) and step.state == name:
-                updates = step.operator.partial(self._rows(step.source))
+                updates = step.operator.partial(
+                    self._rows(step.source), self.trace(name), self.first
+                )
             else:
                 updates = keying.arrange(self._rows(at))
             writer.add(EXCHANGED, name, keying.layout, by_hash(updates), self._part)
@@ -204,7 +206,7 @@ class _Part:
         if self._elsewhere(step):
             return Output(deltas.empty(step.types))
         if isinstance(step, Accumulate):
-            made = step.operator.combined(self._reader.arranged(step.state), self.first)
+            made = step.operator.combined(self._reader.arranged(step.state), self.trace(step.state))
             self._totals[step.state] = made.state
             return Output(made.delta, made.errors if made.errors.num_rows else None)
         if isinstance(step, Join):

@@ -17,8 +17,8 @@ of rows, then the terms, each once however many aggregates use it. The change of
 has −1 for the old totals and +1 for the new ones at the group's last changed time; its
 history has no meaning, so it may be compacted to the present.
 
-Totals are linear, so parts of a collection can be added up apart (``partial``) and put
-together afterwards (``combined``): what a first load of many rows does.
+Totals are linear, so parts of the changes can be added up apart (``partial``) and put
+together afterwards (``combined``): what first loads and ticks of many rows do.
 
 A result that its type cannot hold is an error update (code, message, time, diff) in the
 place of the row, gone when the totals are back in range. A group with fewer rows than zero,
@@ -51,7 +51,6 @@ from reclock.dataflow.operators.accumulate.exact import (
     segment_sums,
 )
 from reclock.dataflow.operators.accumulate.term import Count
-from reclock.dataflow.trace import EmptyTrace
 from reclock.errors import InvalidValue, NegativeCount
 
 if TYPE_CHECKING:
@@ -125,30 +124,29 @@ class Reduce:
         groups = group(kh_of(keys), self.layout.keys(keys), time_of(delta))
         return self._reduced(keys, groups, time_of(delta), self._sums(delta, groups), state)
 
-    def partial(self, delta: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the totals of a part of the rows, all of one time, in the form of the state.
+    def partial(self, delta: pa.RecordBatch, state: Trace, lower: int) -> pa.RecordBatch:
+        """Return the totals of a part of the changes per time, in the form of the state.
 
         A part need not be a multiset: only all of them together, ``combined``, are.
         """
         if self.global_:
-            delta = self._begun(delta, EmptyTrace(self.layout), 0)
+            delta = self._begun(delta, state, lower)
         if delta.num_rows == 0:
             return self.layout.empty()
-        keys = self._keys(delta)
-        once = np.full(delta.num_rows, time_of(delta).max())
-        groups = group(kh_of(keys), self.layout.keys(keys), once)
+        keys, time = self._keys(delta), time_of(delta)
+        groups = group(kh_of(keys), self.layout.keys(keys), time)
         sums = zip(self.terms, self._sums(delta, groups), strict=True)
-        size = len(groups.groups)
-        heads = keys.take(pa.array(groups.first_rows))
+        heads = keys.take(pa.array(groups.segment_rows))
         rows = [*self.layout.keys(heads), *(term.store(total) for term, total in sums)]
-        return self.layout.batch(kh_of(heads), rows, once[:size], np.ones(size, np.int64))
+        once = np.ones(len(groups.segments), np.int64)
+        return self.layout.batch(kh_of(heads), rows, time[groups.segment_rows], once)
 
-    def combined(self, partials: pa.RecordBatch, time: int) -> Reduced:
-        """Return what ``step`` gives at ``time``, from nothing, for the rows of all parts."""
+    def combined(self, partials: pa.RecordBatch, state: Trace) -> Reduced:
+        """Return what ``step`` gives for the changes of all parts."""
         if partials.num_rows == 0:
             return self._nothing()
         keys = partials.select(range(1 + len(self.key)))
-        times = np.full(partials.num_rows, time)
+        times = time_of(partials)
         groups = group(kh_of(keys), self.layout.keys(keys), times)
         diff = diff_of(partials)[groups.order]
         sums = []
@@ -156,7 +154,7 @@ class Reduce:
             stored = term.load(column)
             units = segment_sums(stored.units[groups.order], diff, groups.segments)
             sums.append(Exact(units, stored.exponent))
-        return self._reduced(keys, groups, times, sums, EmptyTrace(self.layout))
+        return self._reduced(keys, groups, times, sums, state)
 
     def _nothing(self) -> Reduced:
         errors = deltas.empty(ERROR_TYPES)

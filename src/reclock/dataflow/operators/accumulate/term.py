@@ -180,7 +180,9 @@ class Whole:
 
     def load(self, column: pa.Array) -> Exact:
         """Return the stored sums."""
-        return _unpack(column) if self.storage != TOTAL else Exact(decimal_units(column))
+        if self.storage != TOTAL:
+            return _unpack(column).scaled(0)
+        return Exact(decimal_units(column))
 
     def store(self, totals: Exact) -> pa.Array:
         """Return the sums."""
