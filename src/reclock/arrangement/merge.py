@@ -5,6 +5,8 @@ ones together, so n rows are in at most log₃ n + 1 runs, and a row is rewritte
 when its run grows by half or more, so O(log n) times in its life. ``plan_merge`` returns
 the newest runs from the oldest that breaks the rule; older runs keep it afterwards.
 Siblings, the runs of one large tick, count as one and are merged together or not at all.
+``plan_compaction`` is for runs that are left alone: it asks for a rewrite when half of the
+rows are in runs whose times nobody tells apart any more.
 
 Merge. Runs that follow one another become one with description [first lower, last upper)
 and a later since: times before it are advanced to it, updates that then cancel disappear
@@ -48,6 +50,31 @@ def plan_merge(refs: Sequence[RunRef]) -> slice | None:
             start = index
         newer += rows
     return None if start is None else slice(start, len(refs))
+
+
+def plan_compaction(refs: Sequence[RunRef], since: Antichain[Timestamp]) -> slice | None:
+    """Return which runs to rewrite because most of their times need not be told apart.
+
+    A run is *spent* if it tells times apart and ``since`` is beyond all of them. When the
+    spent runs hold at least half of all rows, the newest and longest stretch of them is
+    rewritten; it tells no times apart then, so no run is rewritten for this twice.
+    """
+    if since.is_closed:
+        return None
+    spent = [_is_spent(ref, since.element()) for ref in refs]
+    told_apart = sum(ref.rows for ref, is_spent in zip(refs, spent, strict=True) if is_spent)
+    if not told_apart or 2 * told_apart < sum(ref.rows for ref in refs):
+        return None
+    end = max(index for index, flag in enumerate(spent) if flag) + 1
+    start = end
+    while start and spent[start - 1]:
+        start -= 1
+    return slice(start, end)
+
+
+def _is_spent(ref: RunRef, since: Timestamp) -> bool:
+    upper, told = ref.description.upper.element(), ref.description.since.element()
+    return upper <= since.step() and told < upper.back()
 
 
 def _families(refs: Sequence[RunRef]) -> list[tuple[int, int]]:

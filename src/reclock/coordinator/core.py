@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from reclock.arrangement.gc import collect
 from reclock.coordinator.define import load_catalog
+from reclock.coordinator.history import History
 from reclock.coordinator.merging import Merger
 from reclock.coordinator.settings import SystemSettings, Values
 from reclock.coordinator.timeline import TimelineState
@@ -30,14 +31,15 @@ from reclock.errors import StorageError
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from reclock.arrangement.store import Store as Segments
     from reclock.clock import Clock
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.loop import Loop
     from reclock.durable.store import Append, Store
-    from reclock.ids import CollectionId
+    from reclock.ids import CollectionId, HolderId, ObjectId
+    from reclock.time.holds import Hold, Holds
     from reclock.time.timeline import Timeline
     from reclock.time.timestamp import Timestamp
 
@@ -65,7 +67,8 @@ class Core:
         self._stale = False
         self._readers: list[World] = []
         self._records = 0
-        self._world = self._load()
+        self.history = History(self.settings)
+        self._world = self.history.followed(self._load(), None)
         self.merger = Merger(self)
         self.loop: Loop | None = None
         """Who ticks in the background; without it, readers tick themselves."""
@@ -79,6 +82,15 @@ class Core:
     def catalog_store(self) -> CatalogStore:
         """Where changes of the catalog are made."""
         return self._catalog_store
+
+    @property
+    def holds(self) -> Holds:
+        """The ledger of who keeps which history."""
+        return self.history.holds
+
+    def hold(self, holder: HolderId, objects: Iterable[ObjectId], since: Timestamp) -> Hold:
+        """Keep ``objects`` readable from ``since`` on, or say which has forgotten it."""
+        return self.history.holds.acquire(holder, objects, at(since))
 
     @contextmanager
     def writing(self) -> Iterator[World]:
@@ -181,7 +193,7 @@ class Core:
     def _replace(self, world: World) -> None:
         with self.moved:
             self.settings.values = world.settings
-            self._world = world
+            self._world = self.history.followed(world, self._world)
             self.moved.notify_all()
 
     def _load(self) -> World:

@@ -5,8 +5,11 @@ After a tick the arrangements with many runs are looked at; those whose sizes ca
 waits for it: the next publish after it is done swaps the merged runs in, and until then
 everybody reads the old ones. If it fails nothing has changed, and a later tick tries again.
 
-A merge also compacts. Arrangements that are read at past times keep their window, the
-state of operators keeps only the latest time.
+A merge also compacts: what holds the rows of objects to the earliest of their sinces
+(``history``), the state of operators to the latest time. Where nothing calls for a merge,
+runs are rewritten for that alone once most of an arrangement's rows are in runs that have
+history and need none any more (``arrangement.merge.plan_compaction``): an object that is
+left alone, or was held for long, shrinks to what it is.
 
 Tests: tests/coordinator/test_merging.py.
 """
@@ -18,17 +21,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.cache import process_cache
-from reclock.arrangement.merge import merge, plan_merge
+from reclock.arrangement.merge import merge, plan_compaction, plan_merge
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.shard import describe
 from reclock.coordinator.arrangements import INLINE_BYTES, Swap
-from reclock.ids import ObjectId
-from reclock.time.policy import Policy
+from reclock.time.antichain import meet_all
+from reclock.time.frontier import at
 
 if TYPE_CHECKING:
     from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import RunRef
-    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
     from reclock.coordinator.timeline import TimelineState
     from reclock.dataflow.graph import ArrangementId
@@ -55,11 +57,11 @@ class Merger:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reclock-merge")
         self._running: dict[Timeline, tuple[str, Future[tuple[Swap, ...]]]] = {}
 
-    def consider(self, state: TimelineState, catalog: Catalog) -> None:
+    def consider(self, state: TimelineState) -> None:
         """Begin to merge what needs it, unless a merge of the timeline is under way."""
         if state.timeline in self._running:
             return
-        tasks = self._tasks(state, catalog)
+        tasks = self._tasks(state)
         if tasks:
             stem = state.stem("merge", state.upper)
             self._core.in_flight.add(stem)
@@ -90,28 +92,22 @@ class Merger:
         """Wait for the merge under way, and begin no other."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _tasks(self, state: TimelineState, catalog: Catalog) -> list[_Task]:
+    def _tasks(self, state: TimelineState) -> list[_Task]:
         tasks = []
-        for arrangement, refs in state.arrangements.runs.items():
-            plan = plan_merge(refs) if len(refs) > FEW_RUNS else None
+        for arrangement, made in state.shape.graph.arrangements.items():
+            refs = state.arrangements.runs[arrangement]
+            since = self._since(state, arrangement)
+            plan = plan_merge(refs) if len(refs) > FEW_RUNS else plan_compaction(refs, since)
             if plan is not None:
-                since = self._since(state, catalog, arrangement)
-                layout = state.shape.graph.arrangements[arrangement].keying.layout
-                tasks.append(_Task(arrangement, layout, refs[plan], since))
+                kept = describe(refs).since.join(since)
+                tasks.append(_Task(arrangement, made.keying.layout, refs[plan], kept))
         return tasks
 
-    def _since(
-        self, state: TimelineState, catalog: Catalog, arrangement: ArrangementId
-    ) -> Frontier:
-        """Return what an arrangement is compacted to."""
-        window = 0
-        if state.shape.has_history(arrangement):
-            window = self._core.settings.logical_compaction_window_ms
-            named = catalog.items.get(ObjectId(arrangement))  # a collection has its object's id
-            if named is not None and named.retain_history_ms is not None:
-                window = named.retain_history_ms
-        since = describe(state.arrangements.runs[arrangement]).since
-        return Policy(window).next_since(since, state.arrangements.upper)
+    def _since(self, state: TimelineState, arrangement: ArrangementId) -> Frontier:
+        """Return what an arrangement may be compacted to: what all whose rows it holds allow."""
+        latest = at(state.upper.back())
+        owners = state.shape.owners.get(arrangement, frozenset())
+        return meet_all([latest, *(state.sinces[item] for item in owners)])
 
 
 def _run(state: TimelineState, stem: str, tasks: list[_Task]) -> tuple[Swap, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.item import Index, MaterializedView, Table
+from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.render import build as render
 
 if TYPE_CHECKING:
@@ -22,12 +24,14 @@ if TYPE_CHECKING:
 class Shape:
     """The graph of a timeline's objects; the plans of its views, inputs first.
 
-    ``indexes`` has for each object that is indexed the arrangements that its indexes are.
+    ``indexes`` has for each object that is indexed the arrangements that its indexes are;
+    ``kept`` for each object with rows the arrangements that hold them.
     """
 
     graph: Graph
     views: Mapping[ObjectId, Node]
     indexes: Mapping[ObjectId, tuple[ArrangementId, ...]]
+    kept: Mapping[ObjectId, tuple[ArrangementId, ...]]
 
     @classmethod
     def of(cls, catalog: Catalog, timeline: Timeline) -> Shape:
@@ -43,9 +47,21 @@ class Shape:
         by: dict[ObjectId, tuple[ArrangementId, ...]] = {}
         for index in indexes:
             by[index.on] = (*by.get(index.on, ()), arranged[index.id])
-        return cls(graph, {item: view.plan for item, view in views.items()}, by)
+        kept = {
+            i.id: (collection_of(i.id), errors_of(i.id))
+            if i.id in views
+            else (collection_of(i.id),)
+            for i in items
+            if isinstance(i, Table | MaterializedView)
+        }
+        kept |= {item: (arrangement,) for item, arrangement in arranged.items()}
+        return cls(graph, {item: view.plan for item, view in views.items()}, by, kept)
 
-    def has_history(self, arrangement: ArrangementId) -> bool:
-        """Return whether an arrangement is read at past times."""
-        indexed = any(arrangement in some for some in self.indexes.values())
-        return indexed or self.graph.arrangements[arrangement].history
+    @cached_property
+    def owners(self) -> Mapping[ArrangementId, frozenset[ObjectId]]:
+        """For each arrangement that is read at past times, the objects whose rows it holds."""
+        found: dict[ArrangementId, frozenset[ObjectId]] = {}
+        for item, arrangements in self.kept.items():
+            for arrangement in arrangements:
+                found[arrangement] = found.get(arrangement, frozenset()) | {item}
+        return found

@@ -49,10 +49,11 @@ def tick(core: Core, timeline: Timeline) -> TimelineState:
         appends, after = state.ticked(time, added, core.merger.finished(timeline))
         hit("tick.publish.before")
         core.publish(core.world, appends, after)
+        after = core.world[timeline]
         hit("tick.publish.after")
         if core.merger.published(timeline) or any(e.run.segment for e in state.wal.pending):
             core.collect_garbage()
-        core.merger.consider(after, core.world.catalog)
+        core.merger.consider(after)
         core.housekeep()
         return after
 

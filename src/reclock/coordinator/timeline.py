@@ -15,7 +15,7 @@ Tests: tests/coordinator/test_tick.py, test_write.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.arrangements import Arrangements, Traces, layouts_of
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.wal import Wal
-from reclock.dataflow.graph import collection_of
 from reclock.durable.manifest_store import ManifestStore
 from reclock.durable.oracle_store import OracleRecord, OracleStore
 from reclock.ids import ObjectId
 from reclock.time import oracle as rules
-from reclock.time.frontier import Bounds, at
+from reclock.time.antichain import join_all
+from reclock.time.frontier import BEGINNING, Bounds, at
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp, round_up
 
@@ -56,6 +56,8 @@ class TimelineState:
     arrangements: Arrangements
     shape: Shape
     segments: Segments
+    sinces: Mapping[ObjectId, Frontier] = field(default_factory=dict)
+    """From when on each object can be read (``history``)."""
 
     @classmethod
     def open(
@@ -93,8 +95,17 @@ class TimelineState:
 
     def bounds(self, item: RelationItem) -> Bounds:
         """Return the times at which an object can be read."""
-        since = self.arrangements.since(collection_of(item.id))
-        return Bounds(item.name, since, self.arrangements.upper)
+        return Bounds(item.name, self.sinces[item.id], self.arrangements.upper)
+
+    def kept(self) -> Iterator[ObjectId]:
+        """Yield the objects with rows whose arrangements are all there."""
+        for item, arrangements in self.shape.kept.items():
+            if all(arrangement in self.arrangements.runs for arrangement in arrangements):
+                yield item
+
+    def stored_since(self, item: ObjectId) -> Frontier:
+        """Return from when on the runs of an object tell times apart."""
+        return join_all(map(self.arrangements.since, self.shape.kept[item]), BEGINNING)
 
     def named_segments(self) -> Iterator[str]:
         """Yield the segments that hold runs or pending writes."""

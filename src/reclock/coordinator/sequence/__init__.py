@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from reclock.coordinator.sequence.alter_retain_history import alter_retain_history
 from reclock.coordinator.sequence.alter_system import alter_system
 from reclock.coordinator.sequence.create_index import create_index
 from reclock.coordinator.sequence.create_materialized_view import create_materialized_view
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
 
 HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
+    s.AlterRetainHistory: alter_retain_history,
     s.AlterSystem: alter_system,
     s.CreateIndex: create_index,
     s.CreateMaterializedView: create_materialized_view,
@@ -48,7 +50,6 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
 }
 
 UNSUPPORTED: Final[dict[type[s.Statement], str]] = {
-    s.AlterRetainHistory: "ALTER … SET (RETAIN HISTORY …)",
     s.Begin: "BEGIN",
     s.Commit: "COMMIT",
     s.Copy: "COPY",

@@ -1,0 +1,85 @@
+"""How far back every object can be read: windows, holds, and the since that follows.
+
+Definition. Each object that keeps rows has a *since* in the ledger (``time.holds``). After
+every step of its timeline it moves to what its window asks for (``RETAIN HISTORY FOR``,
+else ``logical_compaction_window``), as far as the holds on it permit::
+
+    since  ←  since ∨ (upper − window  ∧  meet of its holds)
+
+This since is *logical*: reads before it are refused, whether or not a merge has forgotten
+the times before it yet, so what can be read does not depend on when merges ran. Merges
+follow the ledger (``merging``): the since of an object's runs is never beyond it. An object
+that nobody changes moves like any other. When a database is opened, the ledger begins with
+the since of the runs, moved as above: holds of a process that died hold nothing.
+
+Cost: O(objects) per step. Keeps P5; tests: tests/coordinator/test_history.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reclock.errors import HoldViolation
+from reclock.time.frontier import BEGINNING, CLOSED
+from reclock.time.holds import Holds
+from reclock.time.policy import Policy
+
+if TYPE_CHECKING:
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.item import Item
+    from reclock.coordinator.settings import SystemSettings
+    from reclock.coordinator.timeline import TimelineState
+    from reclock.coordinator.world import World
+    from reclock.ids import ObjectId
+    from reclock.time.frontier import Frontier
+
+
+class History:
+    """The ledger of a database, kept in step with its worlds."""
+
+    def __init__(self, settings: SystemSettings) -> None:
+        self._settings = settings
+        self.holds = Holds()
+        self._tracked: set[ObjectId] = set()
+
+    def followed(self, world: World, before: World | None) -> World:
+        """Return ``world`` with the sinces of those timelines that have moved."""
+        same_catalog = before is not None and before.catalog is world.catalog
+        moved = [
+            self._followed(state, world.catalog)
+            for timeline, state in world.timelines.items()
+            if not (same_catalog and before and before.timelines.get(timeline) is state)
+        ]
+        after = world.with_states(moved)
+        if not same_catalog:
+            self._forget(after)
+        return after
+
+    def _followed(self, state: TimelineState, catalog: Catalog) -> TimelineState:
+        sinces: dict[ObjectId, Frontier] = {}
+        for item in state.kept():
+            if item not in self._tracked:
+                self.holds.track(item, state.stored_since(item))
+                self._tracked.add(item)
+            policy = Policy(self._window(catalog.items.get(item)))
+            wanted = policy.wanted(BEGINNING, state.arrangements.upper)
+            sinces[item] = self.holds.advance(item, wanted)
+        return replace(state, sinces=sinces)
+
+    def _window(self, item: Item | None) -> int:
+        """Return how much history an object keeps; one outside of the catalog, the default."""
+        if item is None or item.retain_history_ms is None:
+            return self._settings.logical_compaction_window_ms
+        return item.retain_history_ms
+
+    def _forget(self, world: World) -> None:
+        """End the entries of objects that are gone, unless somebody still holds them."""
+        there = {item for state in world.timelines.values() for item in state.sinces}
+        for item in self._tracked - there:
+            self.holds.advance(item, CLOSED)
+            try:
+                self.holds.forget(item)
+            except HoldViolation:
+                continue  # whoever holds it is told that it is gone, and lets go
+            self._tracked.discard(item)

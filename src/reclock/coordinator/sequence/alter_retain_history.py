@@ -1,0 +1,28 @@
+"""ALTER … SET (RETAIN HISTORY …)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.change import change_catalog
+from reclock.coordinator.result import Result
+from reclock.coordinator.sequence.drop import kind_of
+from reclock.errors import StatementError
+
+if TYPE_CHECKING:
+    from reclock.coordinator.sequence.context import Context
+    from reclock.sql.statement import AlterRetainHistory
+
+
+def alter_retain_history(context: Context, statement: AlterRetainHistory) -> Result:
+    """Keep more or less history of an object from now on; what is forgotten stays so."""
+    with context.core.writing() as world:
+        item = world.catalog.get(statement.name, kind_of(statement.kind))
+        if not item.keeps_state:
+            message = f'"{item.name}" stores nothing, so it has no history to retain'
+            hint = "alter the objects it reads, or create a materialized view"
+            raise StatementError(message, code="42809", hint=hint, position=statement.name.position)
+        kept = replace(item, retain_history_ms=statement.retain_history_ms)
+        change_catalog(context.core, [kept])
+    return Result(f"ALTER {statement.kind.upper()}")
