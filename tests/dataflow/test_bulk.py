@@ -152,7 +152,8 @@ def made(path, switch, *, large: bool, in_tasks: bool, views: dict[str, str]) ->
     filled(db, 7)
     switch(large=large, in_tasks=in_tasks)
     for name, query in views.items():
-        db.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        options = "WITH (allow_full_recompute = true)"
+        db.execute(f"CREATE MATERIALIZED VIEW {name} {options} AS {query}")
     db.execute("CREATE INDEX by_d ON t (d)")
     return db
 

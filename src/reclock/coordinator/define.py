@@ -24,6 +24,7 @@ from reclock.coordinator.settings import is_setting
 from reclock.dataflow.render.build import key_of
 from reclock.errors import Corrupt, Error, NewerFormat, NotSupported, StatementError
 from reclock.ids import ObjectId
+from reclock.sql.cost import check_cost
 from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import Project, column
@@ -124,6 +125,7 @@ def define_materialized_view(
     name = catalog.check_new(statement.name)
     written, depends = plan_view(statement, catalog)
     plan = rewrite(written, RewriteContext())
+    check_cost(plan, allowed=statement.allow_full_recompute, position=statement.name.position)
     timeline = written.timeline.timeline or EPOCH_MS
     return MaterializedView(
         catalog.next_id, name, sql, timeline, depends,

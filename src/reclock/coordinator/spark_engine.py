@@ -102,7 +102,7 @@ class SparkEngine:
         as_of: Timestamp,
     ) -> pa.Table:
         """Answer a query once, from the runs if they suffice."""
-        leaves = _leaves(plan, shape, traces, as_of)
+        leaves = leaves_of(plan, shape, traces, as_of)
         return peek.peek(self._spark, plan, leaves, as_of, self._segments)
 
     def dataframe(
@@ -113,7 +113,7 @@ class SparkEngine:
         as_of: Timestamp,
     ) -> DataFrame:
         """Return a query as a DataFrame, computed when it is used."""
-        leaves = _leaves(plan, shape, traces, as_of)
+        leaves = leaves_of(plan, shape, traces, as_of)
         return peek.dataframe(self._spark, plan, leaves, as_of, self._segments)
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class SparkEngine:
         self._spark.close()
 
 
-def _leaves(
+def leaves_of(
     plan: QueryPlan,
     shape: Shape | None,
     traces: Mapping[ArrangementId, Shard],

@@ -92,6 +92,24 @@ def direct(
     return pa.Table.from_arrays(columns[: plan.visible], names=list(names))
 
 
+def way(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> str | None:
+    """Say how ``direct`` would answer a query; None if it would not."""
+    shape = _shape(plan.root)
+    if shape is None or (isinstance(shape.leaf, Constant) and not _is_multiset(shape.leaf)):
+        return None
+    if shape.impossible or isinstance(shape.leaf, Constant):
+        return "constants"
+    arranged = leaves[shape.leaf.item]
+    by_key = _by_key(arranged, shape)
+    if by_key is not None:
+        names = ", ".join(shape.leaf.schema[column].name for column in by_key.keying.key)
+        return f"look-up in {shape.leaf.name} by ({names})"
+    rows = _size(arranged[0])
+    if shape.equal and rows > FILTERED_ROWS:
+        return None
+    return f"scan of {shape.leaf.name}, {rows} updates"
+
+
 def _shape(node: Node) -> _Shape | None:
     if isinstance(node, Get | Constant):
         return _Shape(node, tuple(range(node.width)))
@@ -172,7 +190,7 @@ def _rows(
         found = _constant(shape.leaf)
         return None if found is None else _matching(found, shape.equal)
     arranged = leaves[shape.leaf.item]
-    by_key = next((a for a in arranged if _looks_up(a, shape.equal)), None)
+    by_key = _by_key(arranged, shape)
     if by_key is not None:
         return _matching(_looked_up(by_key, shape.equal, as_of), shape.equal)
     if shape.equal and _size(arranged[0]) > FILTERED_ROWS:
@@ -184,8 +202,12 @@ def _size(of: Arranged) -> int:
     return 0 if of.shard is None else of.shard.rows
 
 
-def _looks_up(of: Arranged, equal: Mapping[int, Literal]) -> bool:
-    return bool(of.keying.key) and all(column in equal for column in of.keying.key)
+def _by_key(arranged: Sequence[Arranged], shape: _Shape) -> Arranged | None:
+    """Return an arrangement by columns that must all equal constants."""
+    for of in arranged:
+        if of.keying.key and all(column in shape.equal for column in of.keying.key):
+            return of
+    return None
 
 
 def _looked_up(of: Arranged, equal: Mapping[int, Literal], as_of: Timestamp) -> _Rows:
@@ -217,8 +239,12 @@ def _matching(rows: _Rows, equal: Mapping[int, Literal]) -> _Rows:
     return _Rows([column.filter(mask) for column in rows.columns], int(passing.sum()))
 
 
+def _is_multiset(node: Constant) -> bool:
+    return all(count >= 0 for _, count in node.rows)
+
+
 def _constant(node: Constant) -> _Rows | None:
-    if any(count < 0 for _, count in node.rows):
+    if not _is_multiset(node):
         return None
     rows = [row for row, count in node.rows for _ in range(count)]
     kinds = [column.type for column in node.schema]

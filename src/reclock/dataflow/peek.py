@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from reclock.dataflow import batch
-from reclock.dataflow.direct import direct
+from reclock.dataflow import batch, direct
 from reclock.dataflow.scan import LOCAL_ROWS, frame
 from reclock.dataflow.spark_errors import spark_errors
 from reclock.dataflow.types import arrow_type
@@ -50,13 +49,11 @@ def peek(
     ``leaves`` has for each collection its arrangements: that of the collection, then any
     index. Tasks open large ones in ``store``; without it the driver reads everything.
     """
-    answer = direct(plan, leaves, as_of)
+    answer = direct.direct(plan, leaves, as_of)
     if answer is not None:
         return answer
-    read = [leaves[node.item][0].shard for node in walk(plan.root) if isinstance(node, Get)]
-    few = sum(shard.rows for shard in read if shard is not None) <= LOCAL_ROWS
     with spark_errors():
-        session = spark.session if few else spark.bulk
+        session = spark.session if _is_small(plan, leaves) else spark.bulk
         table = _frame(session, plan, leaves, as_of, store, stored=True).toArrow()
     names = plan.root.schema.names[: plan.visible]
     kinds = [arrow_type(c.type) for c in plan.root.schema.columns[: plan.visible]]
@@ -65,6 +62,29 @@ def peek(
         for column, kind in zip(table.columns, kinds, strict=False)
     ]
     return pa.Table.from_arrays(columns, names=list(names))
+
+
+def way(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> str:
+    """Say how ``peek`` would answer a query."""
+    found = direct.way(plan, leaves)
+    if found is not None:
+        return f"{found}: without a Spark job"
+    sizes = _sizes(plan, leaves)
+    listed = ", ".join(f"{rows} updates of {node.name}" for node, rows in sizes.items())
+    how = "in one task" if _is_small(plan, leaves) else "on all cores"
+    return f"a Spark job {how}" + (f" over {listed}" if listed else "")
+
+
+def _sizes(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> dict[Get, int]:
+    """Return how many updates each collection has that a query reads."""
+    read = [node for node in walk(plan.root) if isinstance(node, Get)]
+    shards = {node: leaves[node.item][0].shard for node in read}
+    return {node: 0 if shard is None else shard.rows for node, shard in shards.items()}
+
+
+def _is_small(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> bool:
+    """Return whether one task without shuffles answers a query soonest."""
+    return sum(_sizes(plan, leaves).values()) <= LOCAL_ROWS
 
 
 def dataframe(

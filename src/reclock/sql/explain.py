@@ -1,15 +1,22 @@
 """EXPLAIN PLAN: a tree a person can read, with what each node costs and keeps.
 
-One line per node: the operator and what it does; below it, indented, the columns, the cost
-of a change, the arrangements it needs, and then its inputs. A part that occurs again is
-named once (``cte 1``) and referred to after that: it is computed once.
+One line per node: the operator and what it does; below it, indented, the columns, for a
+maintained plan the cost of a change (``cost``) and the arrangements it reads, and then its
+inputs. A part that occurs again is named once (``cte 1``) and referred to after that: it is
+computed once.
+
+Tests: tests/sql/golden/explain.spec.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from reclock.ids import ObjectId
+from reclock.sql.cost import FLAT_PLACES, costs
+from reclock.sql.plan.functions.aggregate import FAST
 from reclock.sql.plan.relation import (
     Constant,
     Distinct,
@@ -34,25 +41,34 @@ if TYPE_CHECKING:
 _MAX_CONSTANT_ROWS = 3
 
 
+Find = Callable[[ObjectId, tuple[int, ...]], str | None]
+"""Names the arrangement of a catalog item by some columns that exists for others anyway."""
+
+
 def explain(plan: QueryPlan) -> str:
-    """Return the plan of a query as text."""
+    """Return the plan of a query that is answered once: what it computes, without upkeep."""
     lines = []
     if plan.order:
         order = ", ".join(str(k) for k in plan.order)
         lines.append(f"Answer ordered by {order}")
-    lines.append(explain_node(plan.root))
+    lines += [_timeline(plan.root), *_Printer(plan.root, None).lines(plan.root, 0)]
     return "\n".join(lines)
 
 
-def explain_node(node: Node) -> str:
-    """Return the tree below ``node`` as text, headed by its timeline."""
+def explain_maintained(node: Node, find: Find = lambda _item, _columns: None) -> str:
+    """Return the plan of a view, with what each node costs and keeps."""
+    return "\n".join([_timeline(node), *_Printer(node, find).lines(node, 0)])
+
+
+def _timeline(node: Node) -> str:
     timeline = node.timeline.timeline
-    head = f"Timeline: {'any (constant)' if timeline is None else timeline}"
-    return "\n".join([head, *_Printer(node).lines(node, 0)])
+    return f"Timeline: {'any (constant)' if timeline is None else timeline}"
 
 
 class _Printer:
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, find: Find | None) -> None:
+        self._find = find
+        self._costs = {} if find is None else costs(root)
         uses = Counter(child for node in walk(root) for child in node.inputs)
         self._shared = {node for node, count in uses.items() if count > 1 and node.inputs}
         self._numbers: dict[Node, int] = {}
@@ -71,7 +87,12 @@ class _Printer:
             keys = sorted(sorted(k) for k in node.unique_keys)
             shown = ", ".join("(" + ", ".join(f"#{c}" for c in k) + ")" for k in keys)
             made.append(f"{pad}  | unique: {shown}")
-        made += [f"{pad}  | {fact}" for fact in _costs(node)]
+        if self._find is not None:
+            cost = self._costs[node]
+            made.append(f"{pad}  | cost: {cost.text}")
+            if cost.because is not None:
+                made.append(f"{pad}  | not at the cost of the change: {cost.because}")
+            made += [f"{pad}  | {fact}" for fact in _kept(node, self._find)]
         for child in node.inputs:
             made += self.lines(child, depth + 1)
         return made
@@ -129,36 +150,39 @@ def _title(node: Node) -> str:  # noqa: PLR0911, PLR0912  # one case per node
     return type(node).__name__
 
 
+def _kept(node: Node, find: Find) -> list[str]:  # noqa: PLR0911  # one case per node
+    """Return the state that the node reads, and whose it is."""
+    match node:
+        case Join():
+            left, right = (p.left for p in node.on), (p.right for p in node.on)
+            sides = ((node.left, tuple(left)), (node.right, tuple(right)))
+            return [_arranged(side, by, find) for side, by in sides]
+        case Reduce():
+            totals = [c for _, c in node.aggregates if c.how == FAST]
+            kept = [f"keeps totals{_by(node.input, node.keys)}"] if totals else []
+            others = [c for _, c in node.aggregates if c.how != FAST]
+            return kept + ([_arranged(node.input, node.keys, find)] if others else [])
+        case Distinct() | Threshold():
+            return [_arranged(node.inputs[0], tuple(range(node.width)), find)]
+        case TopK() if node.limit is not None and node.limit + node.offset <= FLAT_PLACES:
+            return [f"keeps {_name(node.input)} in buckets{_by(node.input, node.group)}"]
+        case TopK():
+            return [_arranged(node.input, node.group, find)]
+        case Window():
+            return [_arranged(node.input, node.partition, find)]
+    return []
+
+
+def _arranged(node: Node, columns: tuple[int, ...], find: Find) -> str:
+    there = find(node.item, columns) if isinstance(node, Get) else None
+    by = _by(node, columns)
+    return f"keeps {_name(node)} arranged{by}" if there is None else f"uses {there}{by}"
+
+
 def _name(node: Node) -> str:
     return node.name if isinstance(node, Get) else "its input"
 
 
-def _names(node: Node, columns: tuple[int, ...]) -> str:
-    return "(" + ", ".join(node.schema[c].name for c in columns) + ")"
-
-
-def _costs(node: Node) -> list[str]:  # noqa: PLR0911  # one case per node
-    match node:
-        case Constant():
-            return ["cost: nothing"]
-        case Join():
-            if not node.on:
-                return ["cost: changed rows × all rows of the other side (no equality)"]
-            sides = (
-                (node.left, tuple(p.left for p in node.on)),
-                (node.right, tuple(p.right for p in node.on)),
-            )
-            probes = [f"probes arrangement of {_name(n)} by {_names(n, c)}" for n, c in sides]
-            return ["cost: changed rows and their matches", *probes]
-        case Reduce():
-            how = sorted({c.how for _, c in node.aggregates})
-            unit = "changed rows" if node.accumulates else "changed groups"
-            return [f"cost: {unit}" + (f" ({', '.join(how)})" if how else "")]
-        case Distinct() | Threshold():
-            return ["cost: changed rows (one count per row)"]
-        case TopK():
-            return ["cost: changed rows (head of a sorted arrangement)"]
-        case Window():
-            partition = _names(node.input, node.partition)
-            return [f"cost: changed groups (arranged by {partition})"]
-    return ["cost: changed rows"]
+def _by(node: Node, columns: tuple[int, ...]) -> str:
+    names = ", ".join(node.schema[c].name for c in columns)
+    return f" by ({names})" if columns else ""

@@ -1,14 +1,26 @@
-"""EXPLAIN PLAN."""
+"""EXPLAIN PLAN: how a view is maintained, or how a query would be answered now.
+
+Of a view: what a change costs at each node, and which arrangement it reads: that of a
+relation's own key or of an index, which is there anyway, or one that is kept for it (and
+shared with every view that needs the same). A view that would be refused (``sql.cost``) is
+explained too: the plan says why.
+
+Of a query: whether it is looked up, scanned, or computed by Spark; then what is computed.
+
+Tests: tests/coordinator/test_explain.py.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.define import plan_view
-from reclock.coordinator.item import MaterializedView, RelationItem, View
+from reclock.coordinator.item import Index, MaterializedView, RelationItem, Table, View
 from reclock.coordinator.result import Result
+from reclock.coordinator.spark_engine import leaves_of
+from reclock.dataflow import peek
 from reclock.errors import NotSupported, StatementError
-from reclock.sql.explain import explain, explain_node
+from reclock.sql.explain import explain, explain_maintained
 from reclock.sql.plan.build import plan_query
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite, rewrite_query
 from reclock.sql.schema import Column, Schema
@@ -24,35 +36,65 @@ from reclock.sql.types import TEXT
 if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.world import World
+    from reclock.ids import ObjectId
+    from reclock.sql.plan.node import Node
+    from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import ExplainPlan
 
 _SCHEMA = Schema((Column("plan", TEXT, nullable=False),))
 
 
 def explain_plan(context: Context, statement: ExplainPlan) -> Result:
-    """Show the plan as it would be maintained: one row, a line per node."""
-    catalog = context.core.world.catalog
-    text = _explained(statement.of, catalog, context.parameters)
+    """Show a plan: one row, a line per node."""
+    with context.core.reading() as world:
+        text = _explained(statement.of, world, context.parameters)
     return Result("EXPLAIN", _SCHEMA.names, [(text,)], schema=_SCHEMA)
 
 
 def _explained(
     of: SelectStatement | Subscribe | CreateView | CreateMaterializedView | Name,
-    catalog: Catalog,
+    world: World,
     parameters: tuple[object, ...],
 ) -> str:
+    catalog = world.catalog
     match of:
         case SelectStatement():
             plan = plan_query(of.query, catalog, parameters=parameters)
-            return explain(rewrite_query(plan, RewriteContext()))
+            return _answered(rewrite_query(plan, RewriteContext(outer_joins=True)), world)
         case CreateView() | CreateMaterializedView():
-            return explain_node(rewrite(plan_view(of, catalog)[0], RewriteContext()))
+            return _maintained(plan_view(of, catalog)[0], catalog)
         case Name():
             item = catalog.get(of, RelationItem)
             if isinstance(item, View | MaterializedView):
-                return explain_node(rewrite(item.plan, RewriteContext()))
+                return _maintained(item.plan, catalog)
             message = f'"{item.name}" is not a view'
-            raise StatementError(message, code="42809", position=of.position)
+            hint = f"it is a {item.kind}: nothing is computed for it"
+            raise StatementError(message, code="42809", hint=hint, position=of.position)
         case Subscribe():
             message = "EXPLAIN PLAN FOR SUBSCRIBE is not supported"
             raise NotSupported(message, hint="explain its query")
+
+
+def _answered(plan: QueryPlan, world: World) -> str:
+    timeline = plan.root.timeline.timeline
+    if timeline is None:
+        way = peek.way(plan, {})
+    else:
+        state = world[timeline]
+        leaves = leaves_of(plan, state.shape, state.traces, state.upper.back())
+        way = peek.way(plan, leaves)
+    return f"Answered by: {way}\n{explain(plan)}"
+
+
+def _maintained(plan: Node, catalog: Catalog) -> str:
+    """Explain the plan of a view, materialized or as it would be."""
+
+    def find(item: ObjectId, columns: tuple[int, ...]) -> str | None:
+        relation = catalog[item]
+        if isinstance(relation, Table | MaterializedView) and relation.key == columns:
+            return str(relation)
+        indexes = (i for i in catalog.of_kind(Index) if i.on == item and i.key == columns)
+        return next((f"{index} of {relation}" for index in indexes), None)
+
+    return explain_maintained(rewrite(plan, RewriteContext()), find)

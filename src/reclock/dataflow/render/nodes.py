@@ -19,6 +19,7 @@ from reclock.dataflow.steps import accumulate, groups, leaf, linear, multiset, s
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import from_python
 from reclock.errors import NotSupported
+from reclock.sql.cost import FLAT_PLACES
 from reclock.sql.plan.relation import (
     Constant,
     Distinct,
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from reclock.dataflow.render.builder import Builder
     from reclock.sql.plan.node import Node, SortKey
     from reclock.sql.plan.scalar import Scalar
-
-FLAT_LIMIT: Final = 100
-"""Top-k with at most this many places runs as a tournament, flat in the size of groups."""
 
 GROUP_LEVELS: Final = 3
 """Flat in groups of up to 65 thousand rows; every level costs a few milliseconds a tick."""
@@ -151,7 +149,7 @@ def _join(builder: Builder, node: Join) -> int:
 def _top_k(builder: Builder, node: TopK) -> int:
     source = render(builder, node.input)
     order = orders_of(node.order)
-    if node.limit is not None and node.limit + node.offset <= FLAT_LIMIT:
+    if node.limit is not None and node.limit + node.offset <= FLAT_PLACES:
         return tournament_steps(builder, source, node, order)
     state, keying = builder.arrange(source, node.group)
     operator = TopKOperator(keying, order, node.limit, node.offset)

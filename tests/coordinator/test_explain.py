@@ -1,0 +1,81 @@
+"""EXPLAIN: of views with costs and arrangements, of queries with how they are answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from reclock.errors import NotSupported, StatementError
+
+
+@pytest.fixture
+def tables(db):
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT, s TEXT); CREATE TABLE u (a INT, c INT)")
+    db.execute("INSERT INTO t VALUES (1, 1, 'x'), (2, 1, 'y'); INSERT INTO u VALUES (1, 2)")
+    db.execute("CREATE INDEX u_a ON u (a)")
+    return db
+
+
+def explained(db, text):
+    (row,) = db.execute(f"EXPLAIN {text}").rows
+    return row[0].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("query", "way"),
+    [
+        ("SELECT s FROM t WHERE k = 2", "look-up in t by (k): without a Spark job"),
+        ("SELECT c FROM u WHERE a = 1 AND c = 2", "look-up in u by (a, c): without a Spark job"),
+        ("SELECT c FROM u WHERE a = 1", "look-up in u by (a): without a Spark job"),
+        ("SELECT * FROM t ORDER BY s LIMIT 1", "scan of t, 2 updates: without a Spark job"),
+        ("VALUES (1), (2)", "constants: without a Spark job"),
+        ("SELECT sum(a) FROM t", "a Spark job in one task over 2 updates of t"),
+        ("SELECT x * 2 FROM generate_series(1, 3) x", "a Spark job in one task"),
+    ],
+)
+def test_a_query_says_how_it_is_answered(tables, query, way):
+    first, *rest = explained(tables, query)
+    assert first == f"Answered by: {way}"
+    assert not [line for line in rest if "cost" in line or "keeps" in line], "nothing is kept"
+
+
+def test_a_view_says_what_it_costs_and_whose_arrangements_it_reads(tables):
+    query = "SELECT t.a, c FROM t JOIN u ON t.k = u.a"
+    lines = [
+        line.strip(" |") for line in explained(tables, f"CREATE MATERIALIZED VIEW m AS {query}")
+    ]
+    assert "cost: the changed rows and their matches" in lines
+    assert "uses table t by (k)" in lines
+    assert "uses index u_a of table u by (a)" in lines
+    tables.execute(f"CREATE MATERIALIZED VIEW m AS {query}")
+    assert [line.strip(" |") for line in explained(tables, "MATERIALIZED VIEW m")] == lines
+    other = explained(tables, "CREATE VIEW w AS SELECT s FROM t JOIN u ON t.a = u.c")
+    assert [line.strip(" |") for line in other if "keeps" in line] == [
+        "keeps t arranged by (a)",
+        "keeps u arranged by (c)",
+    ]
+
+
+def test_a_view_that_cannot_keep_up_is_refused_unless_that_is_allowed(tables, opener):
+    query = "SELECT k, lag(s) OVER (ORDER BY k) AS before FROM t"
+    with pytest.raises(NotSupported, match="lag over all of t has no PARTITION BY") as raised:
+        tables.execute(f"CREATE MATERIALIZED VIEW m AS {query}")
+    assert raised.value.code == "0A000"
+    assert raised.value.position == 26
+    assert "WITH (allow_full_recompute = true)" in raised.value.hint
+    assert tables.execute("SHOW MATERIALIZED VIEWS").rows == []
+    assert "not at the cost of the change" in "".join(
+        explained(tables, f"CREATE VIEW m AS {query}")
+    )
+    tables.execute(f"CREATE MATERIALIZED VIEW m WITH (allow_full_recompute = true) AS {query}")
+    tables.execute("INSERT INTO t VALUES (0, 0, 'w')")
+    db = opener.reopened(tables)
+    assert sorted(db.execute("SELECT * FROM m").rows) == [(0, None), (1, "w"), (2, "x")]
+
+
+def test_only_views_and_queries_have_plans(tables):
+    with pytest.raises(StatementError, match="is not a view") as raised:
+        tables.execute("EXPLAIN VIEW t")
+    assert raised.value.hint
+    with pytest.raises(NotSupported) as refused:
+        tables.execute("EXPLAIN SUBSCRIBE TO t")
+    assert refused.value.hint
