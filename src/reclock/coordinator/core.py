@@ -68,7 +68,7 @@ class Core:
         self._readers: list[World] = []
         self._records = 0
         self.history = History(self.settings)
-        self._world = self.history.followed(self._load(), None)
+        self._world = self.history.followed(self.load(), None)
         self.merger = Merger(self)
         self.loop: Loop | None = None
         """Who ticks in the background; without it, readers tick themselves."""
@@ -97,7 +97,7 @@ class Core:
         """Hold the lock, and give a world that agrees with the store."""
         with self.lock:
             if self._stale:
-                self._replace(self._load())
+                self._replace(self.load())
                 self._stale = False
             yield self._world
 
@@ -196,7 +196,7 @@ class Core:
             self._world = self.history.followed(world, self._world)
             self.moved.notify_all()
 
-    def _load(self) -> World:
+    def load(self) -> World:
         """Read everything from the store: what opening a database does."""
         stored = self._catalog_store.load()
         catalog = load_catalog(stored)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from reclock.arrangement.store import LocalStore
 from reclock.clock import SystemClock
 from reclock.coordinator.change import reconcile
+from reclock.coordinator.check import check
 from reclock.coordinator.core import Core
 from reclock.coordinator.loop import Loop
 from reclock.coordinator.read import readable
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from reclock.clock import Clock
     from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.check import Finding
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.world import World
     from reclock.sql.plan.relation import QueryPlan
@@ -122,6 +124,11 @@ class Database:
             made = at.dataframe(core)
             self._keep(at.world)
             return made
+
+    def check(self) -> list[Finding]:
+        """Read all of the state and return what is wrong with it: nothing, if it is whole."""
+        self._check_open()
+        return check(self._core)
 
     def close(self) -> None:
         """Stop ticking and give everything back; what is durable stays as it is."""
