@@ -162,8 +162,11 @@ class MaterializedView(RelationItem):
         return super().record() | {"key": list(self.key)}
 
     def relation(self) -> CatalogItem:
-        """Return what planning sees of it."""
+        """Return what planning sees of it: its rows, or its query if that reads nothing."""
         keys = self.plan.unique_keys
+        if self.plan.timeline.timeline is None:  # constants hold in every timeline
+            plan = self.plan
+            return CatalogItem(self.id, self.name, self.kind, self.schema, None, keys, plan)
         return CatalogItem(self.id, self.name, self.kind, self.schema, self.timeline, keys)
 
 

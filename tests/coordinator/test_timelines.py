@@ -1,0 +1,119 @@
+"""Timelines: every object has one, no plan has two, and nothing waits for another's time.
+
+The matrix: an object of each kind and timeline, combined in every way a statement can.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from reclock.errors import TimelineMismatch
+
+KINDS = {
+    "table": "{t}",
+    "view": "{t}_view",
+    "view on a view": "{t}_over",
+    "materialized view": "{t}_kept",
+}
+COMBINED = (
+    "SELECT * FROM {a} x, {b} y",
+    "SELECT x.k FROM {a} x LEFT JOIN {b} y ON x.k = y.k",
+    "SELECT k FROM {a} UNION ALL SELECT k FROM {b}",
+    "SELECT k FROM {a} EXCEPT SELECT k FROM {b}",
+    "SELECT k FROM {a} WHERE k IN (SELECT k FROM {b})",
+    "SELECT k FROM {a} x WHERE NOT EXISTS (SELECT 1 FROM {b} y WHERE x.k = y.k)",
+    "SELECT k, (SELECT max(k) FROM {b}) AS m FROM {a}",
+    "WITH c AS (SELECT k FROM {b}) SELECT {a}.k FROM {a}, c",
+    "SELECT x.k FROM {a} x, LATERAL (SELECT k FROM {b} y WHERE y.k > x.k) z",
+)
+STATEMENTS = (
+    "{query}",
+    "CREATE VIEW made AS {query}",
+    "CREATE MATERIALIZED VIEW made WITH (allow_full_recompute = true) AS {query}",
+    "EXPLAIN {query}",
+    "INSERT INTO one (k) SELECT k FROM ({query}) AS q (k)",
+)
+
+
+@pytest.fixture(scope="module")
+def clocks(make_opener):
+    """Three timelines, each with an object of every kind; constants beside them."""
+    db = make_opener()()
+    for name, timeline in (("epoch", None), ("one", "one"), ("two", "two")):
+        given = f" WITH (timeline = '{timeline}')" if timeline else ""
+        db.execute(f"CREATE TABLE {name} (k INT){given}")
+        db.execute(f"CREATE VIEW {name}_view AS SELECT k + 0 AS k FROM {name}")
+        db.execute(f"CREATE VIEW {name}_over AS SELECT k FROM {name}_view")
+        db.execute(f"CREATE MATERIALIZED VIEW {name}_kept AS SELECT k FROM {name}_over")
+        db.execute(f"INSERT INTO {name} VALUES (1), (2)")
+    db.execute("CREATE VIEW fixed AS VALUES (1), (3)")
+    db.execute("CREATE MATERIALIZED VIEW fixed_kept AS VALUES (1), (3)")
+    return db
+
+
+def objects(db):
+    return db.execute("SHOW OBJECTS").rows, len(db._core.world.stored.items())
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_timelines_are_refused_wherever_they_meet(clocks, kind, statement):
+    before = objects(clocks)
+    for first, second in (("epoch", "one"), ("one", "epoch"), ("one", "two")):
+        a, b = (KINDS[kind].format(t=t) for t in (first, second))
+        for query in COMBINED:
+            text = statement.format(query=query.format(a=a, b=b))
+            if statement.startswith("INSERT") and "*" in query:
+                continue
+            with pytest.raises(TimelineMismatch) as caught:
+                clocks.execute(text)
+            error = caught.value
+            assert error.message == "multiple timelines within one dataflow are not supported"
+            assert f'"{first}' in error.detail, text
+            assert f'"{second}' in error.detail, text
+            assert error.hint
+    assert objects(clocks) == before
+
+
+@pytest.mark.parametrize("name", ["epoch", "one", "two"])
+@pytest.mark.parametrize("constant", ["fixed", "fixed_kept", "(VALUES (1), (3)) AS c (column1)"])
+def test_constants_meet_anything(clocks, name, constant):
+    for kind in KINDS.values():
+        query = f"SELECT k FROM {kind.format(t=name)} WHERE k IN (SELECT column1 FROM {constant})"
+        assert clocks.execute(query).rows == [(1,)]
+
+
+def test_constants_keep_what_they_say(clocks):
+    assert clocks.execute("SELECT * FROM fixed_kept ORDER BY 1").rows == [(1,), (3,)]
+    assert clocks.execute("SELECT * FROM fixed, fixed_kept").tag == "SELECT 4"
+
+
+def test_the_same_name_is_the_same_timeline(db):
+    db.execute("CREATE TABLE a (k INT) WITH (timeline = 'x')")
+    db.execute("CREATE TABLE b (k INT) WITH (timeline = 'x')")
+    db.execute("CREATE MATERIALIZED VIEW v AS SELECT a.k FROM a JOIN b ON a.k = b.k")
+    db.execute("INSERT INTO a VALUES (1), (2)")
+    db.execute("INSERT INTO b VALUES (2), (3)")
+    assert db.execute("SELECT * FROM v").rows == [(2,)]
+
+
+def test_a_timeline_moves_by_itself(db, opener):
+    db.execute("CREATE TABLE a (k INT) WITH (timeline = 'x')")
+    db.execute("CREATE TABLE b (k INT)")
+    first = db.execute("INSERT INTO a VALUES (1)").timestamp
+    for _ in range(5):
+        opener.clock.advance(1_000_000)
+        db.execute("INSERT INTO b VALUES (1)")
+        db.tick()
+    assert db.execute("INSERT INTO a VALUES (2)").timestamp < first + 10
+    assert db.execute("SELECT count(*) FROM a").rows == [(2,)]
+
+
+def test_timelines_outlive_their_objects_and_restarts(db, opener):
+    db.execute("CREATE TABLE a (k INT) WITH (timeline = 'x')")
+    last = [db.execute("INSERT INTO a VALUES (1)").timestamp for _ in range(9)][-1]
+    db.execute("DROP TABLE a")
+    db = opener.reopened(db)
+    db.execute("CREATE TABLE a (k INT) WITH (timeline = 'x')")
+    assert db.execute("INSERT INTO a VALUES (1)").timestamp > last
+    assert db.execute("SELECT k FROM a").timestamp > last
