@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NewType
 
 ObjectId = NewType("ObjectId", str)
-"""A catalog object: ``u1``, ``u2``, … for users' objects, ``s1``, … for system relations."""
+"""A catalog object: ``u1``, ``u2``, … for users' objects, the full name for system relations."""
 
 CollectionId = NewType("CollectionId", str)
 """A durable collection of updates: ``catalog``, ``remap/u1``, ``manifest/u7``, …"""

@@ -6,6 +6,7 @@ import pytest
 
 from reclock.coordinator.catalog import Catalog
 from reclock.coordinator.define import define_index, define_table, define_view, load_catalog
+from reclock.coordinator.system import RELATIONS
 from reclock.errors import Corrupt, DependentObjects, DuplicateName, NewerFormat, UndefinedName
 from reclock.ids import ObjectId
 from reclock.sql.parse import parse_statement
@@ -59,7 +60,7 @@ def test_names_are_found_with_and_without_their_schema(catalog):
     assert catalog.resolve(("public", "t")) == catalog.resolve(("t",))
     assert catalog.resolve(("other", "t")) is None
     assert catalog.resolve(("i",)) is None, "an index is no relation"
-    assert catalog.relation_names() == ("t", "v", "w")
+    assert catalog.relation_names() == ("t", "v", "w", *RELATIONS)
     with pytest.raises(UndefinedName) as caught:
         catalog.get(Name(("vv",)), type(catalog[ObjectId("u2")]))
     assert caught.value.hint == 'perhaps you meant "v"'

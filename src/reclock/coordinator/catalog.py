@@ -5,7 +5,8 @@ A change gives the next version and never touches this one, so a statement that 
 changed nothing, and a reader keeps the version it began with.
 
 Ids are never reused: an object made in version n is called u(n+1), and versions only
-increase. All objects share one name space, as in a PostgreSQL schema called ``public``.
+increase. All objects share one name space, as in a PostgreSQL schema called ``public``. The
+schema ``reclock`` has the system relations (``system``), in every version the same.
 
 Tests: tests/coordinator/test_catalog.py.
 """
@@ -13,13 +14,16 @@ Tests: tests/coordinator/test_catalog.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from reclock.coordinator.item import Index, Item, RelationItem, number_of
+from reclock.coordinator.system import RELATIONS
+from reclock.coordinator.system.relation import SCHEMA as SYSTEM_SCHEMA
+from reclock.coordinator.system.relation import SystemRelation
 from reclock.errors import DependentObjects, DuplicateName, StatementError, UndefinedName
 from reclock.ids import ObjectId
+from reclock.sql.names import near_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,13 +81,16 @@ class Catalog:
 
     def relation_names(self) -> tuple[str, ...]:
         """Return the names of all relations, for hints."""
-        return tuple(item.name for item in self.of_kind(RelationItem))
+        users = (item.name for item in self.of_kind(RelationItem))
+        return (*users, *(relation.name for relation in RELATIONS.values()))
 
     # What statements need.
 
     def find(self, name: tuple[str, ...]) -> Item | None:
         """Return the object of that name, qualified or not, or None."""
         *schema, last = name
+        if schema == [SYSTEM_SCHEMA]:
+            return RELATIONS.get(ObjectId(".".join(name)))
         return self._by_name.get(last) if schema in ([], [SCHEMA]) else None
 
     def get(self, name: Name, kind: type[I]) -> I:
@@ -91,6 +98,10 @@ class Catalog:
         item = self.find(name.parts)
         if item is None:
             raise self.undefined(name, kind)
+        if isinstance(item, SystemRelation) and not issubclass(SystemRelation, kind):
+            message = f'"{item.name}" is a system relation, not a {kind.kind}'
+            hint = "system relations can only be read"
+            raise StatementError(message, hint=hint, code="42501", position=name.position)
         if not isinstance(item, kind):
             message = f'"{item.name}" is not a {kind.kind}'
             hint = f"it is a {item.kind}"
@@ -99,15 +110,21 @@ class Catalog:
 
     def undefined(self, name: Name, kind: type[Item]) -> UndefinedName:
         """Return the error for a name that no object has."""
-        near = get_close_matches(name.parts[-1], [i.name for i in self.of_kind(kind)], n=1)
-        hint = f'perhaps you meant "{near[0]}"' if near else None
+        relations = issubclass(RelationItem, kind)
+        names = self.relation_names() if relations else [i.name for i in self.of_kind(kind)]
         noun = "relation" if kind in {Item, RelationItem} else kind.kind
         message = f'{noun} "{name}" does not exist'
-        return UndefinedName(message, code="42P01", hint=hint, position=name.position)
+        return UndefinedName(
+            message, code="42P01", hint=near_hint(name, names), position=name.position
+        )
 
     def check_new(self, name: Name) -> str:
         """Return the name of a new object; refuse one that is taken, or in no schema of ours."""
         *schema, last = name.parts
+        if schema == [SYSTEM_SCHEMA]:
+            message = f'schema "{SYSTEM_SCHEMA}" is for system relations'
+            hint = f'leave the schema out, or write "{SCHEMA}"'
+            raise StatementError(message, hint=hint, code="42501", position=name.position)
         if schema not in ([], [SCHEMA]):
             message = f'schema "{".".join(schema)}" does not exist'
             raise UndefinedName(message, code="3F000", position=name.position)

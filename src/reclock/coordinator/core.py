@@ -23,6 +23,7 @@ from reclock.coordinator.define import load_catalog
 from reclock.coordinator.history import History
 from reclock.coordinator.merging import Merger
 from reclock.coordinator.settings import SystemSettings, Values
+from reclock.coordinator.system.ticks import TickLog
 from reclock.coordinator.timeline import TimelineState
 from reclock.coordinator.world import World
 from reclock.durable.catalog_store import CatalogStore
@@ -70,6 +71,8 @@ class Core:
         self.history = History(self.settings)
         self._world = self.history.followed(self.load(), None)
         self.merger = Merger(self)
+        self.ticks = TickLog()
+        """What the last ticks cost."""
         self.loop: Loop | None = None
         """Who ticks in the background; without it, readers tick themselves."""
 

@@ -21,6 +21,8 @@ from reclock.coordinator.item import (
     number_of,
 )
 from reclock.coordinator.settings import is_setting
+from reclock.coordinator.system.answer import refuse_maintained
+from reclock.coordinator.system.relation import SystemRelation
 from reclock.dataflow.render.build import key_of
 from reclock.errors import Corrupt, Error, NewerFormat, NotSupported, StatementError
 from reclock.ids import ObjectId
@@ -124,6 +126,7 @@ def define_materialized_view(
         raise NotSupported(message, hint="leave it out: the view is right at every tick")
     name = catalog.check_new(statement.name)
     written, depends = plan_view(statement, catalog)
+    refuse_maintained(written, "a materialized view")
     plan = rewrite(written, RewriteContext())
     check_cost(plan, allowed=statement.allow_full_recompute, position=statement.name.position)
     timeline = written.timeline.timeline or EPOCH_MS
@@ -136,6 +139,10 @@ def define_materialized_view(
 def define_index(statement: CreateIndex, sql: str, catalog: Catalog) -> Index:
     """Return the index that the statement makes."""
     on = catalog.get(statement.relation, RelationItem)
+    if isinstance(on, SystemRelation):
+        message = f'cannot index "{on.name}", a system relation'
+        hint = "INSERT … SELECT keeps what it shows in a table, which can be indexed"
+        raise NotSupported(message, hint=hint, position=statement.relation.position)
     if isinstance(on, View):
         message = f'cannot index "{on.name}", a view that is not materialized'
         hint = "create a materialized view with the same query and index that"
@@ -174,7 +181,7 @@ class _Recording:
 
     def resolve(self, name: tuple[str, ...]) -> CatalogItem | None:
         item = self._catalog.resolve(name)
-        if item is not None:
+        if item is not None and item.id in self._catalog.items:
             self.found.add(item.id)
         return item
 

@@ -23,6 +23,9 @@ import pyarrow as pa
 
 from reclock.arrangement.layout import diff_of
 from reclock.coordinator.item import RelationItem
+from reclock.coordinator.system import RELATIONS
+from reclock.coordinator.system.answer import with_rows
+from reclock.coordinator.system.relation import Moment
 from reclock.coordinator.tick import tick
 from reclock.dataflow.graph import errors_of
 from reclock.errors import ExpressionFailed, StatementTimeout
@@ -58,16 +61,22 @@ class Readable:
     def peek(self, core: Core) -> pa.Table:
         """Return the answer."""
         if self.timeline is None:
-            return core.engine.peek(self.plan, None, {}, self.timestamp)
+            return core.engine.peek(self._shown(core), None, {}, self.timestamp)
         state = self.world[self.timeline]
-        return core.engine.peek(self.plan, state.shape, state.traces, self.timestamp)
+        return core.engine.peek(self._shown(core), state.shape, state.traces, self.timestamp)
 
     def dataframe(self, core: Core) -> Any:
         """Return the answer as a Spark DataFrame."""
         if self.timeline is None:
-            return core.engine.dataframe(self.plan, None, {}, self.timestamp)
+            return core.engine.dataframe(self._shown(core), None, {}, self.timestamp)
         state = self.world[self.timeline]
-        return core.engine.dataframe(self.plan, state.shape, state.traces, self.timestamp)
+        return core.engine.dataframe(self._shown(core), state.shape, state.traces, self.timestamp)
+
+    def _shown(self, core: Core) -> QueryPlan:
+        """Return the plan with the rows of system relations, as they are in this world."""
+        return with_rows(
+            self.plan, lambda: Moment.of(core, self.world, self.timeline, self.timestamp)
+        )
 
 
 def read(
@@ -107,7 +116,8 @@ def read_latest(core: Core, plan: QueryPlan) -> pa.Table:
     """
     timeline = plan.root.timeline.timeline
     if timeline is None:
-        return core.engine.peek(plan, None, {}, Timestamp(0))
+        now = _read_ts(core.world, None) or Timestamp(0)
+        return Readable(plan, core.world, now).peek(core)
     as_of = tick(core, timeline).upper.back()
     check_errors(core.world, plan, as_of)
     return Readable(plan, core.world, as_of).peek(core)
@@ -125,9 +135,9 @@ def choose(
 
 
 def leaves(world: World, plan: QueryPlan) -> list[RelationItem]:
-    """Return the objects whose rows a plan reads, each once."""
+    """Return the objects whose rows a plan reads, each once; system relations are none."""
     found = dict.fromkeys(node.item for node in walk(plan.root) if isinstance(node, Get))
-    items = [world.catalog[item] for item in found]
+    items = [world.catalog[item] for item in found if item not in RELATIONS]
     return [item for item in items if isinstance(item, RelationItem)]
 
 

@@ -166,6 +166,12 @@ class SessionSettings:
         self._system = system
         self._given: dict[str, str] = {}
 
+    def copy(self) -> SessionSettings:
+        """Return the same settings, to be changed apart from these."""
+        made = SessionSettings(self._system)
+        made._given = dict(self._given)  # noqa: SLF001 - of the same class
+        return made
+
     @property
     def isolation(self) -> Isolation:
         """What reads see of other sessions' writes."""

@@ -9,7 +9,8 @@
    and W to {T+1}, and applies T to the oracle. The tick is visible whole or not at all.
 
 A crash before 5 leaves at most a file that nothing names; the tick is run again. An idle
-tick writes no record and no file: only frontiers move. Keeps P3, P5.
+tick writes no record and no file: only frontiers move. Keeps P3, P5. What each of the steps
+2 to 5 took is noted for ``reclock.ticks``.
 
 Tests: tests/coordinator/test_tick.py; crashes: test_crash.py.
 """
@@ -21,16 +22,21 @@ from typing import TYPE_CHECKING
 from reclock.arrangement.cache import process_cache
 from reclock.coordinator.arrangements import following, layouts_of, write_runs
 from reclock.coordinator.item import Table
+from reclock.coordinator.system.ticks import Watch
 from reclock.dataflow import delta as deltas
 from reclock.failpoints import hit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
     from reclock.coordinator.arrangements import Runs
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
+    from reclock.coordinator.engine import Updates
     from reclock.coordinator.timeline import TimelineState
+    from reclock.dataflow.graph import ArrangementId
     from reclock.ids import ObjectId
     from reclock.time.timeline import Timeline
     from reclock.time.timestamp import Timestamp
@@ -43,12 +49,20 @@ def tick(core: Core, timeline: Timeline) -> TimelineState:
         time = state.tick_time(core.clock.now_ms(), core.settings.timestamp_interval_ms)
         if time is None:
             return state
+        watch = Watch()
         changes = gather(state, core.world.catalog)
+        watch.lap(sum(batch.num_rows for batch in changes.values()))
         hit("tick.compute.before")
-        added = compute(core, state, changes, time)
+        updates = compute(core, state, changes, time)
+        watch.lap(sum(map(rows_in, updates.values())))
+        added = write(state, updates, time)
+        written = sum(map(rows_in, added.values()))
+        watch.lap(written)
         appends, after = state.ticked(time, added, core.merger.finished(timeline))
         hit("tick.publish.before")
         core.publish(core.world, appends, after)
+        watch.lap(written)
+        core.ticks.add(time, watch)
         after = core.world[timeline]
         hit("tick.publish.after")
         if core.merger.published(timeline) or any(e.run.segment for e in state.wal.pending):
@@ -71,14 +85,25 @@ def gather(state: TimelineState, catalog: Catalog) -> dict[ObjectId, pa.RecordBa
 
 def compute(
     core: Core, state: TimelineState, changes: dict[ObjectId, pa.RecordBatch], time: Timestamp
-) -> Runs:
-    """Return the runs that a tick adds, written but not published."""
+) -> Mapping[ArrangementId, Updates]:
+    """Return what a tick appends to every arrangement that changes."""
     if not changes:
         return {}
-    updates = core.engine.step(state.shape, changes, state.traces, state.upper, time.step())
+    return core.engine.step(state.shape, changes, state.traces, state.upper, time.step())
+
+
+def write(state: TimelineState, updates: Mapping[ArrangementId, Updates], time: Timestamp) -> Runs:
+    """Return the runs that a tick adds, written but not published."""
+    if not updates:
+        return {}
     descriptions = {
         arrangement: following(state.arrangements.runs[arrangement], time.step())
         for arrangement in updates
     }
     stem = state.stem("tick", time)
     return write_runs(state.segments, stem, updates, layouts_of(state.shape.graph), descriptions)
+
+
+def rows_in(updates: Updates) -> int:
+    """Return how many updates an arrangement gets, in a batch or in runs."""
+    return sum(ref.rows for ref in updates) if isinstance(updates, tuple) else updates.num_rows

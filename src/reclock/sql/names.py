@@ -16,6 +16,8 @@ from reclock.errors import AmbiguousName, UndefinedName
 from reclock.sql.plan.scalar import ColumnRef, OuterRef
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Keys, Node
     from reclock.sql.schema import Schema
@@ -58,10 +60,21 @@ def resolve_relation(catalog: CatalogView, name: Name) -> CatalogItem:
     item = catalog.resolve(name.parts)
     if item is not None:
         return item
-    near = get_close_matches(name.parts[-1], catalog.relation_names(), n=1)
-    hint = f'perhaps you meant "{near[0]}"' if near else None
+    hint = near_hint(name, catalog.relation_names())
     message = f'relation "{name}" does not exist'
     raise UndefinedName(message, code="42P01", hint=hint, position=name.position)
+
+
+def near_hint(name: Name, known: Iterable[str]) -> str | None:
+    """Return a hint with the nearest of the known names; some are qualified.
+
+    A name that is right but for its schema is the nearest.
+    """
+    names = tuple(known)
+    last = name.parts[-1]
+    near = [n for n in names if n.rpartition(".")[2] == last]
+    near += get_close_matches(str(name), names, n=1) or get_close_matches(last, names, n=1)
+    return f'perhaps you meant "{near[0]}"' if near else None
 
 
 @dataclass(frozen=True, slots=True)

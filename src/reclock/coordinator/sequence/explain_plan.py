@@ -18,6 +18,8 @@ from reclock.coordinator.define import plan_view
 from reclock.coordinator.item import Index, MaterializedView, RelationItem, Table, View
 from reclock.coordinator.result import Result
 from reclock.coordinator.spark_engine import leaves_of
+from reclock.coordinator.system.answer import refuse_maintained, with_rows
+from reclock.coordinator.system.relation import Moment
 from reclock.dataflow import peek
 from reclock.errors import NotSupported, StatementError
 from reclock.sql.explain import explain, explain_maintained
@@ -32,6 +34,7 @@ from reclock.sql.statement import (
 )
 from reclock.sql.syntax.expression import Name
 from reclock.sql.types import TEXT
+from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
@@ -48,22 +51,25 @@ _SCHEMA = Schema((Column("plan", TEXT, nullable=False),))
 def explain_plan(context: Context, statement: ExplainPlan) -> Result:
     """Show a plan: one row, a line per node."""
     with context.core.reading() as world:
-        text = _explained(statement.of, world, context.parameters)
+        text = _explained(statement.of, context, world)
     return Result("EXPLAIN", _SCHEMA.names, [(text,)], schema=_SCHEMA)
 
 
 def _explained(
     of: SelectStatement | Subscribe | CreateView | CreateMaterializedView | Name,
+    context: Context,
     world: World,
-    parameters: tuple[object, ...],
 ) -> str:
     catalog = world.catalog
     match of:
         case SelectStatement():
-            plan = plan_query(of.query, catalog, parameters=parameters)
-            return _answered(rewrite_query(plan, RewriteContext(outer_joins=True)), world)
+            plan = plan_query(of.query, catalog, parameters=context.parameters)
+            return _answered(rewrite_query(plan, RewriteContext(outer_joins=True)), context, world)
         case CreateView() | CreateMaterializedView():
-            return _maintained(plan_view(of, catalog)[0], catalog)
+            written = plan_view(of, catalog)[0]
+            if isinstance(of, CreateMaterializedView):
+                refuse_maintained(written, "a materialized view")
+            return _maintained(written, catalog)
         case Name():
             item = catalog.get(of, RelationItem)
             if isinstance(item, View | MaterializedView):
@@ -76,14 +82,15 @@ def _explained(
             raise NotSupported(message, hint="explain its query")
 
 
-def _answered(plan: QueryPlan, world: World) -> str:
+def _answered(plan: QueryPlan, context: Context, world: World) -> str:
     timeline = plan.root.timeline.timeline
-    if timeline is None:
-        way = peek.way(plan, {})
+    state = None if timeline is None else world[timeline]
+    as_of = Timestamp(0) if state is None else state.upper.back()
+    shown = with_rows(plan, lambda: Moment.of(context.core, world, timeline, as_of))
+    if state is None:
+        way = peek.way(shown, {})
     else:
-        state = world[timeline]
-        leaves = leaves_of(plan, state.shape, state.traces, state.upper.back())
-        way = peek.way(plan, leaves)
+        way = peek.way(shown, leaves_of(shown, state.shape, state.traces, as_of))
     return f"Answered by: {way}\n{explain(plan)}"
 
 
@@ -91,7 +98,7 @@ def _maintained(plan: Node, catalog: Catalog) -> str:
     """Explain the plan of a view, materialized or as it would be."""
 
     def find(item: ObjectId, columns: tuple[int, ...]) -> str | None:
-        relation = catalog[item]
+        relation = catalog.items.get(item)
         if isinstance(relation, Table | MaterializedView) and relation.key == columns:
             return str(relation)
         indexes = (i for i in catalog.of_kind(Index) if i.on == item and i.key == columns)

@@ -1,13 +1,19 @@
-"""SHOW: lists of objects, columns, the statement that made an object, settings."""
+"""SHOW: lists of objects, columns, the statement that made an object, settings.
+
+What is shown of objects is what the system relations have: ``SHOW TABLES`` lists the tables
+of ``reclock.objects``, for people who type.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.item import Index, RelationItem
+from reclock.coordinator.item import Index, Item, RelationItem
 from reclock.coordinator.result import Result
-from reclock.coordinator.sequence.drop import KINDS, kind_of
+from reclock.coordinator.sequence.drop import KINDS
 from reclock.coordinator.settings import SETTINGS
+from reclock.errors import StatementError, UndefinedName
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax.expression import Name
 from reclock.sql.types import BOOLEAN, TEXT
@@ -17,21 +23,39 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.settings import SessionSettings
     from reclock.sql.statement import Show
     from reclock.sql.types import Type
 
-_PLURALS = {"tables": "table", "views": "view", "materialized views": "materialized view"}
+_LISTS: Final = {
+    "tables": "table",
+    "views": "view",
+    "materialized views": "materialized view",
+    "sources": "source",
+    "sinks": "sink",
+}
+"""The lists of objects of one kind."""
 
 
 def show(context: Context, statement: Show) -> Result:
-    """Return what was asked for, as rows sorted by name."""
-    if statement.what == "setting":
-        name = str(statement.of)
-        return _result({name: TEXT}, [(context.settings.get(name),)])
-    if statement.what == "all":
-        rows = [(n, context.settings.get(n), s.description) for n, s in SETTINGS.items()]
-        return _result({"name": TEXT, "setting": TEXT, "description": TEXT}, rows)
-    return _objects(context.core.world.catalog, statement)
+    """Return what was asked for; objects and settings are sorted by name."""
+    with context.core.reading() as world:
+        if statement.what == "setting":
+            name = str(statement.of)
+            return _result({name: TEXT}, [(_setting(context.settings, name),)])
+        if statement.what == "all":
+            rows = [(n, context.settings.get(n), s.description) for n, s in SETTINGS.items()]
+            return _result({"name": TEXT, "setting": TEXT, "description": TEXT}, rows)
+        return _objects(world.catalog, statement)
+
+
+def _setting(settings: SessionSettings, name: str) -> str:
+    """Return the value of a setting; whoever mistyped a list is told."""
+    near = get_close_matches(name, [*_LISTS, "columns", "indexes", "objects"], n=1)
+    if name not in SETTINGS and near:
+        message = f'unrecognized configuration parameter "{name}"'
+        raise UndefinedName(message, code="42704", hint=f"perhaps you meant SHOW {near[0].upper()}")
+    return settings.get(name)
 
 
 def _objects(catalog: Catalog, statement: Show) -> Result:
@@ -41,16 +65,28 @@ def _objects(catalog: Catalog, statement: Show) -> Result:
             shown = [(c.name, c.nullable, str(c.type)) for c in columns]
             return _result({"name": TEXT, "nullable": BOOLEAN, "type": TEXT}, shown)
         case "create", Name() as name:
-            made = catalog.get(name, kind_of(statement.kind or ""))
+            made = _of_kind(catalog, name, statement.kind or "")
             return _result({"name": TEXT, "create_sql": TEXT}, [(made.name, made.sql)])
         case "indexes", _:
             return _indexes(catalog, statement)
         case "objects", _:
             objects = sorted((i.name, i.kind) for i in catalog.items.values())
             return _result({"name": TEXT, "kind": TEXT}, objects)
-    kind = KINDS.get(_PLURALS.get(statement.what, ""))
-    names = [] if kind is None else sorted(item.name for item in catalog.of_kind(kind))
+    kind = _LISTS[statement.what]
+    names = sorted(item.name for item in catalog.items.values() if item.kind == kind)
     return _result({"name": TEXT}, [(name,) for name in names])
+
+
+def _of_kind(catalog: Catalog, name: Name, kind: str) -> Item:
+    """Return the object of that name, which must be of a kind; no source exists, nor a sink."""
+    if kind in KINDS:
+        return catalog.get(name, KINDS[kind])
+    other = catalog.find(name.parts)
+    if other is not None:
+        message, hint = f'"{other.name}" is not a {kind}', f"it is a {other.kind}"
+        raise StatementError(message, hint=hint, code="42809", position=name.position)
+    message = f'{kind} "{name}" does not exist'
+    raise UndefinedName(message, code="42P01", position=name.position)
 
 
 def _indexes(catalog: Catalog, statement: Show) -> Result:

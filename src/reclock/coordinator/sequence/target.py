@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from reclock.coordinator.item import RelationItem, Table
+from reclock.coordinator.system.relation import SystemRelation
 from reclock.errors import StatementError
 from reclock.sql.plan.build import plan_scalar
 from reclock.sql.plan.build.block import Block
@@ -27,6 +28,10 @@ def target_table(name: Name, catalog: Catalog) -> Table:
     item = catalog.get(name, RelationItem)
     if isinstance(item, Table):
         return item
+    if isinstance(item, SystemRelation):
+        message = f'system relation "{item.name}" can only be read'
+        hint = "it changes with what it shows"
+        raise StatementError(message, hint=hint, code="42501", position=name.position)
     message = f'cannot change {item.kind} "{item.name}"'
     hint = "change the tables that it reads"
     raise StatementError(message, hint=hint, code="42809", position=name.position)

@@ -1,0 +1,55 @@
+"""System relations: the state of the system as rows, in the schema ``reclock``.
+
+One file per relation: its columns, what they mean, and a function that gives its rows at a
+``Moment``. Planning sees a relation of no timeline, like a constant, so it joins anything.
+When a query is answered, ``answer`` puts the rows of that moment in its place: the rows of
+one SELECT, of all system relations in it, come from the world that answers the rest of it.
+
+They have no history, so nothing can be maintained over them: materialized views, indexes
+and subscribes are refused. Their names are always qualified: ``reclock.ticks``. Users can
+neither make nor drop anything in their schema.
+
+Tests: tests/coordinator/test_system.py and its siblings; columns: docs/system-relations.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from reclock.coordinator.system.arrangement_sizes import ARRANGEMENT_SIZES
+from reclock.coordinator.system.bindings import BINDINGS
+from reclock.coordinator.system.errors import ERRORS
+from reclock.coordinator.system.expirations import EXPIRATIONS
+from reclock.coordinator.system.frontiers import FRONTIERS
+from reclock.coordinator.system.holds import HOLDS
+from reclock.coordinator.system.objects import OBJECTS
+from reclock.coordinator.system.settings import SETTINGS
+from reclock.coordinator.system.sink_status import SINK_STATUS
+from reclock.coordinator.system.source_status import SOURCE_STATUS
+from reclock.coordinator.system.ticks import TICKS
+from reclock.coordinator.system.timelines import TIMELINES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reclock.coordinator.system.relation import SystemRelation
+    from reclock.ids import ObjectId
+
+RELATIONS: Final[Mapping[ObjectId, SystemRelation]] = {
+    relation.id: relation
+    for relation in (
+        OBJECTS,
+        FRONTIERS,
+        BINDINGS,
+        TIMELINES,
+        ARRANGEMENT_SIZES,
+        TICKS,
+        ERRORS,
+        SETTINGS,
+        HOLDS,
+        SOURCE_STATUS,
+        SINK_STATUS,
+        EXPIRATIONS,
+    )
+}
+"""All system relations, in the order in which they are documented; an id is the full name."""

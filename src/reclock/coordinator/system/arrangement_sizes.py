@@ -1,0 +1,82 @@
+"""``reclock.arrangement_sizes``: what is stored, and for whom.
+
+Each arrangement is shown once, though objects share them: under the object whose rows it
+holds, else under the first object that needs it. So sums over the relation are what is
+stored. An index over columns that are arranged by anyway costs nothing and has no row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.item import number_of
+from reclock.coordinator.system.relation import Described, system_relation
+from reclock.dataflow.graph import collection_of, errors_of
+from reclock.sql.types import BIGINT, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.coordinator.timeline import TimelineState
+    from reclock.dataflow.graph import ArrangementId
+    from reclock.ids import ObjectId
+
+
+def _rows(moment: Moment) -> Iterator[Row]:
+    items = moment.world.catalog.items
+    for state in moment.world.timelines.values():
+        pending: Counter[str] = Counter()
+        for entry in state.wal.pending:
+            pending[collection_of(entry.table)] += entry.run.rows
+        for arrangement, (owner, operator) in owners(state).items():
+            refs = state.arrangements.runs[arrangement]
+            records = sum(ref.rows for ref in refs)
+            size = sum(ref.length for ref in refs)
+            name = items[owner].name
+            yield name, operator, records, pending[arrangement], size, len(refs)
+
+
+def owners(state: TimelineState) -> Mapping[ArrangementId, tuple[ObjectId, str]]:
+    """Return for each arrangement the object that it is shown under, and what it is to it."""
+    graph = state.shape.graph
+    found: dict[ArrangementId, tuple[ObjectId, str]] = {}
+    for item in (*graph.tables, *graph.views):
+        found[collection_of(item)] = item, "collection"
+        if errors_of(item) in graph.arrangements:
+            found[errors_of(item)] = item, "errors"
+    for item in sorted(
+        state.shape.kept.keys() - graph.tables.keys() - graph.views.keys(), key=number_of
+    ):
+        for arrangement in state.shape.kept[item]:
+            found.setdefault(arrangement, (item, "index"))
+    operators = {
+        arrangement: type(graph.steps[step]).__name__.lower()
+        for step, read in graph.reads.items()
+        for arrangement in read
+    }
+    for item in sorted(graph.views, key=number_of):
+        for arrangement in sorted(graph.state_of(item) - found.keys()):
+            found[arrangement] = item, operators[arrangement]
+    return found
+
+
+ARRANGEMENT_SIZES = system_relation(
+    "arrangement_sizes",
+    "What is stored, each arrangement once, under the first object that needs it.",
+    (
+        Described("object", TEXT, "a table, materialized view or index"),
+        Described(
+            "operator",
+            TEXT,
+            "`collection`: its rows; `errors`: its errors; `index`; else the operator whose state "
+            "it is: `join`, `accumulate`, …",
+        ),
+        Described("records", BIGINT, "updates in its runs"),
+        Described("pending", BIGINT, "updates at times that are not complete, which wait"),
+        Described("bytes", BIGINT, "size of its runs"),
+        Described("runs", BIGINT, "runs that it is made of"),
+    ),
+    _rows,
+)

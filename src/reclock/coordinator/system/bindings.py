@@ -1,0 +1,33 @@
+"""``reclock.bindings``: which positions of a source became visible when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.system.relation import Described, system_relation
+from reclock.remap.progress import binding_rows
+from reclock.sql.types import BIGINT, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.coordinator.system.relation import Moment, Row
+
+
+def _rows(moment: Moment) -> Iterator[Row]:
+    for source, remap in moment.remaps.items():
+        for bound in binding_rows(remap):
+            yield source, int(bound.timestamp), str(bound.partition), bound.offset
+
+
+BINDINGS = system_relation(
+    "bindings",
+    "The durable map from times to positions of sources, as far back as it is kept.",
+    (
+        Described("source", TEXT, "the source"),
+        Described("timestamp", BIGINT, "a time at which more became visible"),
+        Described("partition", TEXT, "a partition, by its number, or a file, by its name"),
+        Described("offset", BIGINT, "offsets below it belong to times at or before `timestamp`"),
+    ),
+    _rows,
+)

@@ -1,0 +1,55 @@
+"""``reclock.errors``: what is wrong now, in views and in the background."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from reclock.arrangement.layout import diff_of
+from reclock.coordinator.system.relation import Described, system_relation
+from reclock.dataflow.graph import errors_of
+from reclock.sql.types import BIGINT, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.coordinator.timeline import TimelineState
+    from reclock.ids import ObjectId
+    from reclock.time.timestamp import Timestamp
+
+
+def _rows(moment: Moment) -> Iterator[Row]:
+    for state in moment.world.timelines.values():
+        for view in state.shape.views:
+            as_of = moment.as_of(state, state.sinces[view].element())
+            name = moment.world.catalog[view].name
+            for (code, message), count in sorted(view_errors(state, view, as_of).items()):
+                detail = "for one row" if count == 1 else f"for {count} rows"
+                yield name, int(as_of), code, message, detail
+
+
+def view_errors(state: TimelineState, view: ObjectId, as_of: Timestamp) -> Counter[tuple[str, str]]:
+    """Return the errors that a view holds at a time, and how many rows have each."""
+    arrangement = state.shape.graph.arrangements[errors_of(view)]
+    found: Counter[tuple[str, str]] = Counter()
+    for batch in state.traces[arrangement.id].snapshot(as_of):
+        codes, messages = (c.to_pylist() for c in arrangement.keying.columns(batch))
+        for code, message, diff in zip(codes, messages, diff_of(batch).tolist(), strict=True):
+            found[code, message] += diff
+    return +found
+
+
+ERRORS = system_relation(
+    "errors",
+    "What is wrong: errors that views hold at the time of the read, and failures of the "
+    "background loop.",
+    (
+        Described("object", TEXT, "the view; NULL: the background loop", nullable=True),
+        Described("timestamp", BIGINT, "when it was so"),
+        Described("code", TEXT, "the SQLSTATE"),
+        Described("message", TEXT, "what is wrong"),
+        Described("detail", TEXT, "more about it; NULL: there is no more", nullable=True),
+    ),
+    _rows,
+)

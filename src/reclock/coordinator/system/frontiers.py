@@ -1,0 +1,51 @@
+"""``reclock.frontiers``: from when on, and up to when, objects can be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.system.relation import Described, system_relation, time_or_null
+from reclock.sql.types import BIGINT, TEXT
+from reclock.time.timeline import EPOCH_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.coordinator.timeline import TimelineState
+
+
+def _rows(moment: Moment) -> Iterator[Row]:
+    items = moment.world.catalog.items
+    for state in moment.world.timelines.values():
+        upper, lag = time_or_null(state.arrangements.upper), _lag(state, moment.now_ms)
+        for item, since in state.sinces.items():
+            yield items[item].name, time_or_null(since), upper, lag
+
+
+def _lag(state: TimelineState, now_ms: int) -> int | None:
+    """Return how long ago the last complete time is."""
+    if state.timeline != EPOCH_MS:
+        return None
+    upper = state.arrangements.upper
+    return 0 if upper.is_closed else max(0, now_ms - upper.element().back())
+
+
+FRONTIERS = system_relation(
+    "frontiers",
+    "The times at which each object that keeps rows can be read: `since ≤ t < upper`.",
+    (
+        Described("object", TEXT, "a table, materialized view or index"),
+        Described("since", BIGINT, "the first time that is kept; NULL: none", nullable=True),
+        Described(
+            "upper", BIGINT, "the first time that is not complete; NULL: all are", nullable=True
+        ),
+        Described(
+            "lag_ms",
+            BIGINT,
+            "how long ago the last complete time is; NULL: its timeline has no clock",
+            nullable=True,
+        ),
+    ),
+    _rows,
+)

@@ -1,0 +1,118 @@
+"""What a system relation is: described columns, and rows as of a moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from reclock.coordinator.item import RelationItem
+from reclock.ids import ObjectId
+from reclock.sql.names import CatalogItem
+from reclock.sql.schema import Column, Schema
+from reclock.time.timeline import EPOCH_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.timeline import TimelineState
+    from reclock.coordinator.world import World
+    from reclock.remap.trace import Remap
+    from reclock.sql.types import Type
+    from reclock.time.frontier import Frontier
+    from reclock.time.timeline import Timeline
+    from reclock.time.timestamp import Timestamp
+
+SCHEMA: Final = "reclock"
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What rows are taken from: one world, at the time that a query is answered at.
+
+    ``timeline`` is the query's, None if it reads nothing that has one; then ``timestamp``
+    is of wall-clock time. ``now_ms`` is the clock when the query began to be answered.
+    """
+
+    core: Core
+    world: World
+    timeline: Timeline | None
+    timestamp: Timestamp
+    now_ms: int
+    remaps: Mapping[str, Remap[Any]] = field(default_factory=dict)
+    """The bindings of each source, by its name."""
+
+    @classmethod
+    def of(
+        cls, core: Core, world: World, timeline: Timeline | None, timestamp: Timestamp
+    ) -> Moment:
+        """Return the moment at which a query is answered from ``world``."""
+        return cls(core, world, timeline, timestamp, core.clock.now_ms())
+
+    def as_of(self, state: TimelineState, since: Timestamp) -> Timestamp:
+        """Return when to look at an object that is readable from ``since`` on.
+
+        At the query's own time where that is possible, else at the nearest readable one.
+        """
+        last = state.upper.back()
+        same = state.timeline == (self.timeline or EPOCH_MS)
+        wanted = self.timestamp if same else last
+        return max(min(wanted, last), since)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A column and what it means; the meaning of NULL is said, or there is none."""
+
+    name: str
+    type: Type
+    meaning: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class SystemRelation(RelationItem):
+    """A relation whose rows the system makes; it stores nothing and has no timeline."""
+
+    kind: ClassVar[str] = "system relation"
+    keeps_state: ClassVar[bool] = False
+
+    meaning: str = field(kw_only=True)
+    columns: tuple[Described, ...] = field(kw_only=True)
+    rows: Callable[[Moment], Iterable[Row]] = field(kw_only=True, compare=False)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns."""
+        return Schema(tuple(Column(c.name, c.type, c.nullable) for c in self.columns))
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it."""
+        return CatalogItem(self.id, self.name, self.kind, self.schema)
+
+
+def system_relation(
+    name: str,
+    meaning: str,
+    columns: tuple[Described, ...],
+    rows: Callable[[Moment], Iterable[Row]],
+) -> SystemRelation:
+    """Return the relation ``reclock.<name>``."""
+    full = f"{SCHEMA}.{name}"
+    return SystemRelation(
+        ObjectId(full), full, "", None, meaning=meaning, columns=columns, rows=rows
+    )
+
+
+def time_or_null(frontier: Frontier) -> int | None:
+    """Return a frontier as a column has it: NULL is closed."""
+    return None if frontier.is_closed else int(frontier.element())
+
+
+def no_rows(moment: Moment) -> Iterable[Row]:
+    """Return the rows of a relation about what does not exist yet."""
+    del moment
+    return ()

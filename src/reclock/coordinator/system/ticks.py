@@ -1,0 +1,86 @@
+"""``reclock.ticks``: what the last ticks cost, phase by phase.
+
+``TickLog`` keeps the last ``KEPT`` ticks in memory: it is empty after a restart. Measuring
+costs a few microseconds per tick. A tick that failed is not in it: see ``reclock.errors``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from threading import Lock
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final
+
+from reclock.coordinator.system.relation import Described, system_relation
+from reclock.sql.types import BIGINT, DOUBLE, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.time.timestamp import Timestamp
+
+PHASES: Final = ("gather", "compute", "write", "publish", "total")
+
+KEPT: Final = 256
+"""How many ticks are remembered."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """Measures the phases of one tick, one after the other."""
+
+    begun: int = field(default_factory=perf_counter_ns)
+    laps: list[tuple[int, int]] = field(default_factory=list)
+    """When each phase ended, and how many rows it had."""
+
+    def lap(self, rows: int) -> None:
+        """Note that the next phase has ended."""
+        self.laps.append((perf_counter_ns(), rows))
+
+
+class TickLog:
+    """The last ticks; any thread may look while one adds."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._ticks: deque[tuple[Timestamp, Watch]] = deque(maxlen=KEPT)
+
+    def add(self, timestamp: Timestamp, watch: Watch) -> None:
+        """Remember the tick that closed ``timestamp``; its phases are all measured."""
+        with self._lock:
+            self._ticks.append((timestamp, watch))
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row per tick and phase, oldest first."""
+        with self._lock:
+            ticks = tuple(self._ticks)
+        for timestamp, watch in ticks:
+            before = watch.begun
+            for phase, (ended, rows) in zip(PHASES, watch.laps, strict=False):
+                yield int(timestamp), phase, (ended - before) / 1e6, rows
+                before = ended
+            last, rows = watch.laps[-1]
+            yield int(timestamp), PHASES[-1], (last - watch.begun) / 1e6, rows
+
+
+def _rows(moment: Moment) -> Iterator[Row]:
+    return moment.core.ticks.rows()
+
+
+TICKS = system_relation(
+    "ticks",
+    f"The last {KEPT} ticks of this process, five rows each.",
+    (
+        Described("timestamp", BIGINT, "the last time that the tick made complete"),
+        Described("phase", TEXT, "`gather`, `compute`, `write`, `publish`, or `total` of these"),
+        Described("millis", DOUBLE, "how long the phase took"),
+        Described(
+            "rows",
+            BIGINT,
+            "updates: taken in by `gather`, made by `compute`, and in the runs of the other three",
+        ),
+    ),
+    _rows,
+)
