@@ -79,3 +79,17 @@ def test_only_views_and_queries_have_plans(tables):
     with pytest.raises(NotSupported) as refused:
         tables.execute("EXPLAIN SUBSCRIBE TO t")
     assert refused.value.hint
+
+
+def test_a_query_that_may_join_many_rows_runs_on_all_cores(tables):
+    rows = ", ".join(f"({i}, {i})" for i in range(1_000))
+    tables.execute(f"INSERT INTO u VALUES {rows}")
+    tables.tick()
+    for query, cores in (
+        ("SELECT count(*) FROM u x JOIN u y ON x.a = y.a", True),
+        ("SELECT count(*) FROM u x, u y WHERE x.a < y.c", True),
+        ("SELECT count(*) FROM u JOIN t ON u.a = t.k", False),  # at most one match
+        ("SELECT count(*) FROM u, (SELECT max(a) FROM u) m", False),
+        ("SELECT count(*) FROM u x, (SELECT * FROM u ORDER BY a LIMIT 10) y", False),
+    ):
+        assert ("on all cores" in explained(tables, query)[0]) == cores, query

@@ -20,7 +20,7 @@ from reclock.dataflow import batch, direct
 from reclock.dataflow.scan import LOCAL_ROWS, frame
 from reclock.dataflow.spark_errors import spark_errors
 from reclock.dataflow.types import arrow_type
-from reclock.sql.plan.relation import Get, walk
+from reclock.sql.plan.relation import Constant, Get, Join, TopK, walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,10 +31,17 @@ if TYPE_CHECKING:
     from reclock.dataflow.scan import Arranged
     from reclock.dataflow.session import Spark
     from reclock.ids import ObjectId
+    from reclock.sql.plan.node import Node
     from reclock.sql.plan.relation import QueryPlan
     from reclock.time.timestamp import Timestamp
 
 _numbers: Final = count()
+
+JOINED_ROWS: Final = 500_000
+"""A query of which a join may give more rows than this runs as generated code.
+
+Measured: interpreting costs as much as generating code does at a million rows.
+"""
 
 
 def peek(
@@ -83,8 +90,38 @@ def _sizes(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> di
 
 
 def _is_small(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> bool:
-    """Return whether one task without shuffles answers a query soonest."""
-    return sum(_sizes(plan, leaves).values()) <= LOCAL_ROWS
+    """Return whether one task without shuffles or generated code answers a query soonest."""
+    sizes = _sizes(plan, leaves)
+    return sum(sizes.values()) <= LOCAL_ROWS and _most_rows(plan.root, sizes) <= JOINED_ROWS
+
+
+def _most_rows(root: Node, sizes: Mapping[Get, int]) -> int:
+    """Return a bound on how many rows some node has, arrays left aside."""
+    most: dict[Node, int] = {}
+    for node in walk(root):
+        below = [most[child] for child in node.inputs]
+        match node:
+            case Get():
+                most[node] = sizes[node]
+            case Constant():
+                most[node] = sum(abs(count) for _, count in node.rows)
+            case Join():
+                most[node] = _most_joined(node, *below)
+            case TopK() if not node.group and node.limit is not None:
+                most[node] = min(node.limit, *below)
+            case _:
+                most[node] = sum(below)
+    return max(most.values())
+
+
+def _most_joined(node: Join, left: int, right: int) -> int:
+    """Return a bound on the rows of a join: a unique key has at most one match."""
+    lefts, rights = {p.left for p in node.on}, {p.right for p in node.on}
+    if any(key <= rights for key in node.right.unique_keys):
+        return left + right
+    if any(key <= lefts for key in node.left.unique_keys):
+        return left + right
+    return left * right + left + right
 
 
 def dataframe(
