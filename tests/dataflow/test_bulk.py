@@ -1,7 +1,7 @@
-"""Large first loads give what small ones give: every arrangement, row for row.
+"""Large first loads and large ticks give what small ones give: every arrangement, row for row.
 
-The same statements run in two databases, whose only difference is where new state is
-computed: in the driver, or in parts. Afterwards small ticks run on both.
+The same statements run in two databases, whose only difference is where state is computed:
+in the driver, or in parts. Random plans at every time are in test_bulk_tick.py.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from functools import partial
 
 import pytest
 
 import reclock
 from reclock import ManualClock
 from reclock.coordinator import spark_engine
-from reclock.dataflow.bulk import hydrate as bulk
+from reclock.dataflow.bulk import stages
+from reclock.dataflow.bulk.hydrate import hydrate
+from reclock.dataflow.bulk.tick import step
+from reclock.dataflow.bulk.workers import Tasks
 from reclock.errors import ExpressionFailed
 
 pytestmark = pytest.mark.spark
@@ -127,20 +129,25 @@ def in_tasks(request):
 
 @pytest.fixture
 def loads(monkeypatch):
-    """Return the switch between the two paths, and how many loads were large."""
+    """Return the switch between the two paths, and how many loads and ticks were large."""
     calls = []
 
-    def switch(*, large: bool, in_tasks: bool = False) -> list[int]:
-        whole = partial(bulk.hydrate, in_tasks=in_tasks)
+    def switch(*, large: bool, in_tasks: bool = False) -> list[str]:
+        def counted(work):
+            def run(*arguments, **named):
+                calls.append(work.__name__)
+                return work(*arguments, **named)
 
-        def counted(*arguments):
-            calls.append(1)
-            return whole(*arguments)
+            return run
 
-        for limit in ("BULK_ROWS", "ASKING_ROWS"):
+        for limit in ("BULK_ROWS", "TICK_ROWS"):
             monkeypatch.setattr(spark_engine, limit, -1 if large else 1 << 60)
-        monkeypatch.setattr(spark_engine, "hydrate_in_parts", counted)
-        monkeypatch.setattr(bulk, "PART_ROWS", 100)
+        monkeypatch.setattr(spark_engine, "hydrate_in_parts", counted(hydrate))
+        monkeypatch.setattr(spark_engine, "step_in_parts", counted(step))
+        if in_tasks:
+            tasks = property(lambda engine: Tasks(engine._spark))
+            monkeypatch.setattr(spark_engine.SparkEngine, "_workers", tasks)
+        monkeypatch.setattr(stages, "PART_ROWS", 100)
         return calls
 
     return switch
@@ -161,22 +168,27 @@ def made(path, switch, *, large: bool, in_tasks: bool, views: dict[str, str]) ->
 SOME = ("outer_joined", "reduced", "windows", "computed", "failing", "failing_sum", "unnested")
 
 
-def test_large_loads_give_what_small_ones_give(tmp_path, loads, in_tasks):
+def test_large_loads_and_ticks_give_what_small_ones_give(tmp_path, loads, in_tasks):
     views = {name: VIEWS[name] for name in SOME} if in_tasks else VIEWS
     small = made(tmp_path / "small", loads, large=False, in_tasks=False, views=views)
     large = made(tmp_path / "large", loads, large=True, in_tasks=in_tasks, views=views)
     calls = loads(large=False)
-    assert len(calls) == len(views) + 1
+    assert calls == ["step"] + ["hydrate"] * (len(views) + 1)
     with small:
         expected = contents(small)
         assert contents(large) == expected
         assert any(expected[name] for name in expected if name.endswith("!errors"))
         for change in CHANGES:
             for db in (small, large):
+                loads(large=db is large, in_tasks=in_tasks)
                 db.execute(change)
                 db.tick()
             assert contents(large) == contents(small), change
         expected = contents(small)
+        assert calls.count("step") == 1 + len(CHANGES)
+        state = next(iter(large._core.world.timelines.values()))
+        there = {n for n in large._core.segments.names() if not n.startswith(("merge-", "."))}
+        assert there <= set(state.named_segments())
     large.close()
     with reclock.open(tmp_path / "large", clock=ManualClock(1), background=False) as again:
         assert contents(again) == expected
@@ -193,7 +205,9 @@ def test_an_error_is_there_until_its_row_is_gone_and_nothing_is_left_behind(tmp_
         db.execute("CREATE MATERIALIZED VIEW both AS SELECT v.id, w.n FROM v JOIN w ON v.y = w.y")
         loads(large=False)
         db.execute("CREATE MATERIALIZED VIEW chain AS SELECT n FROM both")
-        db.execute("CREATE MATERIALIZED VIEW shared AS SELECT v.id FROM v JOIN w ON v.y = w.y + 8")
+        anyway = "WITH (allow_full_recompute = true)"
+        query = "SELECT v.id FROM v JOIN w ON v.y = w.y + 8"
+        db.execute(f"CREATE MATERIALIZED VIEW shared {anyway} AS {query}")
         for view in ("v", "w", "both", "chain", "shared"):
             with pytest.raises(ExpressionFailed):
                 db.execute(f"SELECT * FROM {view}")

@@ -1,5 +1,8 @@
 """The engine of a database: ticks by ``dataflow.maintain``, answers by ``dataflow.peek``.
 
+Ticks and first loads of many rows run in parts (``dataflow.bulk``): in threads of this
+process if the master is this machine, otherwise in Spark tasks.
+
 Spark starts when an expression or a query first needs it: a tick that only moves rows into
 arrangements runs without, and so does a look-up by a key.
 
@@ -12,7 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow import peek
 from reclock.dataflow.bulk.hydrate import hydrate as hydrate_in_parts
-from reclock.dataflow.bulk.schedule import Schedule
+from reclock.dataflow.bulk.tick import step as step_in_parts
+from reclock.dataflow.bulk.workers import Tasks, Threads
+from reclock.dataflow.evaluate import Evaluators
+from reclock.dataflow.given import Given
 from reclock.dataflow.graph import collection_of
 from reclock.dataflow.hydrate import hydrate
 from reclock.dataflow.maintain import Tick
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.store import Store
     from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
+    from reclock.dataflow.bulk.workers import Workers
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.exchange import Exchange
     from reclock.dataflow.graph import ArrangementId
@@ -40,11 +47,8 @@ if TYPE_CHECKING:
 BULK_ROWS: Final = 200_000
 """New arrangements that read more updates than this are computed in parts."""
 
-ASKING_ROWS: Final = 2_000_000
-"""The same on this machine alone when Spark has to compute something for them.
-
-Measured: up to there one job over all rows costs less than the exchange between parts.
-"""
+TICK_ROWS: Final = 200_000
+"""Ticks of more changes than this run in parts."""
 
 
 class SparkEngine:
@@ -56,18 +60,12 @@ class SparkEngine:
     def __init__(self, segments: Store, master: str | None = None) -> None:
         self._segments = segments
         self._spark = Spark(master)
-        self._exchange: Exchange | None = None
-        self._evaluator: Evaluator | None = None
+        self._exchanges: list[Exchange] = []
+        self._evaluators = Evaluators(self._evaluator)
 
     def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer what the steps of a tick ask of Spark, starting it if need be."""
-        if self._evaluator is None:
-            from reclock.dataflow.exchange import Exchange  # noqa: PLC0415 - imports pyspark
-            from reclock.dataflow.spark_evaluator import SparkEvaluator  # noqa: PLC0415
-
-            self._exchange = Exchange(self._spark.session)
-            self._evaluator = SparkEvaluator(self._exchange)
-        return self._evaluator.evaluate(requests)
+        return self._evaluators.evaluate(requests)
 
     def step(
         self,
@@ -76,8 +74,18 @@ class SparkEngine:
         traces: Mapping[ArrangementId, Shard],
         lower: Timestamp,
         upper: Timestamp,
-    ) -> dict[ArrangementId, pa.RecordBatch]:
-        """Run one tick of the graph on the changes."""
+    ) -> Mapping[ArrangementId, Updates]:
+        """Run one tick of the graph on the changes; if there are many, in parts."""
+        if sum(delta.num_rows for delta in changes.values()) > TICK_ROWS:
+            return step_in_parts(
+                self._workers,
+                self._segments,
+                shape.graph,
+                changes,
+                traces,
+                lower=lower,
+                upper=upper,
+            )
         return Tick(shape.graph, changes, traces, range(lower, upper)).run(self)
 
     def hydrate(
@@ -88,10 +96,11 @@ class SparkEngine:
         as_of: Timestamp,
     ) -> Mapping[ArrangementId, Updates]:
         """Fill new arrangements from those that exist; if they are large, in parts."""
-        schedule = Schedule.of(shape.graph, new, traces)
-        alone = self._spark.own_cores is not None
-        if schedule.rows(traces) > (ASKING_ROWS if alone and schedule.asks else BULK_ROWS):
-            return hydrate_in_parts(self._spark, self._segments, schedule, traces, as_of)
+        sources = Given.of(shape.graph, new, traces).sources(shape.graph, new)
+        if sum(traces[name].rows for name in sources) > BULK_ROWS:
+            return hydrate_in_parts(
+                self._workers, self._segments, shape.graph, new, traces, as_of=as_of
+            )
         return hydrate(shape.graph, new, traces, as_of, self)
 
     def peek(
@@ -118,9 +127,22 @@ class SparkEngine:
 
     def close(self) -> None:
         """Give Spark back; it stops with its last user."""
-        if self._exchange is not None:
-            self._exchange.close()
+        for exchange in self._exchanges:
+            exchange.close()
         self._spark.close()
+
+    @property
+    def _workers(self) -> Workers:
+        cores = self._spark.own_cores
+        return Tasks(self._spark) if cores is None else Threads(cores, self._evaluators)
+
+    def _evaluator(self) -> Evaluator:
+        from reclock.dataflow.exchange import Exchange  # noqa: PLC0415 - imports pyspark
+        from reclock.dataflow.spark_evaluator import SparkEvaluator  # noqa: PLC0415
+
+        exchange = Exchange(self._spark.session)
+        self._exchanges.append(exchange)
+        return SparkEvaluator(exchange)
 
 
 def leaves_of(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -63,3 +63,22 @@ class Evaluator(Protocol):
     def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
         """Return one answer per request."""
         ...
+
+
+class Evaluators:
+    """An evaluator that many threads may ask at once: one for each, made when it is needed."""
+
+    def __init__(self, make: Callable[[], Evaluator]) -> None:
+        self._make = make
+        self._idle: list[Evaluator] = []
+
+    def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
+        """Return one answer per request."""
+        try:
+            one = self._idle.pop()
+        except IndexError:
+            one = self._make()
+        try:
+            return one.evaluate(requests)
+        finally:
+            self._idle.append(one)

@@ -62,6 +62,11 @@ class Given:
                 return cls(steps, errors)
             kept -= doubtful
 
+    def sources(self, graph: Graph, new: frozenset[ArrangementId]) -> frozenset[ArrangementId]:
+        """Return the kept collections that are read to fill ``new`` arrangements."""
+        needed = graph.needed(new, self.steps) & self.steps.keys()
+        return frozenset(collection_of(self.steps[at]) for at in needed)
+
 
 def _steps(graph: Graph, kept: set[ObjectId]) -> dict[int, ObjectId]:
     """Return the steps that give the rows of kept objects, and the references to them."""

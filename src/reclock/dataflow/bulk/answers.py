@@ -1,8 +1,10 @@
-"""Spark's answers to what the steps of a stage ask, as runs: their names, forms and reading.
+"""Answers to what the steps of a stage ask: asked on the spot, or written before as runs.
 
-A question is about the rows of one step (expressions) or about the groups of one step; it
-is asked before the stage, for all parts at once (``ask``). The answer for a part has the
-part's first hash for ``kh``, so that the task of that part finds it by its range.
+A question is about the rows of one step (all expressions of the stage over them at once) or
+about the groups of one step. A worker in the driver's process asks for its part when it gets
+there (``AskedNow``). A Spark task cannot: it finds answers that were asked before the stage,
+for all parts at once (``ask``), in runs. The answer for a part has the part's first hash for
+``kh``, so that the task of that part finds it by its range (``Answers``).
 
 Versions of groups are numbered by each part from 0; across parts ``number`` makes them one.
 """
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from reclock.dataflow.bulk.exchange import Reader
     from reclock.dataflow.bulk.schedule import StagePlan
-    from reclock.dataflow.evaluate import Answer, Request
+    from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.graph import Graph
     from reclock.sql.plan.scalar import Scalar
 
@@ -66,8 +68,31 @@ def group_layout(step: Groups) -> Layout:
     return Layout((), tuple(pa.field(f"g{i}", kind) for i, kind in enumerate(kinds)))
 
 
+class AskedNow:
+    """The answers for one part of a stage, by an evaluator; of one source, all at once."""
+
+    def __init__(self, graph: Graph, plan: StagePlan, evaluator: Evaluator) -> None:
+        self._graph = graph
+        self._plan = plan
+        self._evaluator = evaluator
+        self._about: dict[int, Evaluated] = {}
+
+    def to(self, at: int, request: Request) -> Answer:
+        """Return the answer to what step ``at`` asks."""
+        del at
+        if not isinstance(request, RowRequest):
+            return self._evaluator.evaluate([request])[0]
+        source = request.source
+        scalars = asked_scalars(self._graph, self._plan, source)
+        if source not in self._about:
+            (found,) = self._evaluator.evaluate([RowRequest(source, request.rows, scalars)])
+            assert isinstance(found, Evaluated)
+            self._about[source] = found
+        return pick(self._about[source], [scalars.index(s) for s in request.scalars])
+
+
 class Answers:
-    """The answers for one part of a stage."""
+    """The answers for one part of a stage, from runs."""
 
     def __init__(self, graph: Graph, plan: StagePlan, reader: Reader) -> None:
         self._graph = graph

@@ -34,7 +34,6 @@ from reclock.dataflow.operators.groups import snapshots
 from reclock.dataflow.spark_errors import carried
 from reclock.dataflow.spark_evaluator import Bundle, names_of, projection, whole
 from reclock.dataflow.steps.groups import Groups
-from reclock.dataflow.trace import EmptyTrace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,8 +54,8 @@ BATCH_ROWS: Final = 1 << 16
 def questions(session: SparkSession, stage: RunStage) -> Iterator[DataFrame]:
     """Yield the jobs whose rows are the references of the answers."""
     schedule, shelf = stage.schedule, stage.shelf
-    description, stem = stage.description, stage.stem
-    graph, plan = schedule.graph, schedule.stages[stage.number]
+    description, stem = stage.passing, stage.stem
+    graph, plan = schedule.graph, stage.plan
     parts = shelf.parts.count
     numbers = session.range(0, parts, 1, parts)
     for source in plan.asked:
@@ -125,10 +124,10 @@ class _Versions:
                 yield from self._part(part)
 
     def _part(self, part: int) -> Iterator[pa.RecordBatch]:
-        rows = Reader(self.schedule.graph, self.shelf, part).collection(self.step.state)
+        reader = Reader(self.schedule.graph, self.shelf, part)
+        rows, trace = reader.collection(self.step.state), reader.trace(self.step.state)
         if rows.num_rows:
-            keying = self.step.keying
-            tagged = snapshots(rows, EmptyTrace(keying.layout), keying).expanded()
+            tagged = snapshots(rows, trace, self.step.keying).expanded()
             version = tagged.column(0).to_numpy() + (part << VERSION_BITS)
             columns = [pa.array(version), *tagged.columns[1:-1]]
             yield from _sliced(pa.RecordBatch.from_arrays(columns, tagged.schema.names[:-1]))

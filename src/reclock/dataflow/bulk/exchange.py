@@ -2,8 +2,11 @@
 
 ``Shelf`` is what is there before a stage: for each arrangement the runs that tasks of
 earlier stages exchanged, for each step the rows they kept, for each question Spark's
-answers; and the shards of what the graph keeps. It is a value that pickles, of references
-only. ``Reader`` opens it inside a task and reads one part.
+answers; and the runs of what the graph keeps. It is a value that pickles, of references
+only. ``Reader`` opens it inside a worker and reads one part.
+
+In a first load the kept collections are what is read, and no operator has a state; in a
+tick the changes are what is read, and what is kept is the state before it.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from reclock.arrangement.shard import Shard, within
 from reclock.arrangement.stream import concat
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.keying import Keying
+from reclock.dataflow.trace import trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.bulk.parts import Parts
     from reclock.dataflow.delta import Types
     from reclock.dataflow.graph import ArrangementId, Graph
+    from reclock.dataflow.trace import Trace
     from reclock.time.antichain import Antichain
     from reclock.time.timestamp import Timestamp
 
@@ -42,14 +47,21 @@ class Kept:
     refs: tuple[RunRef, ...]
     upper: Antichain[Timestamp] | None
 
+    @classmethod
+    def of(cls, shard: Shard) -> Kept:
+        """Return the references of an open shard."""
+        return cls(tuple(run.ref for run in shard.runs), shard.upper)
+
 
 @dataclass
 class Shelf:
-    """All that tasks may read; see the head of this module."""
+    """All that workers may read, in a tick from ``first`` to ``last``; see the module's head."""
 
     store: Store
     parts: Parts
-    as_of: Timestamp
+    first: Timestamp
+    last: Timestamp
+    hydrating: bool
     kept: Mapping[ArrangementId, Kept]
     exchanged: dict[ArrangementId, list[RunRef]] = field(default_factory=dict)
     rows: dict[int, list[RunRef]] = field(default_factory=dict)
@@ -99,6 +111,11 @@ class Reader:
         """Return whether the graph keeps an arrangement that has rows."""
         return name in self._shelf.kept
 
+    def trace(self, name: ArrangementId) -> Trace:
+        """Return the state of an arrangement before this tick; nothing in a first load."""
+        layout = self._graph.arrangements[name].keying.layout
+        return trace_of(layout, None if self._shelf.hydrating else self._shard(name))
+
     def kept_rows(self, step: int) -> pa.RecordBatch:
         """Return the rows that this part's task of an earlier stage kept."""
         types = self._graph.steps[step].types
@@ -118,12 +135,18 @@ class Reader:
         if name in self._shelf.exchanged:
             found = list(self._slices(layout, self._shelf.exchanged[name]))
             return consolidate(layout, concat(found)) if found else layout.empty()
+        shard = self._shard(name) if self._shelf.hydrating else None
+        if shard is None:
+            return layout.empty()
+        found = list(shard.snapshot_range(self._shelf.last, self.first, self.last))
+        return concat(found) if found else layout.empty()
+
+    def _shard(self, name: ArrangementId) -> Shard | None:
         kept = self._shelf.kept.get(name)
         if kept is None:
-            return layout.empty()
-        shard = Shard.open(layout, kept.refs, self._shelf.store, process_cache(), kept.upper)
-        found = list(shard.snapshot_range(self._shelf.as_of, self.first, self.last))
-        return concat(found) if found else layout.empty()
+            return None
+        layout = self._graph.arrangements[name].keying.layout
+        return Shard.open(layout, kept.refs, self._shelf.store, process_cache(), kept.upper)
 
     def _slices(self, layout: Layout, refs: Sequence[RunRef]) -> Iterator[pa.RecordBatch]:
         for ref in refs:

@@ -2,9 +2,11 @@
 
 A step runs in the first stage in which all of its inputs can be had:
 
-* what is ``given`` (collections that are kept) can be read in every stage, by parts;
-* a step that looks at one update at a time takes the rows its task has, so it runs where
-  its inputs do; if its expressions are Spark's, one stage later, when they were asked;
+* what is ``given`` (collections that are kept, or the changes of tables in a tick) can be
+  read in every stage, by parts;
+* a step that looks at one update at a time takes the rows its worker has, so it runs where
+  its inputs do; but if its expressions are Spark's and workers cannot ask (``ahead``), one
+  stage later, when they were asked;
 * an operator with a key takes its input by ranges of that key: from an arrangement that is
   kept, at once; otherwise one stage after the step whose rows are to be exchanged;
 * accumulators exchange partial totals instead of rows.
@@ -25,9 +27,8 @@ from reclock.dataflow.steps.linear import FlatMap, Linear
 from reclock.dataflow.steps.stateful import Clamp, Join, TopK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-    from reclock.arrangement.shard import Shard
     from reclock.dataflow.graph import ArrangementId, Graph, Step
     from reclock.ids import ObjectId
     from reclock.sql.plan.scalar import Scalar
@@ -59,38 +60,42 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The stages that fill ``new`` arrangements of a graph."""
+    """The stages that compute the updates of ``new`` arrangements of a graph."""
 
     graph: Graph
     new: frozenset[ArrangementId]
     given: Mapping[int, ObjectId]
-    """Steps whose rows are kept, and the object whose collection they are."""
+    """Steps whose rows are there, and the object whose collection they are of."""
+    steps: frozenset[int]
+    """Those that run."""
     stages: tuple[StagePlan, ...]
 
     @classmethod
-    def of(
-        cls,
-        graph: Graph,
-        new: frozenset[ArrangementId],
-        traces: Mapping[ArrangementId, Shard],
+    def of_load(
+        cls, graph: Graph, new: frozenset[ArrangementId], given: Given, *, ahead: bool
     ) -> Schedule:
-        """Return the schedule."""
-        given = Given.of(graph, new, traces)
-        return cls(graph, new, given.steps, _Scheduler(graph, new, given).stages())
+        """Return how to fill new arrangements; ``ahead`` if Spark is asked before a stage."""
+        steps = graph.needed(new, given.steps) - given.steps.keys()
+        stages = _Scheduler(graph, new, given, steps, ahead=ahead).stages()
+        return cls(graph, new, given.steps, steps, stages)
 
-    @property
-    def asks(self) -> bool:
-        """Whether Spark must evaluate something."""
-        return any(plan.asked or plan.grouped for plan in self.stages)
-
-    def rows(self, traces: Mapping[ArrangementId, Shard]) -> int:
-        """Return how many updates are stored of what is read."""
-        return sum(traces[name].rows for name in self.sources())
-
-    def sources(self) -> frozenset[ArrangementId]:
-        """Return the kept collections that are read."""
-        needed = self.graph.needed(self.new, self.given)
-        return frozenset(collection_of(self.given[at]) for at in needed & self.given.keys())
+    @classmethod
+    def of_tick(cls, graph: Graph, changed: Collection[ObjectId], *, ahead: bool) -> Schedule:
+        """Return how to bring every arrangement up to date with changes of tables."""
+        given = {graph.tables[item]: item for item in changed}
+        live = set(given)
+        for at, step in enumerate(graph.steps):
+            if not live.isdisjoint(step.inputs):
+                live.add(at)
+        steps = frozenset(live - given.keys())
+        touched = {
+            name for name, arrangement in graph.arrangements.items()
+            if arrangement.source in live or not live.isdisjoint(graph.writers.get(name, ()))
+        }  # fmt: skip
+        tables = {collection_of(item) for item in changed}
+        new = frozenset(touched - tables)
+        scheduler = _Scheduler(graph, new, Given(given, {}), steps, ahead=ahead)
+        return cls(graph, new | tables, given, steps, scheduler.stages(finished=tables))
 
 
 def keyed_inputs(step: Keyed) -> tuple[tuple[int, ArrangementId], ...]:
@@ -108,16 +113,28 @@ def scalars_of(step: Step) -> tuple[Scalar, ...]:
 
 
 class _Scheduler:
-    def __init__(self, graph: Graph, new: frozenset[ArrangementId], given: Given) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        new: frozenset[ArrangementId],
+        given: Given,
+        steps: frozenset[int],
+        *,
+        ahead: bool,
+    ) -> None:
         self._graph = graph
         self._new = new
         self._given = given.steps
         self._kept_errors = given.errors
+        self._steps = steps
+        self._ahead = ahead
         self._made: dict[int, int] = {}
         self._stages: list[StagePlan] = []
 
-    def stages(self) -> tuple[StagePlan, ...]:
-        for at in sorted(self._graph.needed(self._new, self._given) - self._given.keys()):
+    def stages(self, finished: Collection[ArrangementId] = ()) -> tuple[StagePlan, ...]:
+        """Return the plans; what is ``finished`` needs only be written, in the first one."""
+        self._stage(0).finished.update(finished)
+        for at in sorted(self._steps):
             self._place(at)
         for name in sorted(self._new):
             source = self._graph.arrangements[name].source
@@ -145,7 +162,7 @@ class _Scheduler:
                 self._stage(number).grouped.append(at)
         elif scalars_of(step):
             (source,) = step.inputs
-            number = 0 if source in self._given else self._made[source] + 1
+            number = 0 if source in self._given else self._made[source] + self._ahead
             self._stage(number).asked.setdefault(source, []).append(at)
             self._keep(source, number)
         else:
@@ -156,13 +173,13 @@ class _Scheduler:
         self._stage(number).steps.append(at)
 
     def _keep(self, source: int, number: int) -> None:
-        if source not in self._given and self._made[source] < number:
+        if source in self._made and self._made[source] < number:
             self._stage(self._made[source]).kept.add(source)
 
     def _arranged(self, source: int, name: ArrangementId) -> int:
         """Return the stage in which a step's rows can be read by an arrangement's key."""
-        if source in self._given and name not in self._new:
-            return 0
+        if source not in self._made and (source not in self._given or name not in self._new):
+            return 0  # it does not change, or lies there
         return self._exchange(source, name)
 
     def _exchange(self, source: int, name: ArrangementId) -> int:
@@ -174,7 +191,7 @@ class _Scheduler:
 
     def _errors(self, name: ArrangementId, steps: frozenset[int]) -> None:
         """Add up the errors of all steps, and those that kept views bring along."""
-        if self._kept_errors[name]:
+        if self._kept_errors.get(name):
             self._stage(0).kept_errors[name] = self._kept_errors[name]
         last = 0
         for at in sorted(steps):

@@ -1,7 +1,8 @@
-"""What a task of a stage does: one part of every step, and of all that is made of it.
+"""What a worker does in a stage: one part of every step, and of all that is made of it.
 
 A value that pickles: the graph, the plan of the stage and references to runs. It returns
-references too, ``(kind, name, reference)`` per run it wrote; rows stay where they are.
+references too, ``(kind, name, reference)`` per run it wrote; rows stay where they are. A part
+that is run again, after a failure or beside itself, writes the same files.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.layout import diff_of, time_of
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow import delta as deltas
-from reclock.dataflow.bulk.answers import Answers
+from reclock.dataflow.bulk.answers import Answers, AskedNow
 from reclock.dataflow.bulk.exchange import Reader, by_hash, spill_layout
 from reclock.dataflow.bulk.schedule import Grouped
-from reclock.dataflow.graph import Output, collection_of, errors_of
+from reclock.dataflow.graph import ArrangementId, Output, collection_of, errors_of
 from reclock.dataflow.spark_errors import carried
 from reclock.dataflow.steps.accumulate import Accumulate
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.steps.leaf import Constant
 from reclock.dataflow.steps.stateful import Join
-from reclock.dataflow.trace import EmptyTrace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import RunRef
     from reclock.dataflow.bulk.exchange import Shelf
     from reclock.dataflow.bulk.schedule import Schedule, StagePlan
-    from reclock.dataflow.graph import ArrangementId, Running, Step
+    from reclock.dataflow.evaluate import Evaluator
+    from reclock.dataflow.graph import Running, Step
     from reclock.dataflow.trace import Trace
     from reclock.ids import ObjectId
     from reclock.time.description import Description
@@ -54,13 +55,27 @@ INLINE_BYTES: Final = 4_096
 
 @dataclass(frozen=True)
 class RunStage:
-    """The stage ``number`` of a schedule; ``stem`` begins the names of all files."""
+    """The stage ``number`` of a schedule; ``stem`` begins the names of all files.
+
+    Without an ``evaluator`` the answers of Spark are on the shelf.
+    """
 
     schedule: Schedule
     number: int
     shelf: Shelf
-    description: Description[Timestamp]
+    descriptions: Mapping[ArrangementId, Description[Timestamp]]
+    passing: Description[Timestamp]
     stem: str
+    evaluator: Evaluator | None = None
+
+    @property
+    def plan(self) -> StagePlan:
+        """What every worker does."""
+        return self.schedule.stages[self.number]
+
+    def description_of(self, name: str) -> Description[Timestamp]:
+        """Return what a run of an arrangement that stays describes."""
+        return self.descriptions[ArrangementId(name)]
 
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run every part that is asked for by its number."""
@@ -84,7 +99,9 @@ def references(found: list[tuple[str, str, RunRef]]) -> pa.RecordBatch:
 class _Writer:
     """Runs of one kind of life, in one segment."""
 
-    def __init__(self, writer: SegmentWriter, description: Description[Timestamp]) -> None:
+    def __init__(
+        self, writer: SegmentWriter, description: Callable[[str], Description[Timestamp]]
+    ) -> None:
         self._writer = writer
         self._description = description
         self._names: list[tuple[str, str]] = []
@@ -92,7 +109,8 @@ class _Writer:
     def add(self, kind: str, name: str, layout: Layout, updates: pa.RecordBatch, part: int) -> None:
         per_batch = rows_per_batch(updates.num_rows, updates.nbytes)
         batches = [updates] if updates.num_rows else []
-        self._writer.add(f"{name}.{part}", layout, batches, self._description, batch_rows=per_batch)
+        described = self._description(name)
+        self._writer.add(f"{name}.{part}", layout, batches, described, batch_rows=per_batch)
         self._names.append((kind, name))
 
     def finish(self) -> list[tuple[str, str, RunRef]]:
@@ -103,17 +121,19 @@ class _Writer:
 class _Part:
     """One part of one stage, at work; what steps see of it is a ``graph.Tick``."""
 
-    hydrating = True
-
     def __init__(self, task: RunStage, part: int) -> None:
         self._task = task
         self._graph = task.schedule.graph
         self._given = task.schedule.given
-        self._plan: StagePlan = task.schedule.stages[task.number]
+        self._plan = task.plan
         self._part = part
         self._no_key = part == task.shelf.parts.of_no_key
         self._reader = Reader(self._graph, task.shelf, part)
-        self._answers = Answers(self._graph, self._plan, self._reader)
+        self._answers: Answers | AskedNow = (
+            Answers(self._graph, self._plan, self._reader)
+            if task.evaluator is None
+            else AskedNow(self._graph, self._plan, task.evaluator)
+        )
         self._outputs: dict[int, Output] = {}
         self._inputs: Mapping[int, pa.RecordBatch] = {}
         self._totals: dict[ArrangementId, pa.RecordBatch] = {}
@@ -122,9 +142,15 @@ class _Part:
 
     @property
     def first(self) -> int:
-        return self._task.shelf.as_of
+        return self._task.shelf.first
 
-    last = first
+    @property
+    def last(self) -> int:
+        return self._task.shelf.last
+
+    @property
+    def hydrating(self) -> bool:
+        return self._task.shelf.hydrating
 
     def written(self, item: ObjectId) -> pa.RecordBatch | None:
         del item
@@ -134,7 +160,7 @@ class _Part:
         return self._inputs[step] if step in self._inputs else self._rows(step)
 
     def trace(self, arrangement: ArrangementId) -> Trace:
-        return EmptyTrace(self._graph.arrangements[arrangement].keying.layout)
+        return self._reader.trace(arrangement)
 
     # The stage.
 
@@ -148,9 +174,9 @@ class _Part:
             SegmentWriter(store, f"{stem}-x", inline_limit=INLINE_BYTES) as exchanged,
             SegmentWriter(store, stem, inline_limit=INLINE_BYTES) as finished,
         ):
-            passing = _Writer(exchanged, task.description)
+            passing = _Writer(exchanged, lambda _: task.passing)
             self._exchange(passing)
-            lasting = _Writer(finished, task.description)
+            lasting = _Writer(finished, task.description_of)
             self._finish(lasting)
             return [*passing.finish(), *lasting.finish()]
 
@@ -191,7 +217,8 @@ class _Part:
         for name, totals in self._totals.items():
             if name in self._task.schedule.new:
                 layout = self._graph.arrangements[name].keying.layout
-                writer.add(FINISHED, name, layout, consolidate(layout, totals), self._part)
+                named = pa.RecordBatch.from_arrays(totals.columns, schema=layout.schema)
+                writer.add(FINISHED, name, layout, consolidate(layout, named), self._part)
 
     def _rows(self, at: int) -> pa.RecordBatch:
         """Return this part of a step's rows: given, made in this stage, or kept by another."""
@@ -211,8 +238,8 @@ class _Part:
             return Output(made.delta, made.errors if made.errors.num_rows else None)
         if isinstance(step, Join):
             left, right = (self._reader.collection(n) for n in (step.left_state, step.right_state))
-            nothing = EmptyTrace(step.operator.left.layout), EmptyTrace(step.operator.right.layout)
-            return Output(step.operator.step(left, nothing[0], right, nothing[1]))
+            traces = self.trace(step.left_state), self.trace(step.right_state)
+            return Output(step.operator.step(left, traces[0], right, traces[1]))
         self._inputs = {}
         if isinstance(step, Grouped):
             self._inputs = {step.source: self._reader.collection(step.state)}
@@ -220,7 +247,7 @@ class _Part:
         return started if isinstance(started, Output) else self._answered(at, started)
 
     def _answered(self, at: int, running: Running) -> Output:
-        """Give a step the answer that Spark has for it already."""
+        """Give a step the answer that it asks for."""
         try:
             running.send(self._answers.to(at, next(running)))
         except StopIteration as done:
