@@ -28,6 +28,7 @@ facts, and an optional ``hint`` that says what to do. ::
     │   ├── InvalidDefinition       42P17  a view that could not be maintained
     │   ├── DuplicateName           42P07  a name that another object has
     │   └── DependentObjects        2BP01  an object that others need
+    ├── InvalidTransactionState     25001  a statement that its transaction does not allow
     ├── ConstraintViolation         23000  rows that a table's constraints refuse
     ├── ExpressionFailed            22000  an expression failed on some row
     ├── StatementTimeout            57014  waited as long as statement_timeout allows
@@ -243,6 +244,12 @@ class DependentObjects(StatementError):
     """An object that cannot be dropped because others are defined by it."""
 
     sqlstate = "2BP01"
+
+
+class InvalidTransactionState(Error):
+    """A statement that cannot run in its transaction (25P02: an aborted one), or outside of one."""
+
+    sqlstate = "25001"
 
 
 class ConstraintViolation(Error):

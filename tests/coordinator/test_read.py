@@ -7,8 +7,12 @@ from time import sleep
 
 import pytest
 
-from reclock.errors import ExpressionFailed, NotSupported, StatementTimeout, StorageError
-from reclock.testing.failpoints import FailpointRaised, armed
+from reclock.coordinator.sequence.select import plan_select
+from reclock.coordinator.spark_engine import leaves_of
+from reclock.errors import Error, ExpressionFailed, InvalidValue, StatementTimeout, Unreadable
+from reclock.sql.parse import parse_statement
+from reclock.time.frontier import at
+from reclock.time.timeline import EPOCH_MS
 
 
 @pytest.fixture
@@ -73,57 +77,187 @@ def test_results_have_names_types_and_order(ratios):
     assert [str(c.type) for c in result.schema] == ["integer", "integer"]
 
 
-def test_as_of_is_of_a_later_version(ratios):
-    with pytest.raises(NotSupported, match="AS OF is not supported"):
-        ratios.execute("SELECT * FROM t AS OF 5")
+# AS OF.
+
+
+@pytest.fixture
+def history(db, opener):
+    """Five rows, written a second apart; returns the times of the writes."""
+    db.execute("CREATE TABLE t (a INT, b INT)")
+    db.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+    times = []
+    for n in range(5):
+        opener.clock.advance(1_000)
+        times.append(db.execute(f"INSERT INTO t VALUES ({n}, {n})").timestamp)
+    opener.clock.advance(1_000)
+    db.tick()
+    return times
+
+
+def test_any_time_that_is_kept_can_be_read(db, history, opener):
+    for again in (db, opener.reopened(db)):
+        for count, time in enumerate(history, 1):
+            for shift in (0, 1, 999):
+                answer = again.execute(f"SELECT n FROM v AS OF {time + shift}")
+                assert (answer.rows, answer.timestamp) == ([(count,)], time + shift)
+            assert len(again.execute(f"SELECT * FROM t AS OF {time}").rows) == count
+        db = again
+
+
+def test_as_of_takes_dates_in_the_timeline_that_has_them(db, history):
+    assert history[1] < 3_500 < history[2]
+    for text in ("1970-01-01 00:00:03.5", "1970-01-01T03:00:03.500+03:00", "3500"):
+        answer = db.execute(f"SELECT n FROM v AS OF '{text}'")
+        assert (answer.rows, answer.timestamp) == ([(2,)], 3_500)
+    db.execute("CREATE TABLE m (a INT) WITH (timeline = 'mine')")
+    with pytest.raises(InvalidValue, match="not a time of timeline User"):
+        db.execute("SELECT * FROM m AS OF '1970-01-01'")
+    for wrong, code in (("'soon'", "22P02"), ("'1969-12-31'", "22023"), (str(2**63), "22008")):
+        with pytest.raises(Error) as caught:
+            db.execute(f"SELECT * FROM t AS OF {wrong}")
+        assert caught.value.code == code
+
+
+def test_as_of_at_least_takes_a_fresher_time_that_needs_no_wait(db, history):
+    upper = db._core.world[EPOCH_MS].upper
+    answer = db.execute(f"SELECT n FROM v AS OF AT LEAST {history[0]}")
+    assert (answer.rows, answer.timestamp) == ([(5,)], upper - 1)
+
+
+def test_before_since_every_input_is_named(db, history, opener):
+    opener.clock.advance(10_000)
+    db.execute("CREATE MATERIALIZED VIEW late AS SELECT a FROM t")
+    with pytest.raises(Unreadable) as caught:
+        db.execute(f"SELECT * FROM late, v AS OF {history[3]}")
+    since = db._core.world[EPOCH_MS].sinces
+    assert caught.value.detail == f"late has since {since['u3']}, v has since {since['u2']}"
+    assert str(since["u3"].element()) in caught.value.hint
+    assert db.execute(f"SELECT n FROM v AS OF {history[3]}").rows == [(4,)]
+
+
+def test_what_compaction_may_forget_cannot_be_read_whether_it_has_or_not(db, history, opener):
+    db.execute("ALTER SYSTEM SET logical_compaction_window = '3s'")
+    opener.clock.advance(1_000)
+    db.tick()
+    with pytest.raises(Unreadable, match="compacted away"):
+        db.execute(f"SELECT n FROM v AS OF {history[0]}")
+    assert db.execute(f"SELECT n FROM v AS OF {history[4]}").rows == [(5,)]
+
+
+def test_without_a_loop_a_time_that_the_clock_has_not_reached_is_refused(db, history, opener):
+    upper = db._core.world[EPOCH_MS].upper
+    with pytest.raises(Unreadable) as caught:
+        db.execute("SELECT n FROM v AS OF 60000")
+    assert f"v (upper {upper}, " in caught.value.detail
+    assert "clock" in caught.value.hint
+    with pytest.raises(Unreadable):
+        db.execute("SELECT n FROM v AS OF AT LEAST 60000")
+    assert db._core.holds.rows() == ()
+    opener.clock.set(59_500)
+    answer = db.execute("SELECT n FROM v AS OF 60000")
+    assert (answer.rows, answer.timestamp) == ([(5,)], 60_000)
+
+
+def test_a_timeline_without_a_clock_does_not_hang(db):
+    db.execute("CREATE TABLE m (a INT) WITH (timeline = 'mine')")
+    time = db.execute("INSERT INTO m VALUES (1)").timestamp
+    assert db.execute(f"SELECT * FROM m AS OF {time}").rows == [(1,)]
+    with pytest.raises(Unreadable):
+        db.execute(f"SELECT * FROM m AS OF {time + 100}")
+
+
+def test_constants_are_read_at_any_time(db):
+    answer = db.execute("SELECT 1 AS one AS OF 17")
+    assert (answer.rows, answer.timestamp) == ([(1,)], 17)
+
+
+def test_an_index_that_is_younger_than_the_time_is_not_used(db, history):
+    db.execute("CREATE INDEX i ON t (b)")
+    state = db._core.world[EPOCH_MS]
+    plan = plan_select(parse_statement("SELECT a FROM t WHERE b = 1"), (), db._core.world.catalog)
+    shape, traces = state.shape, state.traces
+    assert len(leaves_of(plan, shape, traces, state.upper.back())["u1"]) == 2
+    (only,) = leaves_of(plan, shape, traces, history[2])["u1"]
+    assert only.keying.key == (0, 1)
+    assert db.execute(f"SELECT a FROM t WHERE b = 1 AS OF {history[2]}").rows == [(1,)]
+
+
+# Waiting.
 
 
 def test_a_read_waits_for_the_background_loop(opener):
     db = opener(background=True)
-    db.execute("ALTER SYSTEM SET timestamp_interval = '20ms'")
     db.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
     assert db.execute("SELECT a FROM t").rows == [(1,)]
+
+
+def test_a_future_time_is_waited_for_and_kept_until_it_has_come(opener):
+    """The clock jumps far beyond, and nothing but the reader's hold keeps its time."""
+    db = opener(background=True)
+    db.execute("ALTER SYSTEM SET logical_compaction_window = '0'")
+    db.execute("ALTER SYSTEM SET timestamp_interval = '20ms'; CREATE TABLE t (a INT)")
+    db.execute("INSERT INTO t VALUES (1)")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(db.session().execute, "SELECT a FROM t AS OF 5000")
+        sleep(0.1)
+        assert not waiting.done()
+        assert [row.since for row in db._core.holds.rows()] == [at(5_000)]
+        opener.clock.set(60_000)
+        answer = waiting.result()
+    assert (answer.rows, answer.timestamp) == ([(1,)], 5_000)
+    db.execute("INSERT INTO t VALUES (2); SELECT * FROM t")
+    with pytest.raises(Unreadable):
+        db.execute("SELECT a FROM t AS OF 5000")
 
 
 def test_a_read_waits_no_longer_than_its_timeout(opener):
     db = opener(background=True)
     db.execute("SET statement_timeout = '50ms'; CREATE TABLE t (a INT)")
     db.execute("INSERT INTO t VALUES (1)")
+    upper = db._core.world[EPOCH_MS].upper
     with pytest.raises(StatementTimeout) as caught:
-        db.execute("SELECT a FROM t")
+        db.execute("SELECT a FROM t AS OF 90000")
     assert caught.value.code == "57014"
-    assert "t (upper " in caught.value.detail
+    assert f"t (upper {upper}" in caught.value.detail
+    assert "90000" in caught.value.message
+    assert db._core.holds.rows() == ()
 
 
-def test_who_waits_is_told_why_the_loop_fails_and_it_goes_on(opener):
-    db = opener(background=True)
-    db.execute("ALTER SYSTEM SET timestamp_interval = '20ms'")
-    db.execute("CREATE TABLE t (a INT)")
-    with armed({"tick.compute.before": "raise"}):
-        db.execute("INSERT INTO t VALUES (1)")
-        with pytest.raises(FailpointRaised):
-            db.execute("SELECT a FROM t")
-    for _ in range(100):
-        try:
-            assert db.execute("SELECT a FROM t").rows == [(1,)]
-            break
-        except FailpointRaised:  # until the loop has ticked once more
-            sleep(0.02)
-    assert db._core.loop.failure is None
+def test_a_write_waits_no_longer_than_its_timeout_for_its_turn(db):
+    db.execute("SET statement_timeout = '20ms'; CREATE TABLE t (a INT)")
+    statements = ("INSERT INTO t VALUES (1)", "DELETE FROM t", "CREATE TABLE u (a INT)")
+    with ThreadPoolExecutor(1) as pool, db._core.lock:
+        for statement in statements:
+            with pytest.raises(StatementTimeout, match="no turn"):
+                pool.submit(db.execute, statement).result()
+    assert db.execute("SELECT * FROM t").rows == []
 
 
-def test_who_waits_while_the_database_closes_is_told(opener):
-    db = opener(background=True)
-    db.execute("CREATE TABLE t (a INT)")
-    db.execute("ALTER SYSTEM SET timestamp_interval = '60000ms'")
-    sleep(1.2)  # the pause that has begun is of the old length
-    db.execute("INSERT INTO t VALUES (1)")
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(db.execute, "SELECT a FROM t")
-        sleep(0.1)
-        db.close()
-        with pytest.raises(StorageError, match="closed"):
-            waiting.result()
+# EXPLAIN TIMESTAMP.
+
+
+def test_explain_timestamp_says_why_and_what_it_waits_for(db, opener):
+    db.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
+    state = db._core.world[EPOCH_MS]
+    assert state.oracle.read_ts == state.upper
+    (text,) = db.execute("EXPLAIN TIMESTAMP FOR SELECT * FROM t").rows[0]
+    since, upper, read = state.sinces["u1"].element(), state.upper, state.oracle.read_ts
+    assert text.splitlines() == [
+        "   timeline: EpochMilliseconds",
+        f"  timestamp: {read}",
+        f"  chosen as: strict serializable: the later of since {since} and the oracle's {read}",
+        f"oracle read: {read}",
+        f" can answer: when t (upper {upper}, 1 behind) advances past {read}",
+        f"    input t: since {{{since}}} upper {{{upper}}}",
+    ]
+    assert db._core.world[EPOCH_MS] is state, "it changes nothing"
+    db.tick()
+    (text,) = db.execute("EXPLAIN TIMESTAMP FOR SELECT * FROM t").rows[0]
+    assert " can answer: now" in text
+    (text,) = db.execute("EXPLAIN TIMESTAMP FOR SUBSCRIBE t AS OF 99000").rows[0]
+    assert "chosen as: AS OF 99000" in text
+    (text,) = db.execute("EXPLAIN TIMESTAMP FOR SELECT 1").rows[0]
+    assert "timeline: none" in text
 
 
 def test_a_reader_keeps_the_files_it_reads(db, opener):

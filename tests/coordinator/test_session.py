@@ -1,26 +1,22 @@
-"""Statements of a session: settings, lists, plans, and what is refused by name."""
+"""Sessions, side by side and from several threads; settings, lists, plans, what is refused."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from reclock.errors import Error, InvalidSyntax, NotSupported, UndefinedName
+from reclock.errors import Error, InvalidSyntax, NotSupported, StorageError, UndefinedName
 
 
 @pytest.mark.parametrize(
     ("statement", "name"),
     [
-        ("BEGIN", "BEGIN"),
-        ("COMMIT", "COMMIT"),
-        ("ROLLBACK", "ROLLBACK"),
         ("CREATE SOURCE s FROM LOAD GENERATOR COUNTER", "CREATE SOURCE"),
         ("CREATE SINK s FROM t INTO KAFKA BROKER 'b' TOPIC 't' FORMAT JSON ENVELOPE DEBEZIUM",
          "CREATE SINK"),
         ("SUBSCRIBE TO t", "SUBSCRIBE"),
         ("COPY (SELECT 1) TO STDOUT", "COPY"),
-        ("EXPLAIN TIMESTAMP FOR SELECT 1", "EXPLAIN TIMESTAMP"),
-        ("ALTER TABLE t SET (RETAIN HISTORY FOR '1s')", "RETAIN HISTORY"),
-        ("SET LOCAL statement_timeout = '1s'", "SET LOCAL"),
     ],
 )  # fmt: skip
 def test_later_statements_are_refused_by_name(db, statement, name):
@@ -98,3 +94,67 @@ def test_errors_say_where(db):
         db.execute("SELECT a FROM t; SELECT aa FROM t")
     assert caught.value.position == 25
     assert caught.value.hint == 'perhaps you meant the column "a"'
+
+
+def test_sessions_have_settings_of_their_own_and_share_the_rest(db):
+    with db.session() as one, db.session() as other:
+        one.execute("SET statement_timeout = '5s'; CREATE TABLE t (a INT)")
+        one.insert("t", [(1,)])
+        assert other.execute("SELECT a FROM t").rows == [(1,)]
+        assert other.execute("SHOW statement_timeout").rows == [("60s",)]
+        assert one.execute("SHOW statement_timeout").rows == [("5s",)]
+        assert db.execute("SHOW statement_timeout").rows == [("60s",)]
+        one.execute("BEGIN; INSERT INTO t VALUES (2)")
+        other.execute("INSERT INTO t VALUES (3)")
+        assert db.execute("SELECT a FROM t ORDER BY a").rows == [(1,), (3,)]
+
+
+def test_a_closed_session_says_so_and_rolls_back(db):
+    db.execute("CREATE TABLE t (a INT)")
+    session = db.session()
+    session.execute("BEGIN; SELECT * FROM t")
+    assert db._core.holds.rows()
+    session.close()
+    session.close()
+    assert db._core.holds.rows() == ()
+    for use in (lambda: session.execute("SELECT 1"), lambda: session.insert("t", [(1,)])):
+        with pytest.raises(StorageError, match="the session is closed") as caught:
+            use()
+        assert caught.value.code == "08003"
+    open_one = db.session()
+    db.close()
+    with pytest.raises(StorageError, match="closed"):
+        open_one.execute("SELECT 1")
+    with pytest.raises(StorageError, match="closed"):
+        db.session()
+
+
+def test_threads_of_one_session_take_turns(db):
+    """A text is a turn: no statement of another comes between BEGIN and COMMIT."""
+    db.execute("CREATE TABLE t (who INT, n INT)")
+    with db.session() as session, ThreadPoolExecutor(4) as pool:
+
+        def work(who):
+            inserts = "; ".join(f"INSERT INTO t VALUES ({who}, {n})" for n in range(5))
+            return session.execute(f"BEGIN; {inserts}; COMMIT").timestamp
+
+        times = list(pool.map(work, range(8)))
+    assert len(set(times)) == 8
+    for time in sorted(times):
+        db.tick()
+        seen = db.execute(f"SELECT who, count(*) AS n FROM t GROUP BY who AS OF {time}").rows
+        assert {n for _, n in seen} == {5}
+
+
+def test_a_session_that_waits_does_not_stop_another(opener):
+    db = opener(background=True)
+    db.execute("CREATE TABLE t (a INT)")
+    with db.session() as slow, db.session() as quick, ThreadPoolExecutor(1) as pool:
+        slow.execute("SET statement_timeout = '2s'")
+        waiting = pool.submit(slow.execute, "SELECT * FROM t AS OF 99000")
+        for n in range(3):
+            quick.execute(f"INSERT INTO t VALUES ({n})")
+            assert len(quick.execute("SELECT * FROM t").rows) == n + 1
+        assert not waiting.done()
+        opener.clock.set(99_000)
+        assert len(waiting.result().rows) == 3

@@ -32,11 +32,12 @@ from reclock.errors import StorageError
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reclock.arrangement.store import Store as Segments
     from reclock.clock import Clock
     from reclock.coordinator.engine import Engine
+    from reclock.coordinator.item import MaterializedView
     from reclock.coordinator.loop import Loop
     from reclock.durable.store import Append, Store
     from reclock.ids import CollectionId, HolderId, ObjectId
@@ -100,7 +101,7 @@ class Core:
         """Hold the lock, and give a world that agrees with the store."""
         with self.lock:
             if self._stale:
-                self._replace(self.load())
+                self._replace(self.load(self._world.transients))
                 self._stale = False
             yield self._world
 
@@ -128,16 +129,14 @@ class Core:
         with self.moved:
             self._readers.remove(world)
 
-    def loop_failure(self) -> None:
-        """Raise what keeps the background loop from ticking, if something does."""
-        if self.loop is not None and self.loop.failure is not None:
-            raise self.loop.failure
-
     def state(self, timeline: Timeline) -> TimelineState:
         """Return the state of a timeline, beginning it if it is new; hold the lock."""
         found = self._world.timelines.get(timeline)
         if found is None:
-            found = TimelineState.open(self.store, self.segments, timeline, self._world.catalog)
+            world = self._world
+            found = TimelineState.open(
+                self.store, self.segments, timeline, world.catalog, world.transients.values()
+            )
             self._replace(self._world.with_states([found]))
         return found
 
@@ -199,15 +198,19 @@ class Core:
             self._world = self.history.followed(world, self._world)
             self.moved.notify_all()
 
-    def load(self) -> World:
-        """Read everything from the store: what opening a database does."""
+    def load(self, transients: Mapping[ObjectId, MaterializedView] | None = None) -> World:
+        """Read everything from the store: what opening a database does.
+
+        ``transients`` are those of this process, which no store has.
+        """
         stored = self._catalog_store.load()
         catalog = load_catalog(stored)
         self.settings.values = Values.read(stored)
-        world = World(stored, catalog, settings=self.settings.values)
+        passing = {} if transients is None else transients
+        world = World(stored, catalog, settings=self.settings.values, transients=passing)
         known = {item.timeline for item in catalog.items.values() if item.timeline is not None}
         known |= self._oracle_store.load_all().keys()
         return world.with_states(
-            TimelineState.open(self.store, self.segments, timeline, catalog)
+            TimelineState.open(self.store, self.segments, timeline, catalog, passing.values())
             for timeline in sorted(known, key=str)
         )

@@ -1,9 +1,11 @@
 """What users hold: a database in a state directory, embedded in their process.
 
 One process owns a state directory; a second one is refused with the owner's id. Any number
-of threads may use one ``Database``: writes, ticks and changes of the catalog come one after
-the other, reads run beside them. After an error the database can be used on. Opening reads
-back exactly what was durable: nothing depends on how the last process ended.
+of threads may use one ``Database``, each best with a ``session`` of its own: writes, ticks
+and changes of the catalog come one after the other, reads run beside them. What is called
+on the database itself shares one session, and takes turns. After an error the database can
+be used on. Opening reads back exactly what was durable: nothing depends on how the last
+process ended.
 
 Tests: tests/coordinator/test_database.py.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
+from weakref import WeakSet
 
 from reclock.arrangement.store import LocalStore
 from reclock.clock import SystemClock
@@ -20,20 +23,11 @@ from reclock.coordinator.change import reconcile
 from reclock.coordinator.check import check
 from reclock.coordinator.core import Core
 from reclock.coordinator.loop import Loop
-from reclock.coordinator.read import readable
-from reclock.coordinator.result import Result
-from reclock.coordinator.rows import columns_from
-from reclock.coordinator.sequence.select import plan_select
-from reclock.coordinator.sequence.target import target_table
 from reclock.coordinator.session import Session
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.coordinator.tick import tick
-from reclock.coordinator.write import write
 from reclock.durable.sqlite import open_sqlite
-from reclock.errors import InvalidSyntax, StorageError
-from reclock.sql.parse import parse_statement
-from reclock.sql.statement import SelectStatement
-from reclock.sql.syntax.expression import Name
+from reclock.errors import StorageError
 
 if TYPE_CHECKING:
     import os
@@ -41,11 +35,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from reclock.clock import Clock
-    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.check import Finding
     from reclock.coordinator.engine import Engine
+    from reclock.coordinator.result import Result
     from reclock.coordinator.world import World
-    from reclock.sql.plan.relation import QueryPlan
     from reclock.time.timestamp import Timestamp
 
 SEGMENTS: Final = "segments"
@@ -75,7 +68,8 @@ class Database:
         except BaseException:
             self._store.close()
             raise
-        self._session = Session(self._core)
+        self._sessions: WeakSet[Session] = WeakSet()
+        self._session = self.session()
         if background:
             self._core.loop = Loop(self._core)
 
@@ -85,7 +79,7 @@ class Database:
         ``parameters`` are the values of $1, $2, ….
         """
         self._check_open()
-        return self._session.execute(sql, tuple(parameters))
+        return self._session.execute(sql, parameters)
 
     def insert(self, table: str, rows: object) -> Result:
         """Add many rows at once: a list of tuples, an Arrow table, or a DataFrame.
@@ -93,11 +87,14 @@ class Database:
         Tuples are matched by position, tables and frames by column name.
         """
         self._check_open()
-        with self._core.writing() as world:
-            target = target_table(Name(tuple(table.split("."))), world.catalog)
-            columns = columns_from(rows, target, world.catalog)
-            timestamp = write(self._core, target, columns)
-        return Result(f"INSERT 0 {len(columns[0])}", timestamp=timestamp)
+        return self._session.insert(table, rows)
+
+    def session(self) -> Session:
+        """Return a new session; use it as a context manager, or ``close`` it."""
+        self._check_open()
+        session = Session(self._core)
+        self._sessions.add(session)
+        return session
 
     def tick(self) -> dict[str, Timestamp]:
         """Run one tick of every timeline; return the new upper of each, by its name."""
@@ -111,17 +108,8 @@ class Database:
         It can be used until the database is closed, or 64 others were made after it.
         """
         self._check_open()
-        statement = parse_statement(sql)
-        if not isinstance(statement, SelectStatement):
-            message = "only a query can be a DataFrame"
-            raise InvalidSyntax(message, code="42809")
-
-        def plan_of(catalog: Catalog) -> QueryPlan:
-            return plan_select(statement, catalog, tuple(parameters))
-
-        core = self._core
-        with readable(core, plan_of, self._session.settings) as at:
-            made = at.dataframe(core)
+        with self._session.reading(sql, parameters) as at:
+            made = at.dataframe(self._core)
             self._keep(at.world)
             return made
 
@@ -137,6 +125,8 @@ class Database:
         self._closed = True
         if self._core.loop is not None:
             self._core.loop.stop()
+        for session in tuple(self._sessions):
+            session.close()
         self._core.merger.close()
         with self._core.lock:
             self._store.close()

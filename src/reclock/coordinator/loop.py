@@ -1,22 +1,40 @@
-"""The background loop: a thread that ticks every timeline, once per interval.
+"""The background loop: one thread that ticks every timeline, once per interval.
 
-One thread, so never two ticks at once. A tick that fails is tried again after the next
-interval; until one succeeds, readers that wait for it are told the failure. ``stop``
-returns when the tick under way is done.
+Deadlines lie on a grid of the monotonic clock, one interval apart, whatever a tick takes::
 
-Tests: tests/coordinator/test_read.py.
+    |--tick--|      |--tick--|      |------------tick------------||tick|      |tick|
+    0               1               2               3              ·   4      5
+
+so the loop does not drift. A tick that takes longer than the interval is followed at once by
+one more, which covers everything that came meanwhile, every write at its own time; deadlines
+that were missed are not made up for one by one. One thread, so never two ticks at once.
+
+A reader that waits for a time calls ``wake``: the loop ticks that timeline at once instead of
+at the next deadline. Many readers that wait share that tick. The grid stays where it is.
+
+A tick that fails is the ``supervisor``'s: tried again with pauses, or the timeline stops and
+``check`` tells why; ``failures`` has the state of each. ``stop`` returns when the tick under
+way is done; whoever still waits is told that the database is closed.
+
+Tests: tests/coordinator/test_loop.py.
 """
 
 from __future__ import annotations
 
 import threading
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.supervisor import Failure, failed
 from reclock.coordinator.tick import tick
 from reclock.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reclock.coordinator.core import Core
+    from reclock.time.timeline import Timeline
+    from reclock.time.timestamp import Timestamp
 
 
 class Loop:
@@ -24,29 +42,107 @@ class Loop:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._stopped = threading.Event()
-        self.failure: Exception | None = None
-        """Why the last tick failed; None if it did not."""
+        self._signal = threading.Condition()
+        self._stopped = False
+        self._wanted: dict[Timeline, Timestamp] = {}
+        self._failures: Mapping[Timeline, Failure] = {}
+        self._passed = monotonic()
         self._thread = threading.Thread(target=self._run, name="reclock-tick", daemon=True)
         self._thread.start()
 
+    @property
+    def failures(self) -> Mapping[Timeline, Failure]:
+        """Why timelines do not move, those that do not; a value of this moment."""
+        return self._failures
+
+    def wake(self, timeline: Timeline, time: Timestamp) -> None:
+        """Tick ``timeline`` at once, unless ``time`` is complete in it by then."""
+        with self._signal:
+            self._wanted[timeline] = max(time, self._wanted.get(timeline, time))
+            self._signal.notify()
+
+    def interval_changed(self) -> None:
+        """Look at the interval again: the next deadline is one of it after the last."""
+        with self._signal:
+            self._signal.notify()
+
+    def check(self, timeline: Timeline) -> None:
+        """Raise what keeps ``timeline`` from ever moving again, if something does."""
+        if self._stopped:
+            message = "the database is closed"
+            raise StorageError(message, code="08003")
+        failure = self._failures.get(timeline)
+        if failure is not None and failure.permanent:
+            raise failure.told()
+
     def stop(self) -> None:
         """End the loop, after the tick under way; who still waits for another is told."""
-        self._stopped.set()
+        with self._signal:
+            self._stopped = True
+            self._signal.notify()
         self._thread.join()
-        self._tell(StorageError("the database is closed", code="08003"))
+        self._tell()
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._core.settings.timestamp_interval_ms / 1_000):
-            try:
-                for timeline in tuple(self._core.world.timelines):
-                    tick(self._core, timeline)
-            except Exception as error:  # kept for those who wait, and tried again
-                self._tell(error)
-            else:
-                self._tell(None)
+        while not self._stopped:
+            for timeline in self._due():
+                self._tick(timeline)
 
-    def _tell(self, failure: Exception | None) -> None:
+    def _due(self) -> tuple[Timeline, ...]:
+        """Wait until there is something to tick, and return it; nothing when stopped."""
+        with self._signal:
+            while not self._stopped:
+                now = monotonic()
+                interval = self._core.settings.timestamp_interval_ms / 1_000
+                due = set()
+                if now >= self._passed + interval:
+                    self._passed = last_point(self._passed, now, interval)
+                    due |= self._core.world.timelines.keys() - self._failures.keys()
+                due |= self._retries(now) | self._woken()
+                if due:
+                    return tuple(sorted(due, key=str))
+                deadlines = [f.retry_at for f in self._failures.values() if not f.permanent]
+                self._signal.wait(min([self._passed + interval, *deadlines]) - now)
+        return ()
+
+    def _retries(self, now: float) -> set[Timeline]:
+        failures = self._failures.items()
+        return {t for t, f in failures if not f.permanent and now >= f.retry_at}
+
+    def _woken(self) -> set[Timeline]:
+        wanted, self._wanted = self._wanted, {}
+        timelines = self._core.world.timelines
+        return {
+            timeline
+            for timeline, time in wanted.items()
+            if timeline not in self._failures and timelines[timeline].upper <= time
+        }
+
+    def _tick(self, timeline: Timeline) -> None:
+        if self._stopped:
+            return
+        before = self._failures.get(timeline)
+        try:
+            tick(self._core, timeline)
+        except Exception as error:
+            upper = self._core.world[timeline].upper
+            failure = failed(timeline, upper, error, before, monotonic())
+            self._failures = {**self._failures, timeline: failure}
+            self._tell()
+        else:
+            if before is not None:
+                self._failures = {t: f for t, f in self._failures.items() if t != timeline}
+
+    def _tell(self) -> None:
+        """Let those who wait look again."""
         with self._core.moved:
-            self.failure = failure
             self._core.moved.notify_all()
+
+
+def last_point(passed: float, now: float, interval: float) -> float:
+    """Return the last point at or before ``now`` of the grid that ``passed`` is on.
+
+    >>> last_point(10.0, 10.9, 1.0), last_point(10.0, 14.5, 1.0)
+    (10.0, 14.0)
+    """
+    return passed + (now - passed) // interval * interval

@@ -1,34 +1,43 @@
 """Reads: which time, waiting for it, and the answer, without stopping writers.
 
-A read chooses its timestamp by ``time.select`` from the oracle and from the frontiers of
-what it reads. If something is not complete at that time, the read runs the ticks it needs,
-or, when a loop ticks in the background, waits for it, as long as ``statement_timeout``
-allows. The oracle is asked once, at the beginning: writes that come later cannot make the
-read wait longer. Then it answers from one world: every object at the same time (P1, P7).
+A read chooses its timestamp by ``time.select`` from the oracle, from the frontiers of what it
+reads, and from AS OF. The oracle is asked once, at the beginning: writes that come later
+cannot make the read wait longer. If something is not complete at that time, the read
+
+- wakes the background loop, if the tick of now gets there, and waits for it, as long as
+  ``statement_timeout`` allows, holding its time meanwhile, so that it is still kept when it
+  has come;
+- without a loop runs the tick itself, or says that the clock has not got there.
+
+Then it answers from one world: every object at the same time (P1, P7). A time beyond the
+oracle's is not answered before the oracle has reached it (``Choice.linearize``).
 
 A view whose error collection is not empty at that time has no answer: the read raises the
 error instead, with its SQLSTATE. It is readable again when the row that failed is gone.
 
-Tests: tests/coordinator/test_read.py.
+Tests: tests/coordinator/test_read.py; histories of many sessions: test_linearizability.py.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from reclock.arrangement.layout import diff_of
+from reclock.coordinator.as_of import asked
 from reclock.coordinator.item import RelationItem
 from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.answer import with_rows
 from reclock.coordinator.system.relation import Moment
 from reclock.coordinator.tick import tick
 from reclock.dataflow.graph import errors_of
-from reclock.errors import ExpressionFailed, StatementTimeout
+from reclock.errors import ExpressionFailed, HoldViolation, StatementTimeout, Unreadable
+from reclock.ids import HolderId
 from reclock.sql.plan.relation import Get, walk
 from reclock.time.select import Choice, select
 from reclock.time.timeline import EPOCH_MS
@@ -39,10 +48,15 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
+    from reclock.coordinator.loop import Loop
     from reclock.coordinator.settings import SessionSettings
+    from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.sql.plan.relation import QueryPlan
+    from reclock.sql.statement.select import AsOf
     from reclock.time.timeline import Timeline
+
+_numbers: Final = count(1)
 
 
 @dataclass(frozen=True)
@@ -80,33 +94,48 @@ class Readable:
 
 
 def read(
-    core: Core, plan_of: Callable[[Catalog], QueryPlan], settings: SessionSettings
+    core: Core,
+    plan_of: Callable[[Catalog], QueryPlan],
+    settings: SessionSettings,
+    as_of: AsOf | None = None,
 ) -> tuple[QueryPlan, pa.Table, Timestamp]:
     """Answer a query; return its plan, the answer and the time it was answered at."""
-    with readable(core, plan_of, settings) as at:
+    with readable(core, plan_of, settings, as_of) as at:
         return at.plan, at.peek(core), at.timestamp
 
 
 @contextmanager
 def readable(
-    core: Core, plan_of: Callable[[Catalog], QueryPlan], settings: SessionSettings
+    core: Core,
+    plan_of: Callable[[Catalog], QueryPlan],
+    settings: SessionSettings,
+    as_of: AsOf | None = None,
 ) -> Iterator[Readable]:
     """Give a world in which the query can be answered; its segments stay in the block."""
     timeout = settings.statement_timeout
     deadline = None if timeout is None else monotonic() + timeout
     read_ts: Timestamp | None = None
-    while True:
-        with core.reading() as world:
-            plan = plan_of(world.catalog)
-            timeline = plan.root.timeline.timeline
-            if read_ts is None:
-                read_ts = _read_ts(world, timeline)
-            choice = choose(world, plan, settings, read_ts)
-            if choice.ready or timeline is None:
-                check_errors(world, plan, choice.timestamp)
-                yield Readable(plan, world, choice.timestamp)
-                return
-        _advance(core, timeline, choice, deadline)
+    with ExitStack() as held:
+        while True:
+            with core.reading() as world:
+                plan = plan_of(world.catalog)
+                timeline = plan.root.timeline.timeline
+                if read_ts is None:
+                    read_ts = read_time(world, timeline)
+                choice = choose(world, plan, settings, read_ts, as_of)
+                if timeline is None or can_answer(world[timeline], choice):
+                    check_errors(world, plan, choice.timestamp)
+                    yield Readable(plan, world, choice.timestamp)
+                    return
+                items = [item.id for item in leaves(world, plan)]
+            with suppress(HoldViolation):  # forgotten just now: the next choice is later
+                held.enter_context(core.hold(_holder(), items, choice.timestamp))
+            _advance(core, timeline, choice, deadline)
+
+
+def can_answer(state: TimelineState, choice: Choice) -> bool:
+    """Return whether a timeline is where a choice needs it."""
+    return choice.ready and (not choice.linearize or state.oracle.read_ts >= choice.timestamp)
 
 
 def read_latest(core: Core, plan: QueryPlan) -> pa.Table:
@@ -116,7 +145,7 @@ def read_latest(core: Core, plan: QueryPlan) -> pa.Table:
     """
     timeline = plan.root.timeline.timeline
     if timeline is None:
-        now = _read_ts(core.world, None) or Timestamp(0)
+        now = read_time(core.world, None) or Timestamp(0)
         return Readable(plan, core.world, now).peek(core)
     as_of = tick(core, timeline).upper.back()
     check_errors(core.world, plan, as_of)
@@ -124,14 +153,25 @@ def read_latest(core: Core, plan: QueryPlan) -> pa.Table:
 
 
 def choose(
-    world: World, plan: QueryPlan, settings: SessionSettings, read_ts: Timestamp | None
+    world: World,
+    plan: QueryPlan,
+    settings: SessionSettings,
+    read_ts: Timestamp | None,
+    as_of: AsOf | None = None,
 ) -> Choice:
     """Choose the timestamp of a read."""
     timeline = plan.root.timeline.timeline
     bounds = []
     if timeline is not None:
         bounds = [world[timeline].bounds(item) for item in leaves(world, plan)]
-    return select(bounds, isolation=settings.isolation, read_ts=read_ts)
+    wanted = asked(as_of, timeline)
+    return select(bounds, isolation=settings.isolation, read_ts=read_ts, as_of=wanted)
+
+
+def read_time(world: World, timeline: Timeline | None) -> Timestamp | None:
+    """Return the oracle's time of a timeline; constants are read at that of the clock's."""
+    state = world.timelines.get(EPOCH_MS if timeline is None else timeline)
+    return None if state is None else state.oracle.read_ts
 
 
 def leaves(world: World, plan: QueryPlan) -> list[RelationItem]:
@@ -158,25 +198,49 @@ def check_errors(world: World, plan: QueryPlan, as_of: Timestamp) -> None:
                 raise ExpressionFailed(message, code=code, detail=detail)
 
 
-def _read_ts(world: World, timeline: Timeline | None) -> Timestamp | None:
-    state = world.timelines.get(EPOCH_MS if timeline is None else timeline)
-    return None if state is None else state.oracle.read_ts
+def _holder() -> HolderId:
+    return HolderId(f"read/{next(_numbers)}")
 
 
 def _advance(core: Core, timeline: Timeline, choice: Choice, deadline: float | None) -> None:
     """Let time pass until a choice may be ready."""
-    if core.loop is None:
+    state, now = core.world[timeline], core.clock.now_ms()
+    next_tick = state.tick_time(now, core.settings.timestamp_interval_ms)
+    due = next_tick is not None and next_tick >= choice.timestamp
+    if core.loop is not None:
+        if due:
+            core.loop.wake(timeline, choice.timestamp)
+        _wait(core, core.loop, timeline, choice, deadline)
+    elif due or state.upper > choice.timestamp:
         tick(core, timeline)
-        return
+    else:
+        message = f"timestamp {choice.timestamp} is not complete yet"
+        hint = "let the clock get there, or open the database with background=True to wait"
+        raise Unreadable(message, detail=_lags(choice), hint=hint)
+
+
+def _wait(
+    core: Core, loop: Loop, timeline: Timeline, choice: Choice, deadline: float | None
+) -> None:
+    """Wait until the loop has got to a choice."""
 
     def arrived() -> bool:
-        core.loop_failure()
-        return core.world[timeline].upper > choice.timestamp
+        loop.check(timeline)
+        state = core.world[timeline]
+        return state.upper > choice.timestamp and state.oracle.read_ts >= choice.timestamp
 
     with core.moved:
         left = None if deadline is None else max(0.0, deadline - monotonic())
-        if not core.moved.wait_for(arrived, left):
-            lags = ", ".join(map(str, choice.waiting_for))
-            message = f"no answer at {choice.timestamp} within statement_timeout"
-            detail = f"waited for {lags}"
-            raise StatementTimeout(message, detail=detail, hint="raise statement_timeout")
+        if core.moved.wait_for(arrived, left):
+            return
+    message = f"no answer at {choice.timestamp} within statement_timeout"
+    failure = loop.failures.get(timeline)
+    detail = _lags(choice)
+    if failure is not None:
+        detail += f"; its ticks fail: {failure.message} ({failure.detail})"
+    raise StatementTimeout(message, detail=detail, hint="raise statement_timeout, or read earlier")
+
+
+def _lags(choice: Choice) -> str:
+    lags = ", ".join(map(str, choice.waiting_for))
+    return f"waited for {lags} to pass {choice.timestamp}"

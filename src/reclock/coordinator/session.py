@@ -1,37 +1,179 @@
-"""A session: settings of its own, and statements one after the other.
+"""A session: settings and a transaction of its own, and statements one after the other.
 
-Statements of one text run in order; each is atomic by itself, and the result is that of
-the last. An error ends the text where it stands; what ran before it stays done, and the
-session can be used on.
+Any number of threads may use one session: its statements take turns. Those of different
+sessions run at the same time; a thread that must not wait for another has its own session.
+
+Statements of one text run in order; each is atomic by itself, unless BEGIN made them part of
+a transaction (``transaction``), and the result is that of the last. An error ends the text
+where it stands; outside of a transaction, what ran before it stays done, and the session can
+be used on. Closing a session rolls its transaction back.
 
 Tests: tests/coordinator/test_session.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Self
 
+from reclock.coordinator.read import readable
 from reclock.coordinator.result import Result
+from reclock.coordinator.rows import columns_from
 from reclock.coordinator.sequence import run
 from reclock.coordinator.sequence.context import Context
+from reclock.coordinator.sequence.insert import insert_into
+from reclock.coordinator.sequence.select import plan_select
 from reclock.coordinator.settings import SessionSettings
-from reclock.sql.parse import parse_statements
+from reclock.coordinator.transaction import Transaction
+from reclock.errors import InvalidSyntax, InvalidTransactionState, StorageError
+from reclock.sql.parse import parse_statement, parse_statements
+from reclock.sql.statement import Insert, SelectStatement
+from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+
+    import pyarrow as pa
+
+    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
+    from reclock.coordinator.item import Table
+    from reclock.coordinator.read import Readable
+    from reclock.sql.plan.relation import QueryPlan
+    from reclock.sql.statement import Begin
+    from reclock.sql.statement.select import AsOf
 
 
 class Session:
-    """One user's settings over a core that all share."""
+    """One user's settings and transaction over a core that all share."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.settings = SessionSettings(core.settings)
+        self._settings = SessionSettings(core.settings)
+        self._transaction: Transaction | None = None
+        self._turns = threading.Lock()
+        self._closed = False
 
-    def execute(self, sql: str, parameters: tuple[object, ...] = ()) -> Result:
-        """Run all statements of ``sql`` and return the result of the last one."""
+    @property
+    def settings(self) -> SessionSettings:
+        """The settings in force: the transaction's, if there is one."""
+        return self._settings if self._transaction is None else self._transaction.settings
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """What BEGIN began; None if each statement is a transaction by itself."""
+        return self._transaction
+
+    # What users call.
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
+        """Run all statements of ``sql`` and return the result of the last one.
+
+        ``parameters`` are the values of $1, $2, ….
+        """
         result = Result("")
-        for parsed in parse_statements(sql):
-            context = Context(self.core, self.settings, parsed.text, parameters)
-            result = run(context, parsed.statement)
+        with self._turn():
+            for parsed in parse_statements(sql):
+                if self._transaction is not None:
+                    self._transaction.admit(parsed.statement)
+                result = run(Context(self, parsed.text, tuple(parameters)), parsed.statement)
         return result
+
+    def insert(self, table: str, rows: object) -> Result:
+        """Add many rows at once: a list of tuples, an Arrow table, or a DataFrame.
+
+        Tuples are matched by position, tables and frames by column name.
+        """
+        name = Name(tuple(table.split(".")))
+        with self._turn():
+            if self._transaction is not None:
+                self._transaction.admit(Insert(name, (), None))
+
+            def columns(target: Table, catalog: Catalog) -> list[pa.Array]:
+                return columns_from(rows, target, catalog)
+
+            return insert_into(Context(self, ""), name, columns)
+
+    @contextmanager
+    def reading(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[Readable]:
+        """Give a world in which the one query of ``sql`` can be answered, and the time."""
+        with self._turn():
+            statement = parse_statement(sql)
+            if not isinstance(statement, SelectStatement):
+                message = "only a query can be a DataFrame"
+                raise InvalidSyntax(message, code="42809")
+            if self._transaction is not None:
+                self._transaction.admit(statement)
+            plan_of = partial(plan_select, statement, tuple(parameters))
+            with self.readable(plan_of, statement.as_of) as at:
+                yield at
+
+    def close(self) -> None:
+        """End the session, after the statement under way; its transaction is rolled back."""
+        with self._turns:
+            self._closed = True
+            self.end(keep=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # What statements call.
+
+    @contextmanager
+    def readable(
+        self, plan_of: Callable[[Catalog], QueryPlan], as_of: AsOf | None
+    ) -> Iterator[Readable]:
+        """Give a world in which a query can be answered: the transaction's, or the latest."""
+        if self._transaction is None:
+            with readable(self.core, plan_of, self._settings, as_of) as at:
+                yield at
+        else:
+            with self._transaction.readable(plan_of, as_of) as at:
+                yield at
+
+    def begin(self, statement: Begin) -> None:
+        """Begin a transaction."""
+        self._transaction = Transaction(self.core, self._settings, statement)
+
+    def end(self, *, keep: bool) -> None:
+        """End the transaction, if there is one; with ``keep`` what it has SET stays."""
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            transaction.release()
+            if keep:
+                self._settings = transaction.kept
+
+    def set(self, name: str, value: str | None, *, local: bool) -> None:
+        """Set a setting of the session, or with ``local`` of its transaction; None resets."""
+        if self._transaction is not None:
+            self._transaction.set(name, value, local=local)
+        elif local:
+            message = "SET LOCAL can only be used in a transaction"
+            raise InvalidTransactionState(message, code="25P01", hint="write SET, or BEGIN first")
+        else:
+            self._settings.set(name, value)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for the statements before; an error inside aborts the transaction."""
+        with self._turns:
+            if self._closed:
+                message = "the session is closed"
+                raise StorageError(message, code="08003")
+            try:
+                yield
+            except BaseException:
+                if self._transaction is not None:
+                    self._transaction.abort()
+                raise

@@ -1,8 +1,8 @@
-"""Writes to a table: rows added and taken away, at one timestamp, all or nothing.
+"""Writes to tables: rows added and taken away, at one timestamp, all or nothing.
 
-1. The rows are arranged, checked (``constraints``) and encoded as one run: inline if it is
-   small, else in a segment, which is durable before the record that names it.
-2. One append: the record in the log, the frontier W, and the oracle, which thereby has
+1. The rows are arranged, checked (``constraints``) and encoded as one run per table: inline
+   if they are small, else in a segment, which is durable before the record that names it.
+2. One append: the records in the log, the frontier W, and the oracle, which thereby has
    handed out the write's time and applied it. From then on every strict read sees it.
 
 Every write looks through those that are pending, so when there are many they are folded
@@ -16,6 +16,7 @@ Tests: tests/coordinator/test_write.py; crashes: test_crash.py.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.core import Core
     from reclock.coordinator.item import Table
     from reclock.coordinator.timeline import TimelineState
+    from reclock.ids import ObjectId
     from reclock.time.timestamp import Timestamp
 
 INLINE_BYTES: Final = 65_536
@@ -47,6 +49,15 @@ FOLD_AFTER: Final = 256
 """How many writes may be pending before the next one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Rows that a table gets and loses, as columns of its types."""
+
+    table: Table
+    added: Sequence[pa.Array]
+    removed: Sequence[pa.Array] | None = None
+
+
 def write(
     core: Core,
     table: Table,
@@ -54,25 +65,46 @@ def write(
     removed: Sequence[pa.Array] | None = None,
 ) -> Timestamp:
     """Add and take away rows, given as columns of the table's types; return the time."""
+    return write_all(core, [Change(table, added, removed)])
+
+
+def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
+    """Make changes of tables of one timeline at one time, all or none; return the time."""
     with core.writing():
-        assert table.timeline is not None
-        check_not_null(table, added)
-        state = core.state(table.timeline)
+        timeline = changes[0].table.timeline
+        assert timeline is not None
+        assert all(change.table.timeline == timeline for change in changes)
+        for change in changes:
+            check_not_null(change.table, change.added)
+        state = core.state(timeline)
         if len(state.wal.pending) >= FOLD_AFTER:
-            state = tick(core, table.timeline)
+            state = tick(core, timeline)
         given = state.write_time(core.clock.now_ms())
         time = given[1]
-        batches = [_arranged(table, added, time, 1)]
-        if removed is not None:
-            batches.append(_arranged(table, removed, time, -1))
-        updates = _whole(table, batches)
-        check_key(table, state, updates)
-        runs = {table.id: _encode(table, state, updates, time)} if updates.num_rows else {}
+        updates = _updates(changes, time)
+        for table, batch in updates:
+            check_key(table, state, batch)
+        runs = _encode(state, [pair for pair in updates if pair[1].num_rows], time)
         appends, after = state.written(given, runs)
         hit("write.append.before")
         core.publish(core.world, appends, after)
         hit("write.append.after")
         return time
+
+
+def _updates(changes: Sequence[Change], time: Timestamp) -> list[tuple[Table, pa.RecordBatch]]:
+    """Return all updates of each table, without those that cancel."""
+    tables = {change.table.id: change.table for change in changes}
+    batches: dict[ObjectId, list[pa.RecordBatch]] = {item: [] for item in tables}
+    for change in changes:
+        some = batches[change.table.id]
+        some.append(_arranged(change.table, change.added, time, 1))
+        if change.removed is not None:
+            some.append(_arranged(change.table, change.removed, time, -1))
+    return [
+        (table, consolidate(table.keying.layout, deltas.union(some)))
+        for table, some in zip(tables.values(), batches.values(), strict=True)
+    ]
 
 
 def _arranged(
@@ -83,16 +115,18 @@ def _arranged(
     return table.keying.arrange(deltas.build(columns, times, diffs))
 
 
-def _whole(table: Table, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return all updates, without those that cancel."""
-    return consolidate(table.keying.layout, deltas.union(batches))
-
-
-def _encode(table: Table, state: TimelineState, updates: pa.RecordBatch, time: Timestamp) -> RunRef:
+def _encode(
+    state: TimelineState, updates: Sequence[tuple[Table, pa.RecordBatch]], time: Timestamp
+) -> dict[ObjectId, RunRef]:
+    """Return a run for each table; those that are not small share one file."""
+    if not updates:
+        return {}
     description = Description(at(time), at(time.step()), at(0))
     stem = state.stem("write", time)
     with SegmentWriter(state.segments, stem, inline_limit=INLINE_BYTES) as writer:
-        per_batch = rows_per_batch(updates.num_rows, updates.nbytes)
-        layout = table.keying.layout
-        writer.add(str(table.id), layout, [updates], description, batch_rows=per_batch)
-        return writer.finish()[0]
+        for table, batch in updates:
+            per_batch = rows_per_batch(batch.num_rows, batch.nbytes)
+            layout = table.keying.layout
+            writer.add(str(table.id), layout, [batch], description, batch_rows=per_batch)
+        refs = writer.finish()
+    return {table.id: ref for (table, _), ref in zip(updates, refs, strict=True)}

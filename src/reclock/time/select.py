@@ -111,9 +111,10 @@ class Choice:
         """Whether every input is complete at the timestamp."""
         return not self.waiting_for
 
-    def explain(self) -> str:
-        """Return the lines that ``EXPLAIN TIMESTAMP`` prints."""
+    def explain(self, more: Iterable[tuple[str, str]] = ()) -> str:
+        """Return the lines that ``EXPLAIN TIMESTAMP`` prints, and before them ``more``."""
         facts = [
+            *more,
             ("timestamp", str(self.timestamp)),
             ("chosen as", self.rule),
             ("oracle read", "none" if self.read_ts is None else str(self.read_ts)),

@@ -18,10 +18,12 @@ from reclock.coordinator.sequence.create_view import create_view
 from reclock.coordinator.sequence.delete import delete
 from reclock.coordinator.sequence.drop import drop
 from reclock.coordinator.sequence.explain_plan import explain_plan
+from reclock.coordinator.sequence.explain_timestamp import explain_timestamp
 from reclock.coordinator.sequence.insert import insert
 from reclock.coordinator.sequence.select import select
 from reclock.coordinator.sequence.set_variable import set_variable
 from reclock.coordinator.sequence.show import show
+from reclock.coordinator.sequence.transaction import begin, commit, rollback
 from reclock.coordinator.sequence.update import update
 from reclock.errors import NotSupported
 from reclock.sql import statement as s
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterRetainHistory: alter_retain_history,
     s.AlterSystem: alter_system,
+    s.Begin: begin,
+    s.Commit: commit,
     s.CreateIndex: create_index,
     s.CreateMaterializedView: create_materialized_view,
     s.CreateTable: create_table,
@@ -42,7 +46,9 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Delete: delete,
     s.Drop: drop,
     s.ExplainPlan: explain_plan,
+    s.ExplainTimestamp: explain_timestamp,
     s.Insert: insert,
+    s.Rollback: rollback,
     s.SelectStatement: select,
     s.SetVariable: set_variable,
     s.Show: show,
@@ -50,13 +56,9 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
 }
 
 UNSUPPORTED: Final[dict[type[s.Statement], str]] = {
-    s.Begin: "BEGIN",
-    s.Commit: "COMMIT",
     s.Copy: "COPY",
     s.CreateSink: "CREATE SINK",
     s.CreateSource: "CREATE SOURCE",
-    s.ExplainTimestamp: "EXPLAIN TIMESTAMP",
-    s.Rollback: "ROLLBACK",
     s.Subscribe: "SUBSCRIBE",
 }
 """Statements that are read and not run yet, by the words that begin them."""

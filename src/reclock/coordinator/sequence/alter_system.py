@@ -18,7 +18,7 @@ def alter_system(context: Context, statement: AlterSystem) -> Result:
     It is a change of the catalog; one that changes nothing writes nothing.
     """
     core = context.core
-    with core.writing() as world:
+    with context.writing() as world:
         settings = world.settings.changed(statement.name, statement.value)
         records = settings.records(world.settings)
         if records:
@@ -27,4 +27,6 @@ def alter_system(context: Context, statement: AlterSystem) -> Result:
             hit("ddl.publish.before")
             core.publish(after.with_settings(settings), [append])
             hit("ddl.publish.after")
+    if core.loop is not None:
+        core.loop.interval_changed()
     return Result("ALTER SYSTEM")

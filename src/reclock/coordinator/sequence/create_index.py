@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def create_index(context: Context, statement: CreateIndex) -> Result:
     """Arrange a relation by other columns."""
-    with context.core.writing() as world:
+    with context.writing() as world:
         name = statement.name
         exists = name is not None and world.catalog.find(name.parts) is not None
         if not (exists and statement.if_not_exists):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def create_materialized_view(context: Context, statement: CreateMaterializedView) -> Result:
     """Compute a query over all there is, and keep it right from then on."""
-    with context.core.writing() as world:
+    with context.writing() as world:
         exists = world.catalog.find(statement.name.parts) is not None
         if not (exists and statement.if_not_exists):
             item = define_materialized_view(statement, context.text, world.catalog)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def create_table(context: Context, statement: CreateTable) -> Result:
     """Make an empty table."""
-    with context.core.writing() as world:
+    with context.writing() as world:
         exists = world.catalog.find(statement.name.parts) is not None
         if not (exists and statement.if_not_exists):
             change_catalog(context.core, [define_table(statement, context.text, world.catalog)])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def create_view(context: Context, statement: CreateView) -> Result:
     """Give a query a name; one that has it already may be replaced, if nothing needs it."""
-    with context.core.writing() as world:
+    with context.writing() as world:
         catalog = world.catalog
         exists = catalog.find(statement.name.parts) is not None
         if exists and statement.if_not_exists:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def delete(context: Context, statement: Delete) -> Result:
     """Take rows away; they are read and written under one lock, so none is missed."""
-    with context.core.writing() as world:
+    with context.writing() as world:
         table = target_table(statement.name, world.catalog)
         matching = matching_rows(statement, world.catalog, context.parameters)
         removed = whole(read_latest(context.core, planned(table, matching)))

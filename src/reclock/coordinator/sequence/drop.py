@@ -20,7 +20,7 @@ KINDS: Final[dict[str, type[Item]]] = {
 
 def drop(context: Context, statement: Drop) -> Result:
     """Remove objects, and with CASCADE all that is defined by them, at once."""
-    with context.core.writing() as world:
+    with context.writing() as world:
         catalog = world.catalog
         kind = kind_of(statement.kind)
         given = [

@@ -9,7 +9,7 @@ from reclock.coordinator.result import Result
 from reclock.coordinator.rows import column_from
 from reclock.coordinator.sequence.target import assigned, planned, target_table, whole
 from reclock.coordinator.write import write
-from reclock.errors import StatementError, UndefinedName
+from reclock.errors import NotSupported, StatementError, UndefinedName
 from reclock.sql.plan.build import plan_query, plan_scalar
 from reclock.sql.plan.build.block import Block
 from reclock.sql.plan.relation import Project, Union, column
@@ -19,24 +19,46 @@ from reclock.sql.syntax import query as q
 from reclock.sql.types import Numeric
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Table
     from reclock.coordinator.sequence.context import Context
     from reclock.sql.plan.node import Node
+    from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.statement import Insert
+    from reclock.sql.syntax.expression import Name
 
 
 def insert(context: Context, statement: Insert) -> Result:
     """Add rows to a table."""
-    with context.core.writing() as world:
-        table = target_table(statement.name, world.catalog)
-        places = _places(statement, table)
-        rows = _rows(context, statement, table, places, world.catalog)
-        timestamp = write(context.core, table, rows)
-    return Result(f"INSERT 0 {len(rows[0])}", timestamp=timestamp)
+
+    def rows(table: Table, catalog: Catalog) -> list[pa.Array]:
+        return _rows(context, statement, table, _places(statement, table), catalog)
+
+    return insert_into(context, statement.name, rows)
+
+
+def insert_into(
+    context: Context, name: Name, rows_of: Callable[[Table, Catalog], list[pa.Array]]
+) -> Result:
+    """Add rows to a table: now, or when the transaction commits."""
+    transaction = context.transaction
+    if transaction is None:
+        with context.writing() as world:
+            table = target_table(name, world.catalog)
+            rows = rows_of(table, world.catalog)
+            timestamp = write(context.core, table, rows)
+        return Result(f"INSERT 0 {len(rows[0])}", timestamp=timestamp)
+    catalog = context.core.world.catalog
+    table = target_table(name, catalog)
+    transaction.check_write(table)
+    rows = rows_of(table, catalog)
+    transaction.write(table, rows)
+    return Result(f"INSERT 0 {len(rows[0])}")
 
 
 def _places(statement: Insert, table: Table) -> tuple[int, ...]:
@@ -71,7 +93,7 @@ def _rows(
     given: dict[int, Scalar] = {places[i]: column(node, i) for i in range(node.width)}
     outputs = _outputs(table, given, catalog)
     plan = planned(table, Project(node, outputs))
-    return whole(read_latest(context.core, plan))
+    return _evaluated(context, plan)
 
 
 def _values(
@@ -99,7 +121,18 @@ def _values(
             for at, defined in enumerate(table.schema)
         ]
     node: Node = members[0] if len(members) == 1 else Union(tuple(members))
-    return whole(read_latest(context.core, planned(table, node)))
+    return _evaluated(context, planned(table, node))
+
+
+def _evaluated(context: Context, plan: QueryPlan) -> list[pa.Array]:
+    """Return the rows of a plan; in a transaction it may read nothing."""
+    read = plan.root.timeline
+    if context.transaction is not None and read.timeline is not None:
+        message = "INSERT of what a query reads is not supported in a transaction"
+        detail = f'it reads "{read.origin}"'
+        hint = "insert values, or run it by itself: it is a transaction of its own"
+        raise NotSupported(message, detail=detail, hint=hint)
+    return whole(read_latest(context.core, plan))
 
 
 def _constants(row: Project) -> list[object] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.item import Index, Item, RelationItem
+from reclock.coordinator.item import Index, Item, RelationItem, article
 from reclock.coordinator.result import Result
 from reclock.coordinator.sequence.drop import KINDS
 from reclock.coordinator.settings import SETTINGS
@@ -83,7 +83,7 @@ def _of_kind(catalog: Catalog, name: Name, kind: str) -> Item:
         return catalog.get(name, KINDS[kind])
     other = catalog.find(name.parts)
     if other is not None:
-        message, hint = f'"{other.name}" is not a {kind}', f"it is a {other.kind}"
+        message, hint = f'"{other.name}" is not a {kind}', f"it is {article(other.kind)}"
         raise StatementError(message, hint=hint, code="42809", position=name.position)
     message = f'{kind} "{name}" does not exist'
     raise UndefinedName(message, code="42P01", position=name.position)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def update(context: Context, statement: Update) -> Result:
     """Replace rows; they are read and written under one lock, so none is missed."""
-    with context.core.writing() as world:
+    with context.writing() as world:
         table = target_table(statement.name, world.catalog)
         node = _before_and_after(statement, table, world.catalog, context.parameters)
         columns = whole(read_latest(context.core, planned(table, node)))

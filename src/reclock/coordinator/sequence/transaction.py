@@ -1,0 +1,45 @@
+"""BEGIN, COMMIT and ROLLBACK."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.result import Result
+from reclock.errors import InvalidTransactionState
+
+if TYPE_CHECKING:
+    from reclock.coordinator.sequence.context import Context
+    from reclock.sql.statement import Begin, Commit, Rollback
+
+
+def begin(context: Context, statement: Begin) -> Result:
+    """Make the statements that follow parts of one transaction."""
+    context.session.begin(statement)
+    return Result("BEGIN")
+
+
+def commit(context: Context, _: Commit) -> Result:
+    """End a transaction: all of it happens, at one time; an aborted one is rolled back.
+
+    If that fails, nothing has happened, and the transaction is over all the same.
+    """
+    transaction = context.transaction
+    if transaction is None:
+        message = "there is no transaction in progress"
+        hint = "without BEGIN each statement commits by itself"
+        raise InvalidTransactionState(message, code="25P01", hint=hint)
+    if transaction.aborted:
+        return rollback(context)
+    try:
+        timestamp = transaction.commit(context.writing)
+    except BaseException:
+        context.session.end(keep=False)
+        raise
+    context.session.end(keep=True)
+    return Result("COMMIT", timestamp=timestamp)
+
+
+def rollback(context: Context, _: Rollback | None = None) -> Result:
+    """End a transaction: nothing of it happened. Without one there is nothing to undo."""
+    context.session.end(keep=False)
+    return Result("ROLLBACK")

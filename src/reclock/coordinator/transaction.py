@@ -1,0 +1,253 @@
+"""Transactions: several reads at one time, or several INSERTs at one time.
+
+The first statement that reads or writes an object decides which of the two it is.
+
+**Reads.** The first read chooses the timestamp, as a read by itself does (AS OF included),
+and every later one is answered at that time, from the same world: objects that others
+create, change or drop meanwhile do not matter. All objects of the timeline are held at that
+time, so that others can read at it too. An object of another timeline is refused at once: its
+times mean something else, and waiting for them to meet could take for ever (P6).
+
+**Writes.** Rows of INSERTs wait in memory; COMMIT makes all of them durable in one append, at
+one timestamp, after checking the keys of all tables over all rows (P7). Nothing is durable
+before. What a transaction wrote it cannot read.
+
+An error, of whatever kind, aborts: what was held is released at once, and only ROLLBACK, or
+COMMIT, which then is one, ends it. SET is undone by a rollback, SET LOCAL ends in any case.
+
+Tests: tests/coordinator/test_transaction.py.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from reclock.coordinator.as_of import asked
+from reclock.coordinator.constraints import check_not_null
+from reclock.coordinator.read import Readable, check_errors, choose, readable
+from reclock.coordinator.write import Change, write_all
+from reclock.errors import (
+    HoldViolation,
+    InvalidTransactionState,
+    NotSupported,
+    TimelineMismatch,
+    UndefinedName,
+)
+from reclock.ids import HolderId
+from reclock.sql import statement as s
+from reclock.sql.statement.select import AsOf
+from reclock.time import select
+from reclock.time.timeline import TimelineContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    import pyarrow as pa
+
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.item import Table
+    from reclock.coordinator.settings import SessionSettings
+    from reclock.coordinator.world import World
+    from reclock.sql.plan.relation import QueryPlan
+    from reclock.time.holds import Hold
+    from reclock.time.select import Choice
+    from reclock.time.timestamp import Timestamp
+
+_numbers: Final = count(1)
+
+_READS = (s.SelectStatement, s.ExplainPlan, s.ExplainTimestamp, s.Show)
+_OTHERS = (s.Insert, s.SetVariable, s.Commit, s.Rollback)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What all reads of a transaction see, and the hold that keeps it."""
+
+    timeline: TimelineContext
+    world: World
+    timestamp: Timestamp
+    hold: Hold
+
+    def choose(self, plan: QueryPlan, settings: SessionSettings, as_of: AsOf | None) -> Choice:
+        """Return the choice of a later read: the same time, which AS OF may only repeat."""
+        match asked(as_of, self.timeline.timeline):
+            case select.AsOf(time) if time != self.timestamp:
+                raise self._elsewhere(time)
+            case select.AsOfAtLeast(time) if time > self.timestamp:
+                raise self._elsewhere(time)
+        same = AsOf(int(self.timestamp))
+        choice = choose(self.world, plan, settings, self.timestamp, same)
+        return replace(choice, rule="the time of the transaction")
+
+    def _elsewhere(self, wanted: Timestamp) -> InvalidTransactionState:
+        message = f"the transaction reads at {self.timestamp}, not at {wanted}"
+        return InvalidTransactionState(message, hint="use a transaction for each time")
+
+
+class Transaction:
+    """What is between BEGIN and COMMIT; ``settings`` are in force, ``kept`` if it commits."""
+
+    def __init__(self, core: Core, settings: SessionSettings, begin: s.Begin) -> None:
+        self._core = core
+        self._read_only = begin.read_only
+        self._snapshot: Snapshot | None = None
+        self._writes: list[Change] = []
+        self.aborted = False
+        self.kept = settings.copy()
+        self.settings = settings.copy()
+        if begin.isolation is not None:
+            self.settings.set("transaction_isolation", begin.isolation)
+
+    def admit(self, statement: s.Statement) -> None:
+        """Refuse a statement that cannot be part of a transaction, or of this one."""
+        if isinstance(statement, s.Commit | s.Rollback):
+            return
+        if self.aborted:
+            message = "current transaction is aborted, commands are ignored until its end"
+            raise InvalidTransactionState(message, code="25P02", hint="write ROLLBACK")
+        if isinstance(statement, s.Begin):
+            message = "there is already a transaction in progress"
+            raise InvalidTransactionState(message, hint="write COMMIT or ROLLBACK first")
+        if isinstance(statement, s.Update | s.Delete):
+            message = f"{_words(statement)} in a transaction is not supported"
+            hint = "run it by itself: it is a transaction of its own"
+            raise NotSupported(message, hint=hint)
+        copies = isinstance(statement, s.Copy) and isinstance(statement.of, s.SelectStatement)
+        if not (copies or isinstance(statement, _READS + _OTHERS)):
+            message = f"{_words(statement)} cannot run inside a transaction"
+            raise InvalidTransactionState(message, hint="COMMIT first, and run it by itself")
+
+    # Settings.
+
+    def set(self, name: str, value: str | None, *, local: bool) -> None:
+        """Set a value until the end of the transaction, or, if it commits, of the session."""
+        if name == "transaction_isolation" and self._snapshot is not None:
+            message = "the isolation level must be set before the first query"
+            raise InvalidTransactionState(message)
+        self.settings.set(name, value)
+        if not local:
+            self.kept.set(name, value)
+
+    # Reads.
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """What all its reads see, from the first one on."""
+        return self._snapshot
+
+    @contextmanager
+    def readable(
+        self, plan_of: Callable[[Catalog], QueryPlan], as_of: AsOf | None
+    ) -> Iterator[Readable]:
+        """Give what the transaction sees; the first read of an object decides what."""
+
+        def checked(catalog: Catalog) -> QueryPlan:
+            plan = plan_of(catalog)
+            self._check_read(plan.root.timeline)
+            return plan
+
+        while self._snapshot is None:
+            with readable(self._core, checked, self.settings, as_of) as at:
+                if at.timeline is None:
+                    yield at
+                    return
+                self._hold(at)
+        known = self._snapshot
+        plan = checked(known.world.catalog)
+        choice = known.choose(plan, self.settings, as_of)
+        check_errors(known.world, plan, choice.timestamp)
+        yield Readable(plan, known.world, choice.timestamp)
+
+    def _check_read(self, timeline: TimelineContext) -> None:
+        if timeline.timeline is None:
+            return
+        if self._writes:
+            message = "a transaction that has written cannot read"
+            hint = "read before BEGIN, or after COMMIT"
+            raise InvalidTransactionState(
+                message, detail=f'it reads "{timeline.origin}"', hint=hint
+            )
+        if self._snapshot is not None:
+            _check_same(self._snapshot.timeline, timeline)
+
+    def _hold(self, at: Readable) -> None:
+        """Keep what a read saw, and all else of its timeline that is kept at its time."""
+        assert at.timeline is not None
+        sinces = at.world[at.timeline].sinces
+        items = [item for item, since in sinces.items() if since.less_equal(at.timestamp)]
+        try:
+            hold = self._core.hold(HolderId(f"transaction/{next(_numbers)}"), items, at.timestamp)
+        except HoldViolation:
+            return  # forgotten just now: the read is repeated, at a later time
+        self._core.pin(at.world)
+        self._snapshot = Snapshot(at.plan.root.timeline, at.world, at.timestamp, hold)
+
+    # Writes.
+
+    def write(self, table: Table, rows: Sequence[pa.Array]) -> None:
+        """Add rows to a table when the transaction commits."""
+        self.check_write(table)
+        check_not_null(table, rows)
+        self._writes.append(Change(table, rows))
+
+    def check_write(self, table: Table) -> None:
+        """Refuse to write where this transaction may not."""
+        if self._read_only:
+            message = "cannot write in a read-only transaction"
+            raise InvalidTransactionState(message, code="25006", hint="leave out READ ONLY")
+        if self._snapshot is not None:
+            message = "a transaction that has read cannot write"
+            detail = f'it has read "{self._snapshot.timeline.origin}"'
+            raise InvalidTransactionState(message, detail=detail, hint="write after COMMIT")
+        if self._writes:
+            first = self._writes[0].table
+            known = TimelineContext(first.timeline, first.name)
+            _check_same(known, TimelineContext(table.timeline, table.name))
+
+    def commit(self, writing: Callable[[], AbstractContextManager[World]]) -> Timestamp | None:
+        """Write what is to be written, in one's turn; return the time, None for nothing."""
+        if not self._writes:
+            return None
+        with writing() as world:
+            for change in self._writes:
+                if change.table.id not in world.catalog.items:
+                    message = f'table "{change.table.name}" was dropped meanwhile'
+                    raise UndefinedName(message, code="42P01")
+            return write_all(self._core, self._writes)
+
+    # The end.
+
+    def abort(self) -> None:
+        """Let go of everything; the transaction can only be ended now."""
+        self.aborted = True
+        self._writes = []
+        self.release()
+
+    def release(self) -> None:
+        """Let go of what is held; again is harmless."""
+        if self._snapshot is not None:
+            self._snapshot.hold.release()
+            self._core.unpin(self._snapshot.world)
+            self._snapshot = None
+
+
+def _check_same(known: TimelineContext, other: TimelineContext) -> None:
+    if known.timeline == other.timeline:
+        return
+    message = "multiple timelines within one transaction are not supported"
+    detail = (
+        f'"{known.origin}" is in timeline {known.timeline}, '
+        f'"{other.origin}" is in timeline {other.timeline}'
+    )
+    raise TimelineMismatch(message, detail=detail, hint="use a transaction for each")
+
+
+def _words(statement: s.Statement) -> str:
+    """Return how a statement begins, near enough: CREATE TABLE, ALTER SYSTEM."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()

@@ -1,0 +1,223 @@
+"""The background loop: its grid, its ticks on demand, and what it does when they fail."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, sleep
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reclock.coordinator.loop import last_point
+from reclock.coordinator.supervisor import FIRST_PAUSE, LONGEST_PAUSE, PERMANENT, pause
+from reclock.errors import Corrupt, Error, StatementTimeout, StorageError, StorageFull
+from reclock.testing.failpoints import FailpointRaised, armed
+from reclock.time.timeline import EPOCH_MS, User
+
+MINE = User("mine")
+
+
+class Ticks:
+    """Stands before every tick of the loop: counts, delays and fails them."""
+
+    def __init__(self, monkeypatch):
+        self.began = []
+        self.durations = {}
+        self.failing = {}
+        self.at_once = 0
+        self.most_at_once = 0
+        original = __import__("reclock.coordinator.tick", fromlist=["tick"]).tick
+
+        def tick(core, timeline):
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            try:
+                self.began.append((timeline, monotonic()))
+                sleep(self.durations.pop(len(self.began), self.durations.get("each", 0)))
+                if timeline in self.failing:
+                    raise self.failing[timeline]
+                return original(core, timeline)
+            finally:
+                self.at_once -= 1
+
+        monkeypatch.setattr("reclock.coordinator.loop.tick", tick)
+
+    def times(self, timeline=EPOCH_MS):
+        return [at for which, at in self.began if which == timeline]
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    return Ticks(monkeypatch)
+
+
+@pytest.fixture
+def db(opener, ticks):
+    db = opener(background=True)
+    every(db, "1h")
+    db.execute("CREATE TABLE t (a INT)")
+    return db
+
+
+def every(db, interval):
+    db.execute(f"ALTER SYSTEM SET timestamp_interval = '{interval}'")
+
+
+def eventually(condition):
+    deadline = monotonic() + 10
+    while not condition():
+        assert monotonic() < deadline
+        sleep(0.005)
+
+
+@given(passed=st.integers(0, 10**6), elapsed=st.integers(0, 10**6), interval=st.integers(1, 10**5))
+def test_deadlines_lie_on_one_grid(passed, elapsed, interval):
+    now = passed + elapsed
+    point = last_point(passed, now, interval)
+    assert point <= now < point + interval
+    assert (point - passed) % interval == 0
+
+
+def test_ticks_keep_to_the_interval_whatever_they_take(db, ticks):
+    """A loop that slept between ticks would manage nine of these in the time."""
+    ticks.durations["each"] = 0.06
+    every(db, "100ms")
+    sleep(1.5)
+    times = ticks.times()
+    assert 12 <= len(times) <= 17
+    assert ticks.most_at_once == 1
+
+
+def test_a_long_tick_is_followed_by_one_that_covers_what_was_missed(db, ticks):
+    ticks.durations[1] = 0.75
+    every(db, "200ms")
+    eventually(lambda: len(ticks.began) == 4)
+    first, second, third, fourth = ticks.times()[:4]
+    assert 0.75 <= second - first < 0.9, "at once after the long one"
+    assert third - second < 0.15, "back on the grid: at 0.8 after the first"
+    assert 0.15 < fourth - third < 0.3
+    assert ticks.most_at_once == 1
+
+
+def test_writes_during_a_long_tick_keep_their_own_times(db, ticks):
+    with db._core.lock:
+        times = [db.execute(f"INSERT INTO t VALUES ({n})").timestamp for n in range(5)]
+    assert len(set(times)) == 5
+    db.execute("SELECT * FROM t")
+    for count, time in enumerate(times, 1):
+        assert len(db.execute(f"SELECT * FROM t AS OF {time}").rows) == count
+
+
+def test_an_interval_that_changes_is_in_force_at_once(db, ticks):
+    assert ticks.began == []
+    every(db, "20ms")
+    eventually(lambda: len(ticks.began) > 3)
+
+
+def test_a_waiting_reader_wakes_the_loop_and_many_share_one_tick(db, ticks):
+    db.execute("INSERT INTO t VALUES (1)")
+    sessions = [db.session() for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        with db._core.lock:
+            waiting = [pool.submit(s.execute, "SELECT a FROM t") for s in sessions]
+            eventually(lambda: len(db._core.holds.rows()) == 8)
+        assert [w.result().rows for w in waiting] == [[(1,)]] * 8
+    assert len(ticks.began) == 1
+    assert db._core.holds.rows() == (), "who has its answer holds nothing"
+    db.execute("SELECT a FROM t")
+    assert len(ticks.began) == 1, "who need not wait wakes nobody"
+
+
+def test_a_failure_that_may_pass_is_tried_again_with_pauses(db, ticks):
+    every(db, "10ms")
+    db.execute("INSERT INTO t VALUES (1)")
+    with armed({"tick.compute.before": "raise"}):
+        with pytest.raises(StatementTimeout) as caught:
+            db.execute("SET statement_timeout = '400ms'; SELECT a FROM t")
+        failure = db._core.loop.failures[EPOCH_MS]
+        assert "failpoint tick.compute.before raised" in caught.value.detail
+        assert isinstance(failure.error, FailpointRaised)
+        assert (failure.permanent, failure.code) == (False, "XX000")
+        assert failure.timestamp == db._core.world[EPOCH_MS].upper
+        assert 2 <= failure.attempts <= 4, "0.1 and 0.2 seconds apart, not 10 ms"
+    assert db.execute("RESET statement_timeout; SELECT a FROM t").rows == [(1,)]
+    assert db._core.loop.failures == {}
+
+
+def test_pauses_double_up_to_a_limit():
+    pauses = [pause(n) for n in range(1, 2_000)]
+    assert pauses[0] == FIRST_PAUSE
+    assert max(pauses) == pauses[-1] == LONGEST_PAUSE
+    assert all(b in {2 * a, LONGEST_PAUSE} for a, b in itertools.pairwise(pauses))
+
+
+@pytest.mark.parametrize("kind", PERMANENT)
+def test_a_failure_that_cannot_pass_stops_its_timeline_and_no_other(db, ticks, kind):
+    db.execute("CREATE TABLE m (a INT) WITH (timeline = 'mine')")
+    ticks.failing[MINE] = kind("nothing to be done", detail="it is broken", hint="buy another")
+    db.execute("INSERT INTO m VALUES (1); INSERT INTO t VALUES (1)")
+    for _ in range(2):
+        with pytest.raises(kind) as caught:
+            db.execute("SELECT a FROM m")
+        assert caught.value is not ticks.failing[MINE]
+        assert caught.value.message == "nothing to be done"
+        assert "User(mine) does not tick any more" in caught.value.detail
+        assert "it is broken" in caught.value.detail
+        assert caught.value.hint == "buy another"
+    every(db, "5ms")
+    assert db.execute("SELECT a FROM t").rows == [(1,)]
+    sleep(0.2)
+    failure = db._core.loop.failures[MINE]
+    assert (failure.permanent, failure.attempts) == (True, 1)
+    assert len(ticks.times(MINE)) == 1
+    assert len(ticks.times()) > 3
+
+
+def test_a_reader_that_waits_already_is_told(db, ticks):
+    db.execute("INSERT INTO t VALUES (1)")
+    with ThreadPoolExecutor(1) as pool:
+        with db._core.lock:
+            waiting = pool.submit(db.session().execute, "SELECT a FROM t")
+            eventually(db._core.holds.rows)
+            ticks.failing[EPOCH_MS] = Corrupt("nothing to be done")
+        with pytest.raises(Corrupt):
+            waiting.result()
+
+
+@pytest.mark.parametrize("error", [OSError("no route"), StorageFull("full"), KeyError("bug")])
+def test_other_failures_end_with_the_first_tick_that_succeeds(db, ticks, error):
+    ticks.failing[EPOCH_MS] = error
+    every(db, "5ms")
+    eventually(lambda: EPOCH_MS in db._core.loop.failures)
+    failure = db._core.loop.failures[EPOCH_MS]
+    assert not failure.permanent
+    assert isinstance(failure.error, Error)
+    del ticks.failing[EPOCH_MS]
+    eventually(lambda: not db._core.loop.failures)
+
+
+def test_who_waits_while_the_database_closes_is_told(db, ticks):
+    db.execute("INSERT INTO t VALUES (1)")
+    session = db.session()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(session.execute, "SELECT a FROM t AS OF 9999999")
+        eventually(db._core.holds.rows)
+        db.close()
+        with pytest.raises(StorageError, match="closed"):
+            waiting.result()
+    assert "reclock-tick" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_closing_waits_for_the_tick_under_way(db, ticks, opener):
+    ticks.durations["each"] = 0.2
+    every(db, "10ms")
+    eventually(lambda: ticks.at_once)
+    db.close()
+    assert ticks.at_once == 0
+    count = len(ticks.began)
+    sleep(0.05)
+    assert len(ticks.began) == count
+    assert opener().execute("SHOW TABLES").rows == [("t",)]
