@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from reclock.coordinator.item import Index, Item, RelationItem, number_of
+from reclock.coordinator.item import Index, Item, RelationItem, article, number_of
 from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.relation import SCHEMA as SYSTEM_SCHEMA
 from reclock.coordinator.system.relation import SystemRelation
@@ -99,12 +99,13 @@ class Catalog:
         if item is None:
             raise self.undefined(name, kind)
         if isinstance(item, SystemRelation) and not issubclass(SystemRelation, kind):
-            message = f'"{item.name}" is a system relation, not a {kind.kind}'
+            message = f'"{item.name}" is a system relation, not {article(kind.kind)}'
             hint = "system relations can only be read"
             raise StatementError(message, hint=hint, code="42501", position=name.position)
         if not isinstance(item, kind):
-            message = f'"{item.name}" is not a {kind.kind}'
-            hint = f"it is a {item.kind}"
+            wanted = "relation" if kind in {Item, RelationItem} else kind.kind
+            message = f'"{item.name}" is not {article(wanted)}'
+            hint = f"it is {article(item.kind)}"
             raise StatementError(message, hint=hint, code="42809", position=name.position)
         return item
 
@@ -130,7 +131,9 @@ class Catalog:
             raise UndefinedName(message, code="3F000", position=name.position)
         if (taken := self._by_name.get(last)) is not None:
             message = f'relation "{last}" already exists'
-            raise DuplicateName(message, detail=f"it is a {taken.kind}", position=name.position)
+            raise DuplicateName(
+                message, detail=f"it is {article(taken.kind)}", position=name.position
+            )
         return last
 
     def free_name(self, wanted: str) -> str:

@@ -184,6 +184,15 @@ class Index(Item):
         return super().record() | {"on": self.on, "key": list(self.key)}
 
 
+def article(noun: str) -> str:
+    """Return a noun with its article, for messages.
+
+    >>> article("table"), article("index")
+    ('a table', 'an index')
+    """
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
 def number_of(item: ObjectId) -> int:
     """Return the number in an id: ids are ordered by it.
 
