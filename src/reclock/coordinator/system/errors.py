@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
+    yield from _of_views(moment)
+    yield from _of_the_loop(moment)
+
+
+def _of_views(moment: Moment) -> Iterator[Row]:
     for state in moment.world.timelines.values():
         for view in state.shape.views:
             as_of = moment.as_of(state, state.sinces[view].element())
@@ -38,6 +43,12 @@ def view_errors(state: TimelineState, view: ObjectId, as_of: Timestamp) -> Count
         for code, message, diff in zip(codes, messages, diff_of(batch).tolist(), strict=True):
             found[code, message] += diff
     return +found
+
+
+def _of_the_loop(moment: Moment) -> Iterator[Row]:
+    loop = moment.core.loop
+    for failure in () if loop is None else loop.failures.values():
+        yield None, int(failure.timestamp), failure.code, failure.message, failure.detail
 
 
 ERRORS = system_relation(
