@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from reclock.coordinator.settings import SETTINGS, Values
 from reclock.durable.catalog_store import CATALOG
 from reclock.durable.store import Append, StoredUpdate
 from reclock.errors import Corrupt, Error, NewerFormat
+from reclock.failpoints import EXIT_STATUS
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.time.antichain import Antichain
 
@@ -237,3 +240,36 @@ def test_the_document_lists_the_settings():
     ]
     actual = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| `")]
     assert actual == expected, "docs/settings.md should say:\n" + "\n".join(expected)
+
+
+KILLED = """
+import sys
+from reclock import ManualClock
+from reclock.coordinator.database import Database
+from reclock.testing.failpoints import arm
+from reclock.testing.model_engine import ModelEngine
+
+db = Database(sys.argv[1], ModelEngine(), clock=ManualClock(1_000), background=False)
+db.execute("ALTER SYSTEM SET timestamp_interval = '3s'")
+arm(sys.argv[2], "exit")
+db.execute("ALTER SYSTEM SET timestamp_interval = '4s'")
+"""
+
+
+@pytest.mark.parametrize(
+    ("point", "value"), [("durable.commit.before", "3s"), ("durable.commit.after", "4s")]
+)
+def test_a_killed_process_leaves_the_old_value_or_the_new(opener, point, value):
+    command = [sys.executable, "-c", KILLED, str(opener.path), point]
+    assert subprocess.run(command, check=False).returncode == EXIT_STATUS
+    assert shown(opener(), "timestamp_interval") == value
+
+
+def test_a_transaction_cannot_change_the_system(db):
+    session = Session(db._core)
+    session.execute("BEGIN")
+    with pytest.raises(Error) as caught:
+        session.execute("ALTER SYSTEM SET timestamp_interval = '3s'")
+    assert caught.value.hint
+    session.execute("ROLLBACK")
+    assert everything(db) == DEFAULTS

@@ -382,3 +382,41 @@ def test_every_order_of_asking_gives_the_same(shop):
         ((x, y),) = shop.execute(query).rows
         assert [(x,)] == alone[a]
         assert [(y,)] == alone[b]
+
+
+# -- transactions and times ------------------------------------------------------------------
+
+
+def test_a_transaction_sees_the_frontiers_of_its_own_moment(shop, opener):
+    session, query = Session(shop._core), "SELECT * FROM reclock.frontiers ORDER BY object"
+    session.execute("BEGIN")
+    first = session.execute("SELECT count(*) FROM t")
+    frontiers = session.execute(query).rows
+    opener.clock.advance(5_000)
+    shop.execute("INSERT INTO t VALUES (50, 50)")
+    shop.tick()
+    again = session.execute(query).rows
+    assert [row[:3] for row in again] == [row[:3] for row in frontiers]
+    assert session.execute("SELECT count(*) FROM t").rows == first.rows
+    holders = shop.execute("SELECT object, since FROM reclock.holds WHERE holder LIKE 'trans%'")
+    assert ("t", first.timestamp) in holders.rows
+    session.execute("COMMIT")
+    assert session.execute("SELECT * FROM reclock.holds").rows == []
+    assert session.execute(query).rows[0][2] > frontiers[0][2]
+
+
+def test_errors_as_of_a_time_are_those_of_that_time(shop, opener):
+    def seen(at):
+        return shop.execute(f"SELECT e.timestamp, k FROM reclock.errors e, t AS OF {at}").rows
+
+    shop.execute("INSERT INTO t VALUES (4, 0)")
+    opener.clock.set(20_000)
+    shop.tick()
+    shop.execute("DELETE FROM t WHERE a = 0")
+    opener.clock.set(30_000)
+    shop.tick()
+    assert seen(10_000) == []
+    assert {at for at, _ in seen(20_000)} == {20_000}
+    assert seen(30_000) == []
+    alone = shop.execute("SELECT timestamp, code FROM reclock.errors AS OF 20000").rows
+    assert alone == [(20_000, "22012")]
