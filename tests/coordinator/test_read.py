@@ -95,13 +95,13 @@ def history(db, opener):
 
 
 def test_any_time_that_is_kept_can_be_read(db, history, opener):
-    for again in (db, opener.reopened(db)):
+    for restart in (False, True):
+        again = opener.reopened(db) if restart else db
         for count, time in enumerate(history, 1):
             for shift in (0, 1, 999):
                 answer = again.execute(f"SELECT n FROM v AS OF {time + shift}")
                 assert (answer.rows, answer.timestamp) == ([(count,)], time + shift)
             assert len(again.execute(f"SELECT * FROM t AS OF {time}").rows) == count
-        db = again
 
 
 def test_as_of_takes_dates_in_the_timeline_that_has_them(db, history):

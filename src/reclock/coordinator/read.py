@@ -36,7 +36,13 @@ from reclock.coordinator.system.answer import with_rows
 from reclock.coordinator.system.relation import Moment
 from reclock.coordinator.tick import tick
 from reclock.dataflow.graph import errors_of
-from reclock.errors import ExpressionFailed, HoldViolation, StatementTimeout, Unreadable
+from reclock.errors import (
+    ExpressionFailed,
+    HoldViolation,
+    InvalidValue,
+    StatementTimeout,
+    Unreadable,
+)
 from reclock.ids import HolderId
 from reclock.sql.plan.relation import Get, walk
 from reclock.time.select import Choice, select
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.settings import SessionSettings
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
+    from reclock.ids import ObjectId
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement.select import AsOf
     from reclock.time.timeline import Timeline
@@ -110,8 +117,13 @@ def readable(
     plan_of: Callable[[Catalog], QueryPlan],
     settings: SessionSettings,
     as_of: AsOf | None = None,
+    *,
+    hold_all: bool = False,
 ) -> Iterator[Readable]:
-    """Give a world in which the query can be answered; its segments stay in the block."""
+    """Give a world in which the query can be answered; its segments stay in the block.
+
+    While it waits it holds what the query reads, or all that its timeline has.
+    """
     timeout = settings.statement_timeout
     deadline = None if timeout is None else monotonic() + timeout
     read_ts: Timestamp | None = None
@@ -128,9 +140,16 @@ def readable(
                     yield Readable(plan, world, choice.timestamp)
                     return
                 items = [item.id for item in leaves(world, plan)]
-            with suppress(HoldViolation):  # forgotten just now: the next choice is later
+                if hold_all:
+                    items = kept_at(world[timeline], choice.timestamp)
+            with suppress(HoldViolation, InvalidValue):  # forgotten or dropped just now
                 held.enter_context(core.hold(_holder(), items, choice.timestamp))
             _advance(core, timeline, choice, deadline)
+
+
+def kept_at(state: TimelineState, time: Timestamp) -> list[ObjectId]:
+    """Return the objects of a timeline that can be read at a time, once it is complete."""
+    return [item for item, since in state.sinces.items() if since.less_equal(time)]
 
 
 def can_answer(state: TimelineState, choice: Choice) -> bool:

@@ -28,11 +28,12 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.as_of import asked
 from reclock.coordinator.constraints import check_not_null
-from reclock.coordinator.read import Readable, check_errors, choose, readable
+from reclock.coordinator.read import Readable, check_errors, choose, kept_at, readable
 from reclock.coordinator.write import Change, write_all
 from reclock.errors import (
     HoldViolation,
     InvalidTransactionState,
+    InvalidValue,
     NotSupported,
     TimelineMismatch,
     UndefinedName,
@@ -153,7 +154,7 @@ class Transaction:
             return plan
 
         while self._snapshot is None:
-            with readable(self._core, checked, self.settings, as_of) as at:
+            with readable(self._core, checked, self.settings, as_of, hold_all=True) as at:
                 if at.timeline is None:
                     yield at
                     return
@@ -179,12 +180,11 @@ class Transaction:
     def _hold(self, at: Readable) -> None:
         """Keep what a read saw, and all else of its timeline that is kept at its time."""
         assert at.timeline is not None
-        sinces = at.world[at.timeline].sinces
-        items = [item for item, since in sinces.items() if since.less_equal(at.timestamp)]
+        items = kept_at(at.world[at.timeline], at.timestamp)
         try:
             hold = self._core.hold(HolderId(f"transaction/{next(_numbers)}"), items, at.timestamp)
-        except HoldViolation:
-            return  # forgotten just now: the read is repeated, at a later time
+        except (HoldViolation, InvalidValue):
+            return  # something was forgotten or dropped just now: the read is repeated
         self._core.pin(at.world)
         self._snapshot = Snapshot(at.plan.root.timeline, at.world, at.timestamp, hold)
 
