@@ -9,8 +9,13 @@
 
 A crash before 4 leaves the catalog as it was, and at most a file that nothing names.
 
-``reconcile`` is for a database that is opened by a version of reclock that divides the same
-views into other arrangements: tables are kept, and all else is hydrated from them anew.
+Transient views (``world``) come and go the same way, without a record in the catalog; they
+end when something that they are defined by is dropped. A process that dies leaves their
+arrangements behind, which ``reconcile`` removes.
+
+``reconcile`` removes what nobody needs. A database may also be opened by a version of reclock
+that divides the same views into other arrangements, so that some are missing: then tables are
+kept, and all else is hydrated from them anew.
 
 Tests: tests/coordinator/test_change.py; crashes: test_crash.py.
 """
@@ -31,8 +36,9 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.arrangements import Runs
     from reclock.coordinator.core import Core
-    from reclock.coordinator.item import Item
+    from reclock.coordinator.item import Item, MaterializedView
     from reclock.coordinator.timeline import TimelineState
+    from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
     from reclock.durable.keyed import Json
     from reclock.durable.store import Append
@@ -53,23 +59,54 @@ def change_catalog(
         records: dict[ObjectId, Json | None] = dict.fromkeys(gone)
         records |= {item.id: item.record() for item in made}
         append, stored = core.catalog_store.change(core.world.stored, records)
-        appends, moved = [append], []
-        for state in states:
-            more, after = _reshape(core, state, Shape.of(catalog, state.timeline))
-            appends += more
-            moved.append(after)
-        hit("ddl.publish.before")
-        core.publish(core.world.with_catalog(stored, catalog), appends, *moved)
-        hit("ddl.publish.after")
+        transients = core.world.transients
+        if any(view.depends & set(gone) for view in transients.values()):
+            transients = {i: t for i, t in transients.items() if not t.depends & set(gone)}
+        after = core.world.with_catalog(stored, catalog).with_transients(transients)
+        _publish(core, after, [append], states)
         if gone:
             core.collect_garbage()
+
+
+def change_transients(
+    core: Core, added: Iterable[MaterializedView] = (), removed: Iterable[ObjectId] = ()
+) -> None:
+    """Begin to keep some views that are in no catalog, and end others."""
+    with core.writing() as world:
+        made, gone = {view.id: view for view in added}, set(removed)
+        ended = [view for view in world.transients.values() if view.id in gone]
+        timelines = {view.timeline for view in (*made.values(), *ended) if view.timeline}
+        states = [tick(core, timeline) for timeline in sorted(timelines, key=str)]
+        kept = {i: view for i, view in core.world.transients.items() if i not in gone}
+        _publish(core, core.world.with_transients(kept | made), [], states)
+        if gone:
+            core.collect_garbage()
+
+
+def _publish(
+    core: Core, world: World, appends: list[Append], states: Iterable[TimelineState]
+) -> None:
+    """Make a world durable in which ``states``, which are settled, have the shape it asks for."""
+    moved = []
+    for state in states:
+        shape = Shape.of(world.catalog, state.timeline, world.transients.values())
+        more, after = _reshape(core, state, shape)
+        appends += more
+        moved.append(after)
+    hit("ddl.publish.before")
+    core.publish(world, appends, *moved)
+    hit("ddl.publish.after")
 
 
 def reconcile(core: Core) -> None:
     """Bring every timeline's arrangements into the shape that its objects ask for."""
     with core.writing() as world:
         for timeline, state in world.timelines.items():
-            if state.shape.graph.arrangements.keys() == state.arrangements.runs.keys():
+            needed, there = state.shape.graph.arrangements.keys(), state.arrangements.runs.keys()
+            if needed == there:
+                continue
+            if needed < there:
+                core.publish(core.world, *_reshape(core, tick(core, timeline), state.shape))
                 continue
             tables = [(t.id, t) for t in world.catalog.of_kind(Table)]
             only = Shape.of(replace(world.catalog, items=dict(tables)), timeline)

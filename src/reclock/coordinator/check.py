@@ -108,12 +108,13 @@ def _arrangements(world: World, state: TimelineState) -> Iterator[Finding]:
 def _run(
     cache: RunCache, state: TimelineState, ref: RunRef, layout: Layout, name: str
 ) -> Iterator[Finding]:
+    described = ref.description
     try:
         rows = 0
         for batch in cache.open(state.segments, ref, layout):
             rows += batch.num_rows
             latest = int(time_of(batch).max())
-            if max(ref.description.since.element(), ref.description.upper.element()) <= latest:
+            if latest > max(described.since.element(), described.upper.element().back()):
                 yield _finding(name, f"{ref} has an update at {latest}")
         if rows != ref.rows:
             yield _finding(name, f"{ref} has {rows} rows, not {ref.rows}")
@@ -142,15 +143,15 @@ def _holds(core: Core, world: World) -> Iterator[Finding]:
         elif not since.precedes(row.since):
             message = f"{row.holder} holds {row.since}, which is forgotten"
             detail = f"since is {since}"
-            yield _finding(world.catalog[row.object].name, message, detail, HoldViolation.sqlstate)
+            yield _finding(world.items[row.object].name, message, detail, HoldViolation.sqlstate)
 
 
 def _names(world: World, state: TimelineState) -> dict[str, str]:
     """Return the name of the object whose rows an arrangement holds, for those that do."""
     return {
-        arrangement: world.catalog[item].name
+        arrangement: world.items[item].name
         for item, arrangements in state.shape.kept.items()
-        if item in world.catalog.items
+        if item in world.items
         for arrangement in arrangements
     }
 

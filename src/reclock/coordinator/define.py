@@ -172,7 +172,7 @@ def _position(on: RelationItem, expression: object) -> int:
     return names.index(expression.parts[-1])
 
 
-class _Recording:
+class Recording:
     """A catalog that remembers which relations were asked for."""
 
     def __init__(self, catalog: Catalog) -> None:
@@ -193,7 +193,7 @@ def plan_view(
     statement: CreateView | CreateMaterializedView, catalog: Catalog
 ) -> tuple[Node, frozenset[ObjectId]]:
     """Return the rows of a view's query under the view's column names, and what it reads."""
-    recording = _Recording(catalog)
+    recording = Recording(catalog)
     node = plan_query(statement.query, recording, maintained=True).relation
     names = [*statement.columns, *node.schema.names[len(statement.columns) :]]
     if len(statement.columns) > node.width:

@@ -45,7 +45,11 @@ class History:
 
     def followed(self, world: World, before: World | None) -> World:
         """Return ``world`` with the sinces of those timelines that have moved."""
-        same_catalog = before is not None and before.catalog is world.catalog
+        same_catalog = (
+            before is not None
+            and before.catalog is world.catalog
+            and before.transients is world.transients
+        )
         moved = [
             self._followed(state, world.catalog)
             for timeline, state in world.timelines.items()

@@ -11,7 +11,7 @@ from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.render import build as render
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from reclock.coordinator.catalog import Catalog
     from reclock.dataflow.graph import ArrangementId, Graph
@@ -34,9 +34,12 @@ class Shape:
     kept: Mapping[ObjectId, tuple[ArrangementId, ...]]
 
     @classmethod
-    def of(cls, catalog: Catalog, timeline: Timeline) -> Shape:
-        """Return the shape of the objects that a catalog has in a timeline."""
-        items = catalog.of_timeline(timeline)
+    def of(
+        cls, catalog: Catalog, timeline: Timeline, transients: Iterable[MaterializedView] = ()
+    ) -> Shape:
+        """Return the shape of the objects of a timeline: the catalog's, and transient views."""
+        passing = (view for view in transients if view.timeline == timeline)
+        items = (*catalog.of_timeline(timeline), *passing)
         views = {i.id: render.View(i.plan, i.key) for i in items if isinstance(i, MaterializedView)}
         indexes = [i for i in items if isinstance(i, Index)]
         graph, arranged = render.build_graph(

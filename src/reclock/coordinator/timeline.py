@@ -33,13 +33,13 @@ from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp, round_up
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.store import Store as Segments
     from reclock.coordinator.arrangements import Runs, Swap
     from reclock.coordinator.catalog import Catalog
-    from reclock.coordinator.item import RelationItem
+    from reclock.coordinator.item import MaterializedView, RelationItem
     from reclock.dataflow.graph import ArrangementId
     from reclock.durable.store import Append, Store
     from reclock.time.frontier import Frontier
@@ -61,7 +61,12 @@ class TimelineState:
 
     @classmethod
     def open(
-        cls, store: Store, segments: Segments, timeline: Timeline, catalog: Catalog
+        cls,
+        store: Store,
+        segments: Segments,
+        timeline: Timeline,
+        catalog: Catalog,
+        transients: Iterable[MaterializedView] = (),
     ) -> TimelineState:
         """Return what is durable of a timeline; it begins at 0 if there is nothing."""
         record = OracleStore(store).load_all().get(timeline)
@@ -70,7 +75,7 @@ class TimelineState:
             stored = rules.OracleState(record.read_ts, record.write_ts)
         wal = Wal.open(store, timeline)
         manifest = ManifestStore(store).open(manifest_of(timeline))
-        shape = Shape.of(catalog, timeline)
+        shape = Shape.of(catalog, timeline, transients)
         return cls(timeline, stored, wal, Arrangements.read(manifest), shape, segments)
 
     @property

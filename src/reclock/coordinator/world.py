@@ -1,6 +1,8 @@
 """Everything at one moment, as one frozen value: what a reader reads from.
 
-A world is the catalog, the state of every timeline, and the system's settings. It is
+A world is the catalog, the state of every timeline, and the system's settings; and the
+*transient* views, which are kept like others but only while somebody follows them: they are
+in no catalog, and a process that opens the database does not know them. A world is
 replaced whole after each durable append, so a reader that took one sees objects, runs and
 frontiers that belong together, however long it reads and whatever happens meanwhile.
 """
@@ -8,6 +10,7 @@ frontiers that belong together, however long it reads and whatever happens meanw
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.settings import Values
@@ -16,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.item import Item, MaterializedView
     from reclock.coordinator.timeline import TimelineState
     from reclock.durable import catalog_store
+    from reclock.ids import ObjectId
     from reclock.time.timeline import Timeline
 
 
@@ -29,6 +34,12 @@ class World:
     catalog: Catalog
     timelines: Mapping[Timeline, TimelineState] = field(default_factory=dict)
     settings: Values = field(default_factory=Values)
+    transients: Mapping[ObjectId, MaterializedView] = field(default_factory=dict)
+
+    @cached_property
+    def items(self) -> Mapping[ObjectId, Item]:
+        """All that is kept: the catalog's objects, and the transient views."""
+        return {**self.catalog.items, **self.transients}
 
     def __getitem__(self, timeline: Timeline) -> TimelineState:
         return self.timelines[timeline]
@@ -41,6 +52,10 @@ class World:
     def with_catalog(self, stored: catalog_store.Catalog, catalog: Catalog) -> World:
         """Return the world with another version of the catalog."""
         return replace(self, stored=stored, catalog=catalog)
+
+    def with_transients(self, transients: Mapping[ObjectId, MaterializedView]) -> World:
+        """Return the world with other transient views."""
+        return replace(self, transients=transients)
 
     def with_settings(self, settings: Values) -> World:
         """Return the world with other settings of the system."""

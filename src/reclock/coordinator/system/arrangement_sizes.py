@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
-    items = moment.world.catalog.items
+    items = moment.world.items
     for state in moment.world.timelines.values():
         pending: Counter[str] = Counter()
         for entry in state.wal.pending:

@@ -28,7 +28,7 @@ def _of_views(moment: Moment) -> Iterator[Row]:
     for state in moment.world.timelines.values():
         for view in state.shape.views:
             as_of = moment.as_of(state, state.sinces[view].element())
-            name = moment.world.catalog[view].name
+            name = moment.world.items[view].name
             for (code, message), count in sorted(view_errors(state, view, as_of).items()):
                 detail = "for one row" if count == 1 else f"for {count} rows"
                 yield name, int(as_of), code, message, detail

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
-    items = moment.world.catalog.items
+    items = moment.world.items
     for state in moment.world.timelines.values():
         upper, lag = time_or_null(state.arrangements.upper), _lag(state, moment.now_ms)
         for item, since in state.sinces.items():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
-    items = moment.world.catalog.items
+    items = moment.world.items
     for held in moment.core.holds.rows():
         item = items.get(held.object)
         name = held.object if item is None else item.name
