@@ -23,6 +23,7 @@ from reclock.coordinator.define import load_catalog
 from reclock.coordinator.history import History
 from reclock.coordinator.merging import Merger
 from reclock.coordinator.settings import SystemSettings, Values
+from reclock.coordinator.subscribe.subscribers import Subscribers
 from reclock.coordinator.system.ticks import TickLog
 from reclock.coordinator.timeline import TimelineState
 from reclock.coordinator.world import World
@@ -72,6 +73,7 @@ class Core:
         self.history = History(self.settings)
         self._world = self.history.followed(self.load(), None)
         self.merger = Merger(self)
+        self.subscribers = Subscribers(self)
         self.ticks = TickLog()
         """What the last ticks cost."""
         self.loop: Loop | None = None

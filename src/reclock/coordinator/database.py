@@ -31,13 +31,14 @@ from reclock.errors import StorageError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from reclock.clock import Clock
     from reclock.coordinator.check import Finding
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.result import Result
+    from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.world import World
     from reclock.time.timestamp import Timestamp
 
@@ -96,9 +97,27 @@ class Database:
         self._sessions.add(session)
         return session
 
+    def subscribe(
+        self, sql: str, parameters: Sequence[object] = (), *, timeout: float | None = None
+    ) -> Subscription:
+        """Follow an object or a query: ``for u in …: u.timestamp, u.diff, u.row, u.progressed``.
+
+        Iterating waits for what comes, ``timeout`` seconds at a time (None: for ever).
+        """
+        self._check_open()
+        return self._session.subscribe(sql, parameters, timeout=timeout)
+
+    def copy(
+        self, sql: str, parameters: Sequence[object] = (), *, timeout: float | None = None
+    ) -> Iterator[str]:
+        """Run COPY … TO STDOUT: return the lines, each with its line end."""
+        self._check_open()
+        return self._session.copy(sql, parameters, timeout=timeout)
+
     def tick(self) -> dict[str, Timestamp]:
         """Run one tick of every timeline; return the new upper of each, by its name."""
         self._check_open()
+        self._core.subscribers.sweep()
         timelines = tuple(self._core.world.timelines)
         return {str(timeline): tick(self._core, timeline).upper for timeline in timelines}
 
@@ -123,6 +142,7 @@ class Database:
         if self._closed:
             return
         self._closed = True
+        self._core.subscribers.close()
         if self._core.loop is not None:
             self._core.loop.stop()
         for session in tuple(self._sessions):

@@ -180,12 +180,14 @@ class Recording:
         self.found: set[ObjectId] = set()
 
     def resolve(self, name: tuple[str, ...]) -> CatalogItem | None:
+        """Return the relation of that name, and remember it."""
         item = self._catalog.resolve(name)
         if item is not None and item.id in self._catalog.items:
             self.found.add(item.id)
         return item
 
     def relation_names(self) -> tuple[str, ...]:
+        """Return the names of all relations."""
         return self._catalog.relation_names()
 
 

@@ -23,13 +23,15 @@ from reclock.coordinator.result import Result
 from reclock.coordinator.rows import columns_from
 from reclock.coordinator.sequence import run
 from reclock.coordinator.sequence.context import Context
+from reclock.coordinator.sequence.copy import copy_lines
 from reclock.coordinator.sequence.insert import insert_into
 from reclock.coordinator.sequence.select import plan_select
+from reclock.coordinator.sequence.subscribe import open_subscription
 from reclock.coordinator.settings import SessionSettings
 from reclock.coordinator.transaction import Transaction
 from reclock.errors import InvalidSyntax, InvalidTransactionState, StorageError
 from reclock.sql.parse import parse_statement, parse_statements
-from reclock.sql.statement import Insert, SelectStatement
+from reclock.sql.statement import Copy, Insert, SelectStatement, Subscribe
 from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.core import Core
     from reclock.coordinator.item import Table
     from reclock.coordinator.read import Readable
+    from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import Begin
     from reclock.sql.statement.select import AsOf
@@ -110,6 +113,39 @@ class Session:
             plan_of = partial(plan_select, statement, tuple(parameters))
             with self.readable(plan_of, statement.as_of) as at:
                 yield at
+
+    def subscribe(
+        self, sql: str, parameters: Sequence[object] = (), *, timeout: float | None = None
+    ) -> Subscription:
+        """Follow an object or a query: ``for u in …: u.timestamp, u.diff, u.row, u.progressed``.
+
+        Iterating waits for what comes, ``timeout`` seconds at a time (None: for ever).
+        """
+        with self._turn():
+            statement = parse_statement(sql)
+            if not isinstance(statement, Subscribe):
+                message = "not a SUBSCRIBE"
+                raise InvalidSyntax(message, code="42809", hint="use execute(…)")
+            if self._transaction is not None:
+                self._transaction.admit(statement)
+            context = Context(self, sql, tuple(parameters))
+            return open_subscription(context, statement, timeout)
+
+    def copy(
+        self, sql: str, parameters: Sequence[object] = (), *, timeout: float | None = None
+    ) -> Iterator[str]:
+        """Run COPY … TO STDOUT: return the lines, each with its line end.
+
+        ``timeout`` is that of ``subscribe``, for COPY (SUBSCRIBE …).
+        """
+        with self._turn():
+            statement = parse_statement(sql)
+            if not isinstance(statement, Copy):
+                message = "not a COPY"
+                raise InvalidSyntax(message, code="42809", hint="use execute(…)")
+            if self._transaction is not None:
+                self._transaction.admit(statement)
+            return copy_lines(Context(self, sql, tuple(parameters)), statement, timeout)
 
     def close(self) -> None:
         """End the session, after the statement under way; its transaction is rolled back."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reclock.coordinator.sequence.alter_retain_history import alter_retain_history
 from reclock.coordinator.sequence.alter_system import alter_system
+from reclock.coordinator.sequence.copy import copy
 from reclock.coordinator.sequence.create_index import create_index
 from reclock.coordinator.sequence.create_materialized_view import create_materialized_view
 from reclock.coordinator.sequence.create_table import create_table
@@ -23,6 +24,7 @@ from reclock.coordinator.sequence.insert import insert
 from reclock.coordinator.sequence.select import select
 from reclock.coordinator.sequence.set_variable import set_variable
 from reclock.coordinator.sequence.show import show
+from reclock.coordinator.sequence.subscribe import subscribe
 from reclock.coordinator.sequence.transaction import begin, commit, rollback
 from reclock.coordinator.sequence.update import update
 from reclock.errors import NotSupported
@@ -39,6 +41,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterSystem: alter_system,
     s.Begin: begin,
     s.Commit: commit,
+    s.Copy: copy,
     s.CreateIndex: create_index,
     s.CreateMaterializedView: create_materialized_view,
     s.CreateTable: create_table,
@@ -52,14 +55,13 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.SelectStatement: select,
     s.SetVariable: set_variable,
     s.Show: show,
+    s.Subscribe: subscribe,
     s.Update: update,
 }
 
 UNSUPPORTED: Final[dict[type[s.Statement], str]] = {
-    s.Copy: "COPY",
     s.CreateSink: "CREATE SINK",
     s.CreateSource: "CREATE SOURCE",
-    s.Subscribe: "SUBSCRIBE",
 }
 """Statements that are read and not run yet, by the words that begin them."""
 

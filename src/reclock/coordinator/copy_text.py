@@ -1,0 +1,115 @@
+r"""PostgreSQL's text format of COPY: a line per row, tabs between values, ``\N`` for NULL.
+
+Values are what SELECT gives, in PostgreSQL's output format; backslashes, tabs and line ends
+inside them are escaped, so that a row is always one line. An interval of months, which Python
+has as days, is written in days.
+
+Tests: tests/coordinator/test_copy.py.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from reclock.sql import types as t
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from reclock.sql.types import Type
+
+_ESCAPES: Final = str.maketrans(
+    {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+)
+
+
+def line(row: Sequence[Any], kinds: Sequence[Type]) -> str:
+    r"""Return a row as a line.
+
+    >>> line((1, None, "a\tb", True), (t.BIGINT, t.TEXT, t.TEXT, t.BOOLEAN))
+    '1\t\\N\ta\\tb\tt\n'
+    """
+    values = zip(row, kinds, strict=True)
+    texts = ("\\N" if v is None else text_of(v, k).translate(_ESCAPES) for v, k in values)
+    return "\t".join(texts) + "\n"
+
+
+def text_of(value: Any, kind: Type) -> str:
+    """Return a value, not NULL, as PostgreSQL writes it.
+
+    >>> text_of(timedelta(days=1, seconds=3_661), t.INTERVAL), text_of([1, None], t.Array(t.BIGINT))
+    ('1 day 01:01:01', '{1,NULL}')
+    """
+    match kind:
+        case t.Array(element):
+            return "{" + ",".join(_element(v, element) for v in value) + "}"
+        case t.Record(fields):
+            pairs = zip(value, (inside for _, inside in fields), strict=True)
+            texts = ("" if v is None else _field(text_of(v, k)) for v, k in pairs)
+            return "(" + ",".join(texts) + ")"
+    if kind == t.JSON:
+        return json.dumps(value, ensure_ascii=False)
+    return _TEXTS.get(type(value), str)(value)
+
+
+def _element(value: Any, kind: Type) -> str:
+    if value is None:
+        return "NULL"
+    text = text_of(value, kind)
+    if isinstance(kind, t.Array):
+        return text
+    special = not text or text.upper() == "NULL" or any(c in '{}",\\' or c.isspace() for c in text)
+    return _quoted(text) if special else text
+
+
+def _field(text: str) -> str:
+    special = not text or any(c in '(),"\\' or c.isspace() for c in text)
+    return _quoted(text) if special else text
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _float(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _moment(value: datetime) -> str:
+    zone = ""
+    if value.tzinfo is not None:
+        value, zone = value.astimezone(UTC).replace(tzinfo=None), "+00"
+    text = value.isoformat(" ")
+    return (text.rstrip("0") if value.microsecond else text) + zone
+
+
+def _interval(value: timedelta) -> str:
+    sign = "-" if value < timedelta() else ""
+    whole = abs(value)
+    days, seconds = whole.days, whole.seconds
+    parts = []
+    if days:
+        parts.append(f"{sign}{days} day{'' if days == 1 and not sign else 's'}")
+    if seconds or whole.microseconds or not days:
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        fraction = f".{whole.microseconds:06}".rstrip("0") if whole.microseconds else ""
+        parts.append(f"{sign}{clock}{fraction}")
+    return " ".join(parts)
+
+
+_TEXTS: Final[dict[type, Callable[[Any], str]]] = {
+    bool: lambda value: "t" if value else "f",
+    float: _float,
+    Decimal: lambda value: f"{value:f}",
+    bytes: lambda value: f"\\x{value.hex()}",
+    datetime: _moment,
+    timedelta: _interval,
+}

@@ -1,0 +1,233 @@
+"""All subscriptions of a database: who is woken when, and what is kept for them.
+
+**Waking.** A subscriber that has nothing to read is *parked*. With a background loop one
+thread looks at every new world, after the tick that made it has let go of its lock, and wakes
+those for whom there is something in it; a tick itself only says that the world has moved.
+
+**Transient views.** A query that is followed is kept like a materialized view for as long as
+somebody follows it (``change.change_transients``); the same query, by the fingerprint of its
+plan, is kept once. ``lease`` counts; views that nobody leases are removed by ``sweep``: by the
+thread, or, without a loop, by whoever closes a subscription, opens one, or ticks.
+
+**Lost subscriptions.** A handle that is garbage cannot let go by itself: its finaliser may run
+anywhere, also under a lock. It leaves its ``Grip`` in ``lost``, and ``sweep`` lets go.
+
+Tests: tests/coordinator/test_subscribe.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, ClassVar, Final
+from weakref import WeakSet
+
+from reclock.coordinator.change import change_transients
+from reclock.coordinator.item import MaterializedView
+from reclock.coordinator.subscribe.changes import Steps
+from reclock.dataflow.render.build import key_of
+from reclock.errors import Error
+from reclock.ids import HolderId, ObjectId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.subscribe.subscription import Subscription
+    from reclock.coordinator.subscribe.target import Target
+    from reclock.coordinator.world import World
+    from reclock.time.holds import Hold
+    from reclock.time.timeline import Timeline
+
+PATIENCE: Final = 0.05
+"""How many seconds those who wait are left in peace while a tick is at work."""
+
+
+@dataclass(frozen=True)
+class Transient(MaterializedView):
+    """A query that is kept while somebody follows it."""
+
+    kind: ClassVar[str] = "query"
+
+
+class Lease:
+    """A transient view, and how many subscriptions follow it."""
+
+    def __init__(self, view: Transient) -> None:
+        self.view = view
+        self.users = 0
+
+
+class Grip:
+    """What a subscription keeps from others: history, and the view of its query."""
+
+    def __init__(self, subscribers: Subscribers, holder: HolderId) -> None:
+        self._subscribers = subscribers
+        self.holder = holder
+        self.holds: list[Hold] = []
+        """On what is read now, and then on what is read later."""
+        self.lease: Lease | None = None
+
+    def release(self) -> None:
+        """Let go of everything; again is harmless."""
+        while self.holds:
+            self.holds.pop().release()
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            self._subscribers.give_back(lease)
+
+    def lose(self) -> None:
+        """Have somebody else let go, later: takes no lock."""
+        if self.holds or self.lease is not None:
+            self._subscribers.lost.append(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parked:
+    """A subscriber that waits, and what it waits for."""
+
+    event: threading.Event
+    wants: Callable[[World], bool]
+
+
+class Subscribers:
+    """The subscriptions of a database."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.steps = Steps()
+        self.lost: deque[Grip] = deque()
+        self._lock = threading.Lock()
+        self._holders = count(1)
+        self._views = count(1)
+        self._leases: dict[tuple[Timeline, str], Lease] = {}
+        self._open: WeakSet[Subscription] = WeakSet()
+        self._parked: set[Parked] = set()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def grip(self) -> Grip:
+        """Return the means for one more subscription to hold things."""
+        return Grip(self, HolderId(f"subscribe/{next(self._holders)}"))
+
+    def opened(self, subscription: Subscription) -> None:
+        """Remember a subscription, to close it with the database."""
+        with self._lock:
+            self._open.add(subscription)
+
+    def close(self) -> None:
+        """End all subscriptions; those who wait are woken."""
+        self._closed = True
+        with self._lock:
+            known = tuple(self._open)
+        for subscription in known:
+            subscription.close()
+        with self._core.moved:
+            self._core.moved.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    # Views that are kept for queries.
+
+    def lease(self, target: Target) -> Lease:
+        """Keep the query of a target, unless it is kept already; hold the lock of the core."""
+        assert target.timeline is not None
+        name = target.timeline, target.plan.fingerprint
+        found = self._leases.get(name)
+        if found is None or found.view.id not in self._core.world.transients:
+            number = next(self._views)
+            view = Transient(
+                ObjectId(f"x{number}"), f"subscribed query {number}", "", target.timeline,
+                frozenset(target.names), plan=target.plan, key=key_of(target.plan),
+            )  # fmt: skip
+            change_transients(self._core, [view])
+            found = self._leases[name] = Lease(view)
+        with self._lock:
+            found.users += 1
+        return found
+
+    def give_back(self, lease: Lease) -> None:
+        """Have one user less of a lease."""
+        with self._lock:
+            lease.users -= 1
+
+    def sweep(self) -> None:
+        """Let go of what was lost, and remove the views that nobody follows."""
+        while self.lost:
+            self.lost.popleft().release()
+        if self._closed or all(lease.users for lease in tuple(self._leases.values())):
+            return
+        with self._core.writing() as world:
+            unused = {name: lease for name, lease in self._leases.items() if not lease.users}
+            gone = [x.view.id for x in unused.values() if x.view.id in world.transients]
+            if gone:
+                change_transients(self._core, removed=gone)
+            for name in unused:
+                del self._leases[name]
+
+    def let_go(self) -> None:
+        """Sweep after a subscription has ended: now, or by the thread if there is a loop."""
+        if self._core.loop is None:
+            with suppress(Error):  # stays until the next sweep
+                self.sweep()
+        else:
+            self._start()
+            with self._core.moved:
+                self._core.moved.notify_all()
+
+    # Waking.
+
+    def park(self, parked: Parked, timeout: float | None) -> None:
+        """Wait until there is something that is wanted, or for so long."""
+        self._start()
+        with self._lock:
+            self._parked.add(parked)
+        try:
+            if not parked.wants(self._core.world):
+                parked.event.wait(timeout)
+        finally:
+            with self._lock:
+                self._parked.discard(parked)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._closed:
+                name = "reclock-subscribe"
+                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        core = self._core
+        seen: tuple[object, object] | None = None
+
+        def now() -> tuple[World, object]:
+            return core.world, None if core.loop is None else core.loop.failures
+
+        def unseen() -> bool:
+            world, failures = now()
+            moved = seen is None or world is not seen[0] or failures is not seen[1]
+            return self._closed or moved or self._unused()
+
+        while True:
+            with core.moved:
+                core.moved.wait_for(unseen)
+            if self._closed:
+                return
+            if core.lock.acquire(timeout=PATIENCE):  # the tick that moved the world is over
+                core.lock.release()
+            world, failures = now()
+            failed = seen is not None and failures is not seen[1]
+            seen = world, failures
+            with suppress(Error):
+                self.sweep()
+            with self._lock:
+                parked = tuple(self._parked)
+            for one in parked:
+                if failed or one.wants(world):
+                    one.event.set()
+
+    def _unused(self) -> bool:
+        return bool(self.lost) or any(not x.users for x in tuple(self._leases.values()))
