@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow.columns import Columns, with_ties
+from reclock.dataflow.exact_text import exact_text, needs_list
 from reclock.sql.plan.node import SortKey
 from reclock.sql.plan.spark_literal import quote_string
 from reclock.sql.types import BIGINT, DOUBLE, FLOATS, INTERVAL, REAL, Numeric
@@ -38,14 +39,17 @@ _EXACT_AVERAGE: Final = "DECIMAL(34, 12)"
 _OUT_OF_UNIT: Final = quote_string("22003|percentile value is not between 0 and 1")
 
 
-def aggregate_text(call: AggregateCall, columns: Columns) -> str:
-    """Return text for the value of ``call``; NULL where ``aggregate_error`` is not."""
-    return _Aggregate.of(call, columns).value
+def aggregate_text(call: AggregateCall, columns: Columns, *, exact: bool = False) -> str:
+    """Return text for the value of ``call``; NULL where ``aggregate_error`` is not.
+
+    ``exact`` adds up as a view does, with all values of a group in memory (``exact_text``).
+    """
+    return _Aggregate.of(call, columns, exact=exact).value
 
 
-def aggregate_error(call: AggregateCall, columns: Columns) -> str | None:
+def aggregate_error(call: AggregateCall, columns: Columns, *, exact: bool = False) -> str | None:
     """Return text for the error of ``call``, NULL if it has a value; None if it always has."""
-    return _Aggregate.of(call, columns).error
+    return _Aggregate.of(call, columns, exact=exact).error
 
 
 def framed_text(call: WindowCall, columns: Columns, order: Sequence[SortKey], over: str) -> str:
@@ -72,9 +76,10 @@ class _Aggregate:
     condition: str | None
     distinct: bool = False
     over: str = ""
+    exact: bool = False
 
     @classmethod
-    def of(cls, call: AggregateCall, columns: Columns) -> _Aggregate:
+    def of(cls, call: AggregateCall, columns: Columns, *, exact: bool = False) -> _Aggregate:
         return cls(
             call.function.name,
             call.function.spark.partition("(")[0],
@@ -85,6 +90,7 @@ class _Aggregate:
             call.order,
             None if call.filter is None else columns[call.filter],
             call.distinct,
+            exact=exact,
         )
 
     @classmethod
@@ -105,6 +111,9 @@ class _Aggregate:
 
     @property
     def value(self) -> str:  # noqa: PLR0911 - one form per kind of aggregate
+        if self.kinds and not self.over and needs_list(self.name, self.kinds[0], exact=self.exact):
+            values = self._apply("collect_list", self.arguments[0])
+            return exact_text(self.name, self.kinds[0], self.type, values)
         match self.name:
             case "count":
                 return self._apply("count", self.arguments[0] if self.arguments else "1")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from reclock.dataflow import batch, direct
+from reclock.dataflow.exact_text import EXACT_ROWS, register_exact
 from reclock.dataflow.scan import LOCAL_ROWS, frame
 from reclock.dataflow.spark_errors import spark_errors
 from reclock.dataflow.types import arrow_type
@@ -159,7 +160,9 @@ def _frame(
             kinds = [column.type for column in node.schema]
             made.append(tables[item])
             frame(session, leaves[item][0], kinds, as_of, store).createTempView(tables[item])
-        script = batch.query(plan, tables, f"{name}_part", stored=stored)
+        exact = sum(_sizes(plan, leaves).values()) <= EXACT_ROWS
+        script = batch.query(plan, tables, f"{name}_part", stored=stored, exact=exact)
+        register_exact(session, [*(part.text for part in script.parts), script.text])
         for part in script.parts:
             rows = session.sql(part.text)
             made.append(part.name)

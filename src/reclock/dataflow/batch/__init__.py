@@ -76,15 +76,20 @@ class Script:
 
 
 def query(
-    plan: QueryPlan, tables: Mapping[ObjectId, str], prefix: str = "part", *, stored: bool = True
+    plan: QueryPlan,
+    tables: Mapping[ObjectId, str],
+    prefix: str = "part",
+    *,
+    stored: bool = True,
+    exact: bool = False,
 ) -> Script:
     """Return the text of a query's visible columns, in its order.
 
     ``tables`` has for each leaf the table of the session that holds its stored columns.
     What comes out is as Arrow stores it too, unless ``stored`` is false. The names of parts
-    begin with ``prefix``.
+    begin with ``prefix``. ``exact`` adds up floats as views do (``exact_text``).
     """
-    renderer = _Renderer(plan.root, tables, prefix)
+    renderer = _Renderer(plan.root, tables, prefix, exact=exact)
     made = renderer.whole()
     kinds = made.kinds[: plan.visible]
     visible = [from_spark(f"c{i}", k) if stored else f"c{i}" for i, k in enumerate(kinds)]
@@ -95,8 +100,11 @@ def query(
 
 
 class _Renderer:
-    def __init__(self, root: Node, tables: Mapping[ObjectId, str], prefix: str) -> None:
+    def __init__(
+        self, root: Node, tables: Mapping[ObjectId, str], prefix: str, *, exact: bool
+    ) -> None:
         self._tables = tables
+        self._exact = exact
         self._prefix = prefix
         self._root = transform(root, _lowered)
         self._uses = Counter(child for node in walk(self._root) for child in node.inputs)
@@ -143,7 +151,7 @@ class _Renderer:
             case Join():
                 return join.join(node, inputs[0], inputs[1])
             case Reduce():
-                return group.reduce(node, inputs[0])
+                return group.reduce(node, inputs[0], exact=self._exact)
             case Distinct():
                 return group.distinct(inputs[0])
             case TopK():

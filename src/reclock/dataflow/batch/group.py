@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from reclock.sql.plan.relation import Reduce
 
 
-def reduce(node: Reduce, over: Relation) -> Relation:
+def reduce(node: Reduce, over: Relation, *, exact: bool) -> Relation:
     """Return a row per group; without keys exactly one, also of no rows."""
     over = over.expanded()
     columns = over.columns
     keys = [columns[k] for k in node.keys]
-    values = [aggregate_text(call, columns) for _, call in node.aggregates]
-    errors = [aggregate_error(call, columns) for _, call in node.aggregates]
+    values = [aggregate_text(call, columns, exact=exact) for _, call in node.aggregates]
+    errors = [aggregate_error(call, columns, exact=exact) for _, call in node.aggregates]
     failing = [error for error in errors if error is not None]
     items = named([*keys, *values]) if keys or values else ["max(true) AS z"]
     names = [f"c{i}" for i in range(len(items))]

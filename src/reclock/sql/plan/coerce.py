@@ -8,7 +8,7 @@ PostgreSQL: numbers widen, date < timestamp < timestamptz, text only meets text.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from reclock.errors import StatementError, WrongType
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from reclock.sql.types import Type
 
+_EXACT = Context(prec=100)
 _RANGES = {t.SMALLINT: 2**15, t.INTEGER: 2**31, t.BIGINT: 2**63}
 _TRUE = {"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"}
 _FALSE = {"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"}
@@ -84,8 +85,8 @@ def _fold(literal: Literal, wanted: Type) -> Literal | None:
         return Literal(float(value), wanted)
     if isinstance(wanted, t.Numeric):
         number = Decimal(value)
-        exact = round(number, wanted.scale)
-        if exact == number and abs(number) < Decimal(10) ** (wanted.precision - wanted.scale):
+        exact = _EXACT.quantize(number, Decimal(1).scaleb(-wanted.scale))
+        if exact == number and number.copy_abs() < Decimal(10) ** (wanted.precision - wanted.scale):
             return Literal(exact, wanted)
     return None
 
@@ -107,7 +108,8 @@ def number_literal(text: str) -> Literal:
     precision = max(len(digits) + max(int(exponent), 0), scale, 1)
     if precision > t.MAX_PRECISION:
         return Literal(float(text), t.DOUBLE)
-    return Literal(number.quantize(Decimal(1).scaleb(-scale)), t.Numeric(precision, scale))
+    exact = _EXACT.quantize(number, Decimal(1).scaleb(-scale))
+    return Literal(exact, t.Numeric(precision, scale))
 
 
 def read_literal(text: str, wanted: Type) -> object:

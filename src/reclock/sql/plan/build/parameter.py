@@ -19,9 +19,8 @@ def literal_of(value: object) -> Literal:  # noqa: PLR0911 - one per type
         case bool():
             return Literal(value, t.BOOLEAN)
         case int() | Decimal():
-            positive = number_literal(
-                f"{abs(value):f}" if isinstance(value, Decimal) else str(abs(value))
-            )
+            size = f"{value.copy_abs():f}" if isinstance(value, Decimal) else str(abs(value))
+            positive = number_literal(size)
             return Literal(value, positive.type)
         case float():
             return Literal(value, t.DOUBLE)
