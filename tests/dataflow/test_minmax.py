@@ -39,7 +39,7 @@ class Chain:
         self.looked = 0
 
     def step(self, delta: pa.RecordBatch, upper: int) -> pa.RecordBatch:
-        delta = bucketed(delta, self.stages[0].level)
+        delta = bucketed(delta, self.stages[0].bits)
         for stage, state in zip(self.stages, self.states, strict=True):
             trace = state.trace
             self.looked += trace.lookup(stage.keying.keys(stage.keying.arrange(delta))).probe.size
@@ -53,7 +53,7 @@ class Chain:
     log=logs,
     descending=st.booleans(),
     places=st.tuples(st.integers(1, 2), st.integers(0, 2)),
-    levels=st.integers(0, 3),
+    bits=st.sets(st.integers(1, 12)).map(lambda some: (*sorted(some, reverse=True), 0)),
     cuts=bounds,
 )
 def test_the_tournament_is_top_k_at_every_time(
@@ -62,12 +62,12 @@ def test_the_tournament_is_top_k_at_every_time(
     log: Log,
     descending: bool,
     places: tuple[int, int],
-    levels: int,
+    bits: tuple[int, ...],
     cuts: tuple[int, ...],
 ) -> None:
     limit, offset = places
     order = (OrderBy(1, descending, nulls_first=descending),)
-    stages = tournament(TYPES, (0,), order, limit, offset=offset, levels=levels)
+    stages = tournament(TYPES, (0,), order, limit, offset=offset, bits=bits)
     chain = Chain(stages, LocalStore(tmp_path_factory.getbasetemp()))
     out: Log = []
     for tick in cut(log, cuts):
@@ -85,9 +85,9 @@ def one(value: float, time: int, diff: int) -> pa.RecordBatch:
 
 
 def test_a_change_of_the_minimum_looks_at_few_rows_of_a_large_group(tmp_path: Any) -> None:
-    size, levels = 40_000, 3
+    size, bits = 40_000, (12, 8, 4, 0)
     values = np.random.default_rng(5).permutation(size).astype(np.float64)
-    stages = tournament(TYPES, (0,), (OrderBy(1),), 1, levels=levels)
+    stages = tournament(TYPES, (0,), (OrderBy(1),), 1, bits=bits)
     chain = Chain(stages, LocalStore(tmp_path))
     first = deltas.build(
         [pa.array(np.ones(size, np.int64)), pa.array(values)],
@@ -99,7 +99,7 @@ def test_a_change_of_the_minimum_looks_at_few_rows_of_a_large_group(tmp_path: An
     removed = {u.data[1]: u.diff for u in log_of(chain.step(one(0.0, 1, -1), 2))}
     assert removed == {0.0: -1, 1.0: 1}
     # 40,000 rows in 4,096 buckets, of which one; then sixteen a level, twice for −old +new.
-    assert chain.looked <= 40 + 2 * FAN_IN * levels
+    assert chain.looked <= 40 + 2 * FAN_IN * len(bits)
     chain.looked = 0
     assert chain.step(one(5.5, 2, 1), 3).num_rows == 0
-    assert chain.looked <= 40 + 2 * FAN_IN * levels
+    assert chain.looked <= 40 + 2 * FAN_IN * len(bits)

@@ -70,8 +70,8 @@ def consolidate(
     )
 
 
-def _tied(kh: Int64s) -> npt.NDArray[np.bool_]:
-    """Return which of sorted hashes occur more than once."""
+def _tied(kh: Int64s | Words) -> npt.NDArray[np.bool_]:
+    """Return which of sorted numbers occur more than once."""
     tied = np.zeros(len(kh), np.bool_)
     tie = kh[1:] == kh[:-1]
     tied[1:] = tie
@@ -101,8 +101,21 @@ def _sort_tied(
     some = order[tied]
     k, p, t = kh[some], prints[some], time[some]
     later = (k[1:] > k[:-1]) | (p[1:] > p[:-1]) | ((p[1:] == p[:-1]) & (t[1:] >= t[:-1]))
-    if not later.all():
-        order[tied] = some[np.lexsort((t, p, k))]
+    if later.all():
+        return
+    # One sort of one number: which hash it is, then as much of the fingerprint as fits.
+    nth = np.zeros(len(k), np.uint64)
+    np.cumsum(k[1:] != k[:-1], out=nth[1:])
+    bits = np.uint64(int(nth[-1]).bit_length())
+    joint = (nth << (np.uint64(64) - bits)) | (p >> bits) if bits else p
+    sort = np.argsort(joint)
+    joint = joint[sort]
+    # The few that it does not tell apart, by all there is.
+    alike = np.flatnonzero(_tied(joint))
+    if alike.size:
+        few = sort[alike]
+        sort[alike] = few[np.lexsort((few, t[few], p[few], joint[alike]))]
+    order[tied] = some[sort]
 
 
 def _row_starts(

@@ -13,8 +13,9 @@ and a later since: times before it are advanced to it, updates that then cancel 
 (logical compaction). No reader at or after since can tell: for every t ≥ since the
 accumulation at t is unchanged.
 
-Merges run beside the ticks, never in them. Their output is published by the manifest like
-any run; the runs merged stay readable until no manifest and no reader names them.
+Merges run beside the ticks, never in them, and let them pass (``precedence``). Their
+output is published by the manifest like any run; the runs merged stay readable until no
+manifest and no reader names them.
 
 Cost: linear in the rows, a bounded number of blocks in memory (``stream``).
 
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.arrangement.precedence import PRECEDENCE
 from reclock.arrangement.segment import rows_per_batch
 from reclock.arrangement.shard import describe, is_sibling
 from reclock.arrangement.stream import advance_to, merged
@@ -105,7 +107,8 @@ def merge(
         detail = f"the runs are compacted to {whole.since}"
         hint = "drop the collection if nobody reads it any more" if since.is_closed else None
         raise InvalidCompaction(message, detail=detail, hint=hint)
-    batches = merged(layout, runs, advance_to(layout, since.element()))
+    blocks = merged(layout, runs, advance_to(layout, since.element()))
+    batches = PRECEDENCE.let_pass(blocks)
     per_batch = rows_per_batch(sum(ref.rows for ref in refs), sum(ref.length for ref in refs))
     description = Description(whole.lower, whole.upper, since)
     writer.add(name, layout, batches, description, batch_rows=per_batch)

@@ -162,9 +162,10 @@ def describe(refs: Sequence[RunRef]) -> Description[Timestamp]:
     since = first.since
     for ref in refs[1:]:
         this = ref.description
-        if this.lower != last.upper and not is_sibling(last, this):
+        meets = this.lower is last.upper or this.lower == last.upper
+        if not meets and not is_sibling(last, this):
             last.followed_by(this)  # refuses, and says why
-        if this.since != since:
+        if this.since is not since and this.since != since:
             since = since.join(this.since)
         last = this
     return Description(first.lower, last.upper, since)

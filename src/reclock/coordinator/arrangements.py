@@ -116,7 +116,7 @@ class Arrangements:
                 runs[swap.arrangement] = _ordered([*kept, swap.run])
         for arrangement, refs in added.items():
             changes.update({_name(arrangement, r): _record(arrangement, r) for r in refs})
-            runs[arrangement] = _ordered([*runs.get(arrangement, ()), *refs])
+            runs[arrangement] = _appended(runs.get(arrangement, ()), refs)
         append, contents = self.manifest.contents.change(changes, new_upper)
         return append, Arrangements(Manifest(contents), runs)
 
@@ -195,6 +195,13 @@ def beginning(as_of: Timestamp) -> Description[Timestamp]:
 def following(refs: tuple[RunRef, ...], upper: Timestamp) -> Description[Timestamp]:
     """Return what the next run of an arrangement describes: from where the last one ends."""
     return Description(refs[-1].description.upper, at(upper), at(0))
+
+
+def _appended(known: tuple[RunRef, ...], added: tuple[RunRef, ...]) -> tuple[RunRef, ...]:
+    """Return known runs and new ones in order; the next run of a tick just comes last."""
+    if known and len(added) == 1 and added[0].description.lower == known[-1].description.upper:
+        return known + added
+    return _ordered([*known, *added])
 
 
 def _ordered(runs: list[RunRef]) -> tuple[RunRef, ...]:

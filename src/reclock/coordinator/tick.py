@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.arrangement.cache import process_cache
+from reclock.arrangement.precedence import PRECEDENCE
 from reclock.coordinator.arrangements import following, layouts_of, write_runs
 from reclock.coordinator.item import Table
 from reclock.coordinator.system.ticks import Watch
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 def tick(core: Core, timeline: Timeline) -> TimelineState:
     """Run one tick of ``timeline``, if there is anything to close; return its state after."""
-    with core.writing():
+    with core.writing(), PRECEDENCE.going_first():
         state = core.state(timeline)
         time = state.tick_time(core.clock.now_ms(), core.settings.timestamp_interval_ms)
         if time is None:

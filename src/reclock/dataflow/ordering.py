@@ -8,7 +8,8 @@ compared by code points, arrays element by element, structs by the names of thei
 columns, in their order, ascending, NULLs last: the order of rows is a function of the rows
 alone, whenever and wherever they are sorted.
 
-Cost: a sort per column in Arrow; types that Arrow does not order are ordered in Python.
+Cost: a sort per column in Arrow, and one of all together; types that Arrow does not order
+are ordered in Python.
 
 Tests: tests/dataflow/test_ordering.py.
 """
@@ -16,7 +17,7 @@ Tests: tests/dataflow/test_ordering.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from reclock.arrangement.layout import Int64s
+
+
+_LIMIT: Final = 1 << 62
+_NARROW: Final = 1 << 24
+"""Integers in so narrow a range need no sort: three columns of them still fit one number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,10 @@ def _ascending(column: pa.Array) -> Int64s:
         keys = [sort_key(value) for value in column.to_pylist()]
         place = {key: rank for rank, key in enumerate(sorted(set(keys)))}
         return np.array([place[key] for key in keys], np.int64)
+    if pa.types.is_integer(kind) and column.null_count == 0 and len(column):
+        numbers: Int64s = column.cast(pa.int64(), safe=False).to_numpy()
+        if not pa.types.is_uint64(kind) and int(numbers.max()) - int(numbers.min()) < _NARROW:
+            return numbers - (numbers.min() - 1)  # they are their own ranks
     ranked = pc.rank(column, tiebreaker="dense").cast(pa.int64())
     made: Int64s = ranked.to_numpy().copy()
     return made
@@ -90,8 +100,27 @@ def order_of(
     ]
     said = {*alike, *(o.column for o in order)}
     by += [ranks(column) for i, column in enumerate(rows) if i not in said]
-    if len(by) == 1:  # one sort of one number
-        low = by[0].min(initial=0)
-        width = by[0].max(initial=0) - low + 1
-        return np.argsort(first * width + (by[0][at] - low), kind="stable")
-    return np.lexsort([*(rank[at] for rank in reversed(by)), first])
+    ranked = _joint(by)
+    if ranked is None or len(first) == 0:
+        return np.lexsort([*(rank[at] for rank in reversed(by)), first])
+    width = int(ranked.max(initial=0)) + 1
+    if (int(first.max()) + 1) * width >= _LIMIT:
+        return np.lexsort((ranked[at], first))
+    # What one number does not tell apart is the same row: it need not stay in order.
+    return np.argsort(first * width + ranked[at])
+
+
+def _joint(by: Sequence[Int64s]) -> Int64s | None:
+    """Return numbers from 0 on that sort as the ranks, taken together, do; None if too large."""
+    if not by:
+        return None
+    made = np.zeros(len(by[0]), np.int64)
+    most = 1
+    for rank in by:
+        low = int(rank.min(initial=0))
+        width = int(rank.max(initial=0)) - low + 1
+        most *= width
+        if most >= _LIMIT:
+            return None
+        made = made * width + (rank - low)
+    return made

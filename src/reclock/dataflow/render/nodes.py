@@ -7,11 +7,10 @@ here with only inner joins left (``sql.rewrite.lower_joins``).
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from reclock.dataflow.operators.join import Join as JoinOperator
-from reclock.dataflow.operators.minmax import FAN_IN, tournament
+from reclock.dataflow.operators.minmax import stages_of, tournament
 from reclock.dataflow.operators.topk import TopK as TopKOperator
 from reclock.dataflow.ordering import OrderBy
 from reclock.dataflow.render.reduce import divided, render_reduce
@@ -43,12 +42,6 @@ if TYPE_CHECKING:
     from reclock.dataflow.render.builder import Builder
     from reclock.sql.plan.node import Node, SortKey
     from reclock.sql.plan.scalar import Scalar
-
-GROUP_LEVELS: Final = 3
-"""Flat in groups of up to 65 thousand rows; every level costs a few milliseconds a tick."""
-
-WHOLE_LEVELS: Final = 5
-"""Without a grouping the group is the collection: flat up to 16 million rows."""
 
 
 def render(builder: Builder, node: Node) -> int:
@@ -160,18 +153,14 @@ def tournament_steps(builder: Builder, source: int, node: TopK, order: tuple[Ord
     """Return the last of the stages that find the first rows of each group."""
     types = arrow_types(node.schema)
     assert node.limit is not None
-    # Buckets of k rows throw none out, and those of 16 · k are small enough: for k places,
-    # fewer and larger buckets do.
-    places = max(node.limit + node.offset, 1)
-    levels = (GROUP_LEVELS if node.group else WHOLE_LEVELS) - round(math.log(places, FAN_IN))
-    stages = tournament(types, node.group, order, node.limit, offset=node.offset, levels=levels)
-    level = stages[0].level
-    bucketed = accumulate.Bucketed(source, level, stages[0].keying.types)
-    at = builder.step(bucketed, f"{node.input.fingerprint} buckets {level}")
+    bits = stages_of(node.limit + node.offset, grouped=bool(node.group))
+    stages = tournament(types, node.group, order, node.limit, offset=node.offset, bits=bits)
+    bucketed = accumulate.Bucketed(source, bits[0], stages[0].keying.types)
+    at = builder.step(bucketed, f"{node.input.fingerprint} buckets {bits[0]}")
     for stage in stages:
         state, _ = builder.arrange(at, stage.keying.key)
         step = accumulate.Stage(at, state, stage)
-        at = builder.step(step, f"{node.fingerprint} stage {stage.level}", state)
+        at = builder.step(step, f"{node.fingerprint} stage {stage.bits}", state)
     return at
 
 

@@ -49,7 +49,7 @@ class Bucketed:
     """The rows of ``source`` with the bucket of a tournament's first stage."""
 
     source: int
-    level: int
+    bits: int
     types: Types
 
     @property
@@ -59,7 +59,7 @@ class Bucketed:
 
     def run(self, tick: Tick) -> Output:
         """Add the bucket's column."""
-        return Output(bucketed(tick.delta(self.source), self.level))
+        return Output(bucketed(tick.delta(self.source), self.bits))
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Stage:
     def types(self) -> Types:
         """The rows, with the bucket of the next stage if there is one."""
         types = self.operator.keying.types
-        return types if self.operator.level else types[:-1]
+        return types if self.operator.bits else types[:-1]
 
     def run(self, tick: Tick) -> Output:
         """Compare the winners of the changed buckets before and after."""

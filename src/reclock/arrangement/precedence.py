@@ -1,0 +1,62 @@
+"""Ticks go first: what runs beside them, in the same process, lets them pass.
+
+Threads of one process share one interpreter, which changes hands every few milliseconds:
+a tick that runs while a merge does waits for it at each of a thousand small steps, and
+takes twice as long. So whoever ticks says so (``going_first``), and a merge asks between
+its blocks (``let_pass``) and waits until nobody does.
+
+It waits a bounded time: ticks without a pause slow merges down and do not stop them, so
+there are never more runs than merges, one block per ``PATIENCE``, can keep up with.
+
+Tests: tests/arrangement/test_precedence.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PATIENCE: Final = 0.2
+"""For how many seconds one block of a merge lets ticks pass."""
+
+Item = TypeVar("Item")
+
+
+class Precedence:
+    """Who goes first, and who lets them; one for each interpreter."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._first = 0
+
+    @contextmanager
+    def going_first(self) -> Iterator[None]:
+        """Have the others wait until the block ends."""
+        with self._changed:
+            self._first += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._first -= 1
+                self._changed.notify_all()
+
+    def let_pass(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield ``items``; before each is made, wait until nobody goes first, for a while."""
+        source = iter(items)
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._first, PATIENCE)
+            try:
+                item = next(source)
+            except StopIteration:
+                return
+            yield item
+
+
+PRECEDENCE: Final = Precedence()
+"""That of this process."""
