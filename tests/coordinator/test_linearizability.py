@@ -1,0 +1,179 @@
+"""P7: many sessions write and read while ticks run, clocks jump, appends fail and processes die.
+
+Clients add to a table, to two tables in one transaction, and set registers by UPDATE; they
+read tables, views over them, and both in a transaction. What they saw is one history over all
+epochs, checked to be linearizable, and by the timestamps they were given.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, sleep
+
+import pytest
+
+from reclock.errors import Error
+from reclock.testing.failpoints import FailpointRaised, armed
+from reclock.testing.histories import History, check_linearizable, check_times
+
+CLIENTS = 4
+EPOCHS = 3
+SECONDS = 0.7
+REGISTER = 1_000_000
+"""Register k at value j stands for the numbers k·REGISTER + 1 … k·REGISTER + j."""
+
+SETUP = (
+    "ALTER SYSTEM SET timestamp_interval = '15ms'",
+    "CREATE TABLE one (n BIGINT)",
+    "CREATE TABLE two (n BIGINT)",
+    "CREATE TABLE registers (k INT PRIMARY KEY, v BIGINT)",
+    "CREATE MATERIALIZED VIEW both AS SELECT n FROM one UNION ALL SELECT n FROM two",
+    "CREATE MATERIALIZED VIEW kept AS SELECT k, v FROM registers",
+)
+BOTH = "SELECT 0 AS k, n AS v FROM {both} UNION ALL SELECT k, v FROM {registers}"
+
+
+class Client:
+    """Does one thing after the other, and writes down what it saw."""
+
+    def __init__(self, number, seed, history):
+        self.name = f"client {number}"
+        self.number = number
+        self.choose = random.Random(seed * 31 + number)
+        self.history = history
+        self.added = 0
+        self.register = 0
+        self.wrong = []
+
+    def run(self, db, stopped):
+        with db.session() as session:
+            session.execute("SET statement_timeout = '5s'")
+            while not stopped.is_set():
+                try:
+                    self.act(session)
+                except Error:
+                    session.execute("ROLLBACK")
+
+    def act(self, session):
+        match self.choose.randrange(6):
+            case 0 | 1:
+                self.add(session, "INSERT INTO one VALUES ({0}); INSERT INTO two VALUES ({0})")
+            case 2:
+                self.register += 1
+                number = self.number * REGISTER + self.register
+                with self.history.recording(self.name, "add", number) as done:
+                    sql = "UPDATE registers SET v = $1 WHERE k = $2"
+                    done.timestamp = session.execute(sql, (self.register, self.number)).timestamp
+            case 3:
+                with self.history.recording(self.name, "read") as done:
+                    sql = BOTH.format(both="both", registers="kept")
+                    self.saw(done, session.execute(sql))
+            case 4:
+                with self.history.recording(self.name, "read") as done:
+                    sql = BOTH.format(both="one", registers="registers")
+                    answer = session.execute(sql)
+                    self.saw(done, answer, [(0, v) for k, v in answer.rows if k == 0])
+            case 5:
+                with self.history.recording(self.name, "read") as done:
+                    session.execute("BEGIN")
+                    two = session.execute("SELECT 0, n FROM two").rows
+                    session.execute("SELECT 1")
+                    rest = session.execute(BOTH.format(both="one", registers="registers"))
+                    session.execute("COMMIT")
+                    self.saw(done, rest, two)
+
+    def add(self, session, sql):
+        self.added += 1
+        number = self.number * REGISTER + REGISTER // 2 + self.added
+        with self.history.recording(self.name, "add", number) as done:
+            done.timestamp = session.execute(f"BEGIN; {sql.format(number)}; COMMIT").timestamp
+
+    def saw(self, done, answer, more=()):
+        """Every number of the two tables is there twice; registers stand for many numbers."""
+        logged = sorted(v for k, v in [*answer.rows, *more] if k == 0)
+        if logged[::2] != logged[1::2]:
+            self.wrong.append(f"half a transaction: {logged}")
+        registers = {k: v for k, v in answer.rows if k}
+        numbers = {k * REGISTER + j for k, v in registers.items() for j in range(1, v + 1)}
+        done.numbers = frozenset([*logged, *numbers])
+        done.timestamp = answer.timestamp
+
+
+class Chaos:
+    """Lets the clock jump, and appends and ticks fail, one in so many."""
+
+    def __init__(self, seed, opener):
+        self.choose = random.Random(seed)
+        self.opener = opener
+
+    def fail(self):
+        if self.choose.random() < 0.03:
+            message = "by chance"
+            raise FailpointRaised(message)
+
+    def linger(self):
+        if self.choose.random() < 0.1:
+            sleep(self.choose.random() * 0.03)
+
+    def points(self):
+        return {
+            "durable.append.before": self.fail,
+            "durable.commit.after": self.fail,
+            "tick.publish.before": self.linger,
+            "write.append.before": self.linger,
+        }
+
+    def let_time_pass(self, seconds):
+        end = monotonic() + seconds
+        while monotonic() < end:
+            jump = self.choose.choice([7, 7, 7, 20, 20, 5_000, -5_000, 200_000, -100_000])
+            self.opener.clock.set(max(0, self.opener.clock.now_ms() + jump))
+            sleep(0.01)
+
+
+def crash(opener, db, stopped):
+    """Take the store away from everybody, then wait for them: none may be left to answer."""
+    opener.crash(db)
+    stopped.set()
+    db._core.loop.stop()
+
+
+@pytest.mark.parametrize("window", ["0", "60s"])
+@pytest.mark.parametrize("seed", [random.randrange(10**6) for _ in range(2)])
+def test_histories_of_many_sessions_are_linearizable(opener, seed, window):
+    print(f"seed {seed}")
+    history = History()
+    clients = [Client(number, seed, history) for number in range(1, CLIENTS + 1)]
+    chaos = Chaos(seed, opener)
+    db = opener()
+    for statement in (*SETUP, f"ALTER SYSTEM SET logical_compaction_window = '{window}'"):
+        db.execute(statement)
+    db.insert("registers", [(client.number, 0) for client in clients])
+    db.close()
+    for epoch in range(EPOCHS):
+        db = opener(background=True)
+        stopped = threading.Event()
+        with armed(chaos.points()), ThreadPoolExecutor(CLIENTS) as pool:
+            working = [pool.submit(client.run, db, stopped) for client in clients]
+            chaos.let_time_pass(SECONDS)
+            if epoch % 2:
+                stopped.set()
+            else:
+                crash(opener, db, stopped)
+            for work in working:
+                assert isinstance(work.exception(), Error | None)
+        if epoch % 2:
+            db.close()
+    db = opener()
+    last = Client(9, seed, history)
+    with history.recording(last.name, "read") as done:
+        last.saw(done, db.execute(BOTH.format(both="both", registers="kept")))
+    assert [wrong for client in (*clients, last) for wrong in client.wrong] == []
+    assert check_linearizable(history) == []
+    assert check_times(history) == []
+    returned = [operation for operation in history.operations if operation.returned]
+    assert len(returned) > 20
+    assert len([o for o in history.reads if o.numbers]) > 3
+    print(len(returned), "operations")
