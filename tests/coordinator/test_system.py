@@ -17,6 +17,7 @@ from reclock.remap.trace import Remap
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.time.antichain import Antichain
 from reclock.time.position import KafkaPosition
+from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "system-relations.md"
@@ -356,6 +357,17 @@ def test_hints_know_the_schema(db):
         db.execute("CREATE MATERIALIZED VIEW m AS SELECT * FROM reclock.ticks r, ticks")
 
 
+@pytest.mark.parametrize(
+    "what", ["reclock.ticks", "over", "(SELECT t.k FROM t, reclock.settings WHERE name = 'x')"]
+)
+def test_nobody_can_follow_them(shop, what):
+    shop.execute("CREATE VIEW over AS SELECT phase FROM reclock.ticks")
+    with pytest.raises(NotSupported, match="SUBSCRIBE over system relation") as caught:
+        shop.subscribe(f"SUBSCRIBE TO {what}")
+    assert caught.value.hint
+    assert shop.execute("SELECT * FROM reclock.holds").rows == []
+
+
 def test_there_is_one_relation_per_file():
     package = Path(__file__).parents[2] / "src" / "reclock" / "coordinator" / "system"
     files = {path.stem for path in package.glob("*.py")} - {"__init__", "relation", "answer"}
@@ -420,3 +432,11 @@ def test_errors_as_of_a_time_are_those_of_that_time(shop, opener):
     assert seen(30_000) == []
     alone = shop.execute("SELECT timestamp, code FROM reclock.errors AS OF 20000").rows
     assert alone == [(20_000, "22012")]
+
+
+def test_a_timeline_that_has_just_begun_can_be_looked_at(db):
+    """Between the beginning of a timeline and its first tick nothing is complete."""
+    db._core.state(EPOCH_MS)
+    for name in NAMES:
+        db.execute(f"SELECT * FROM reclock.{name}")
+    assert db.execute("SELECT * FROM reclock.timelines").rows == [("EpochMilliseconds", 0, 0)]

@@ -28,7 +28,7 @@ def _lag(state: TimelineState, now_ms: int) -> int | None:
     if state.timeline != EPOCH_MS:
         return None
     upper = state.arrangements.upper
-    return 0 if upper.is_closed else max(0, now_ms - upper.element().back())
+    return 0 if upper.is_closed else max(0, now_ms + 1 - upper.element())
 
 
 FRONTIERS = system_relation(
