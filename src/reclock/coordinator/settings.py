@@ -169,7 +169,7 @@ class SessionSettings:
     def copy(self) -> SessionSettings:
         """Return the same settings, to be changed apart from these."""
         made = SessionSettings(self._system)
-        made._given = dict(self._given)  # noqa: SLF001 - of the same class
+        made._given = dict(self._given)
         return made
 
     @property
