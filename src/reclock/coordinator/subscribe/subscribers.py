@@ -158,15 +158,14 @@ class Subscribers:
         """Let go of what was lost, and remove the views that nobody follows."""
         while self.lost:
             self.lost.popleft().release()
-        if self._closed or all(lease.users for lease in tuple(self._leases.values())):
+        if self._closed or not self._unused():
             return
         with self._core.writing() as world:
-            unused = {name: lease for name, lease in self._leases.items() if not lease.users}
-            gone = [x.view.id for x in unused.values() if x.view.id in world.transients]
+            used = {name: lease for name, lease in self._leases.items() if lease.users}
+            gone = world.transients.keys() - {lease.view.id for lease in used.values()}
             if gone:
                 change_transients(self._core, removed=gone)
-            for name in unused:
-                del self._leases[name]
+            self._leases = used
 
     def let_go(self) -> None:
         """Sweep after a subscription has ended: now, or by the thread if there is a loop."""
@@ -202,6 +201,7 @@ class Subscribers:
     def _run(self) -> None:
         core = self._core
         seen: tuple[object, object] | None = None
+        swept = True
 
         def now() -> tuple[World, object]:
             return core.world, None if core.loop is None else core.loop.failures
@@ -209,7 +209,7 @@ class Subscribers:
         def unseen() -> bool:
             world, failures = now()
             moved = seen is None or world is not seen[0] or failures is not seen[1]
-            return self._closed or moved or self._unused()
+            return self._closed or moved or (swept and self._work_left())
 
         while True:
             with core.moved:
@@ -221,13 +221,24 @@ class Subscribers:
             world, failures = now()
             failed = seen is not None and failures is not seen[1]
             seen = world, failures
+            swept = False  # what cannot be removed now is tried again when the world has moved
             with suppress(Error):
                 self.sweep()
-            with self._lock:
-                parked = tuple(self._parked)
-            for one in parked:
-                if failed or one.wants(world):
-                    one.event.set()
+                swept = True
+            self._wake(world, everybody=failed)
+
+    def _wake(self, world: World, *, everybody: bool) -> None:
+        with self._lock:
+            parked = tuple(self._parked)
+        for one in parked:
+            if everybody or one.wants(world):
+                one.event.set()
+
+    def _work_left(self) -> bool:
+        return bool(self.lost) or self._unused()
 
     def _unused(self) -> bool:
-        return bool(self.lost) or any(not x.users for x in tuple(self._leases.values()))
+        """Return whether a view is kept that nobody follows, or a lease is of no use."""
+        leases = tuple(self._leases.values())
+        used = {lease.view.id for lease in leases if lease.users}
+        return len(used) < len(leases) or not used >= self._core.world.transients.keys()
