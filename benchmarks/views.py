@@ -208,24 +208,29 @@ def loading(shop: Shop) -> list[Measure]:
         took = shop.load()
     peak = ", ".join(f"{kind} {size / 1024:.0f} MiB" for kind, size in largest.items())
     stored = sum(file.stat().st_size for file in shop.directory.rglob("*") if file.is_file())
-    shop.view("first", TOTALS)
-    shop.db.execute("DROP MATERIALIZED VIEW first")
-    made = shop.view("second", TOTALS)
-    shop.db.execute("DROP MATERIALIZED VIEW second")
-    speed = shop.rows / made
     return [
         Measure(
             f"load of {shop.rows:,} orders into a table with two indexes",
             f"{shop.rows / took / 1e3:.0f} thousand rows/s",
         ),
         Measure("largest memory of the process meanwhile", f"{peak}; {stored >> 20} MiB on disk"),
-        Measure(
-            f"first load of a join + aggregate view over {shop.rows:,} orders",
-            f"{speed / 1e3:.0f} thousand rows/s",
-            "≥ 400 thousand rows/s",
-            speed >= 400_000,
-        ),
+        first_load(shop, "join + aggregate", TOTALS),
+        first_load(shop, "join + aggregate with an expression", DOUBLED),
     ]
+
+
+def first_load(shop: Shop, name: str, query: str) -> Measure:
+    """Create a view twice, and return how fast it was the second time."""
+    for _ in range(2):
+        made = shop.view("v", query)
+        shop.db.execute("DROP MATERIALIZED VIEW v")
+    speed = shop.rows / made
+    return Measure(
+        f"first load of a {name} view over {shop.rows:,} orders",
+        f"{speed / 1e3:.0f} thousand rows/s",
+        "≥ 400 thousand rows/s",
+        speed >= 400_000,
+    )
 
 
 def growing(small: Shop, large: Shop) -> Iterator[Measure]:

@@ -140,7 +140,7 @@ def loads(monkeypatch):
 
             return run
 
-        for limit in ("BULK_ROWS", "TICK_ROWS"):
+        for limit in ("BULK_ROWS", "TICK_ROWS", "OWN_TICK_ROWS"):
             monkeypatch.setattr(spark_engine, limit, -1 if large else 1 << 60)
         monkeypatch.setattr(spark_engine, "hydrate_in_parts", counted(hydrate))
         monkeypatch.setattr(spark_engine, "step_in_parts", counted(step))

@@ -50,6 +50,13 @@ BULK_ROWS: Final = 200_000
 TICK_ROWS: Final = 200_000
 """Ticks of more changes than this run in parts."""
 
+OWN_TICK_ROWS: Final = 2_000_000
+"""The same when the parts are threads of this process.
+
+Measured: up to a million changes the exchange between parts costs more than they gain; beyond
+it the parts bound the memory of a tick.
+"""
+
 
 class SparkEngine:
     """``coordinator.engine.Engine`` by Spark; ``master`` is any Spark master.
@@ -76,7 +83,8 @@ class SparkEngine:
         upper: Timestamp,
     ) -> Mapping[ArrangementId, Updates]:
         """Run one tick of the graph on the changes; if there are many, in parts."""
-        if sum(delta.num_rows for delta in changes.values()) > TICK_ROWS:
+        most = TICK_ROWS if self._spark.own_cores is None else OWN_TICK_ROWS
+        if sum(delta.num_rows for delta in changes.values()) > most:
             return step_in_parts(
                 self._workers,
                 self._segments,

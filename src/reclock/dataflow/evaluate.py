@@ -11,8 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from reclock.sql.plan.scalar import ColumnRef
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
@@ -51,6 +53,26 @@ class Evaluated:
 
     values: tuple[pa.Array, ...]
     errors: tuple[pa.Array | None, ...]
+
+
+def computed(scalars: Iterable[Scalar]) -> tuple[Scalar, ...]:
+    """Return what has to be evaluated, each once: a column is there already."""
+    return tuple(dict.fromkeys(s for s in scalars if not isinstance(s, ColumnRef)))
+
+
+def answered(request: RowRequest, scalars: Sequence[Scalar], found: Evaluated) -> Evaluated:
+    """Return the answer to a request, from its rows and what was ``found`` for ``scalars``."""
+    place = {scalar: at for at, scalar in enumerate(scalars)}
+    values: list[pa.Array] = []
+    errors: list[pa.Array | None] = []
+    for scalar in request.scalars:
+        if isinstance(scalar, ColumnRef):
+            values.append(request.rows.column(scalar.index))
+            errors.append(None)
+        else:
+            values.append(found.values[place[scalar]])
+            errors.append(found.errors[place[scalar]])
+    return Evaluated(tuple(values), tuple(errors))
 
 
 Request: TypeAlias = RowRequest | GroupRequest

@@ -1,6 +1,7 @@
 """Answers the requests of a wave with as few Spark jobs as possible.
 
-All expressions over one delta are columns of one projection; the deltas of a wave, if they
+All expressions over one delta are columns of one projection, which gets the columns they
+use and gives what they compute, nothing else; the deltas of a wave, if they
 are small, are stacked into one wide table (each with columns of its own, NULL elsewhere)
 and evaluated by one job. Values never raise and errors are columns beside them
 (``sql.plan.spark_text``), so no row can fail the job.
@@ -9,11 +10,12 @@ and evaluated by one job. Values never raise and errors are columns beside them
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from reclock.dataflow.evaluate import Evaluated, GroupRequest, RowRequest
+from reclock.dataflow.evaluate import Evaluated, GroupRequest, RowRequest, answered, computed
 from reclock.dataflow.group_text import group_text
 from reclock.dataflow.types import arrow_type, arrow_types, from_spark, has_months, to_spark
 from reclock.sql.plan.scalar import ColumnRef, can_fail, walk
@@ -40,10 +42,16 @@ class Bundle:
     rows: pa.RecordBatch
     scalars: tuple[Scalar, ...]
 
+    @cached_property
+    def used(self) -> tuple[int, ...]:
+        """The columns that the expressions use."""
+        return columns_of(self.scalars)
+
     @property
     def kind(self) -> tuple[object, ...]:
         """What its plan depends on."""
-        return (tuple(self.rows.schema.types[:-2]), self.scalars)
+        types = self.rows.schema.types
+        return (tuple((i, types[i]) for i in self.used), self.scalars)
 
 
 class SparkEvaluator:
@@ -63,12 +71,12 @@ class SparkEvaluator:
                 by_source.setdefault(request.source, []).append((at, request))
         asked = list(by_source.values())
         bundles = [
-            Bundle(group[0][1].rows, tuple(dict.fromkeys(s for _, r in group for s in r.scalars)))
+            Bundle(group[0][1].rows, computed(s for _, r in group for s in r.scalars))
             for group in asked
         ]
         for group, bundle, found in zip(asked, bundles, self._rows(bundles), strict=True):
             for at, request in group:
-                answers[at] = pick(found, [bundle.scalars.index(s) for s in request.scalars])
+                answers[at] = answered(request, bundle.scalars, found)
         return [answers[at] for at in range(len(requests))]
 
     def _rows(self, bundles: list[Bundle]) -> list[Evaluated]:
@@ -78,8 +86,8 @@ class SparkEvaluator:
 
     def _stacked(self, bundles: list[Bundle]) -> list[Evaluated]:
         """Evaluate several bundles in one job, one below the other."""
-        if not bundles:
-            return []
+        if not any(bundle.scalars for bundle in bundles):
+            return [Evaluated((), ()) for _ in bundles]
         kind = tuple(bundle.kind for bundle in bundles)
         table = _stack(bundles)
         result = self._exchange.run(kind, table, lambda frame: projection(frame, bundles))
@@ -131,10 +139,10 @@ def _stack(bundles: list[Bundle]) -> pa.Table:
     for nth, bundle in enumerate(bundles):
         before, count = len(owner), bundle.rows.num_rows
         owner += [nth] * count
-        for name, column in zip(
-            names_of(nth, bundle.rows.num_columns - 2), bundle.rows.columns, strict=False
-        ):
-            names.append(name)
+        of_rows = names_of(nth, bundle.rows.num_columns - 2)
+        for i in bundle.used:
+            column = bundle.rows.column(i)
+            names.append(of_rows[i])
             above = pa.nulls(before, column.type)
             below = pa.nulls(size - before - count, column.type)
             arrays.append(pa.concat_arrays([above, column, below]))
@@ -163,6 +171,12 @@ def projection(frame: DataFrame, bundles: Sequence[Bundle], kept: Sequence[str] 
     return frame.selectExpr(*outputs)
 
 
+def columns_of(scalars: Sequence[Scalar]) -> tuple[int, ...]:
+    """Return the columns that expressions use, in order."""
+    parts = (part for scalar in scalars for part in walk(scalar))
+    return tuple(sorted({part.index for part in parts if isinstance(part, ColumnRef)}))
+
+
 def _month_columns(scalars: tuple[Scalar, ...]) -> dict[int, Type]:
     """Return the columns that are stored as months and computed with as intervals."""
     return {
@@ -177,8 +191,3 @@ def whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     """Return a column as one array of a type that Spark may have widened."""
     whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     return whole if whole.type == kind else whole.cast(kind)
-
-
-def pick(found: Evaluated, places: list[int]) -> Evaluated:
-    """Return the values and errors of some of the expressions."""
-    return Evaluated(tuple(found.values[i] for i in places), tuple(found.errors[i] for i in places))

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from reclock.arrangement.layout import Layout
 from reclock.dataflow.bulk.schedule import scalars_of
-from reclock.dataflow.evaluate import Evaluated, RowRequest
-from reclock.dataflow.spark_evaluator import pick
+from reclock.dataflow.evaluate import Evaluated, RowRequest, answered, computed
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.types import arrow_type, arrow_types
 from reclock.sql.plan.scalar import can_fail
@@ -47,9 +46,9 @@ def about_groups(step: int) -> str:
 
 
 def asked_scalars(graph: Graph, plan: StagePlan, source: int) -> tuple[Scalar, ...]:
-    """Return all expressions over the rows of one step, each once."""
+    """Return all that is computed over the rows of one step, each once."""
     steps = (graph.steps[at] for at in plan.asked[source])
-    return tuple(dict.fromkeys(scalar for step in steps for scalar in scalars_of(step)))
+    return computed(scalar for step in steps for scalar in scalars_of(step))
 
 
 def row_layout(scalars: Sequence[Scalar]) -> Layout:
@@ -88,7 +87,7 @@ class AskedNow:
             (found,) = self._evaluator.evaluate([RowRequest(source, request.rows, scalars)])
             assert isinstance(found, Evaluated)
             self._about[source] = found
-        return pick(self._about[source], [scalars.index(s) for s in request.scalars])
+        return answered(request, scalars, self._about[source])
 
 
 class Answers:
@@ -111,6 +110,8 @@ class Answers:
 
     def _about_rows(self, request: RowRequest) -> Evaluated:
         scalars = asked_scalars(self._graph, self._plan, request.source)
+        if not scalars:
+            return answered(request, scalars, Evaluated((), ()))
         layout = row_layout(scalars)
         found = self._reader.answer(about_rows(request.source), layout)
         if found.num_rows != request.rows.num_rows:
@@ -119,4 +120,4 @@ class Answers:
         column = iter(layout.rows(found))
         pairs = [(next(column), next(column) if can_fail(s) else None) for s in scalars]
         whole = Evaluated(tuple(v for v, _ in pairs), tuple(e for _, e in pairs))
-        return pick(whole, [scalars.index(scalar) for scalar in request.scalars])
+        return answered(request, scalars, whole)

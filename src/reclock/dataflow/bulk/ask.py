@@ -32,7 +32,7 @@ from reclock.dataflow.graph import collection_of
 from reclock.dataflow.group_text import group_text
 from reclock.dataflow.operators.groups import snapshots
 from reclock.dataflow.spark_errors import carried
-from reclock.dataflow.spark_evaluator import Bundle, names_of, projection, whole
+from reclock.dataflow.spark_evaluator import Bundle, columns_of, names_of, projection, whole
 from reclock.dataflow.steps.groups import Groups
 
 if TYPE_CHECKING:
@@ -61,8 +61,11 @@ def questions(session: SparkSession, stage: RunStage) -> Iterator[DataFrame]:
     for source in plan.asked:
         types = graph.steps[source].types
         scalars = asked_scalars(graph, plan, source)
-        schema = _schema("kh", names_of(0, len(types)), types)
-        frame = numbers.mapInArrow(_Rows(schedule, shelf, source), schema)
+        if not scalars:
+            continue
+        used, names = columns_of(scalars), names_of(0, len(types))
+        schema = _schema("kh", [names[i] for i in used], tuple(types[i] for i in used))
+        frame = numbers.mapInArrow(_Rows(schedule, shelf, source, used), schema)
         bundle = Bundle(deltas.empty(types), scalars)
         asked = projection(frame, [bundle], ["kh"])
         write = _Write(about_rows(source), row_layout(scalars), shelf, description, stem)
@@ -85,11 +88,12 @@ def _schema(first: str, names: list[str], types: deltas.Types) -> StructType:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a step in a part, each with the part's first hash."""
+    """Some columns of the rows of a step in a part, each row with the part's first hash."""
 
     schedule: Schedule
     shelf: Shelf
     source: int
+    used: tuple[int, ...]
 
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with carried():
@@ -104,9 +108,9 @@ class _Rows:
             if item is None
             else reader.collection(collection_of(item))
         )
-        columns = deltas.rows_of(rows)
         here = pa.array(np.full(rows.num_rows, reader.first))
-        names = ["kh", *names_of(0, len(columns))]
+        columns = [rows.column(i) for i in self.used]
+        names = ["kh", *(f"c{i}" for i in self.used)]
         yield from _sliced(pa.RecordBatch.from_arrays([here, *columns], names))
 
 
