@@ -31,6 +31,9 @@ STATEMENTS = (
     "CREATE VIEW made AS {query}",
     "CREATE MATERIALIZED VIEW made WITH (allow_full_recompute = true) AS {query}",
     "EXPLAIN {query}",
+    "EXPLAIN TIMESTAMP FOR {query}",
+    "SUBSCRIBE ({query})",
+    "COPY ({query}) TO STDOUT",
     "INSERT INTO one (k) SELECT k FROM ({query}) AS q (k)",
 )
 
@@ -55,6 +58,15 @@ def objects(db):
     return db.execute("SHOW OBJECTS").rows, len(db._core.world.stored.items())
 
 
+def run(db, text):
+    if text.startswith("SUBSCRIBE"):
+        db.subscribe(text).close()
+    elif text.startswith("COPY"):
+        list(db.copy(text))
+    else:
+        db.execute(text)
+
+
 @pytest.mark.parametrize("statement", STATEMENTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_timelines_are_refused_wherever_they_meet(clocks, kind, statement):
@@ -66,7 +78,7 @@ def test_two_timelines_are_refused_wherever_they_meet(clocks, kind, statement):
             if statement.startswith("INSERT") and "*" in query:
                 continue
             with pytest.raises(TimelineMismatch) as caught:
-                clocks.execute(text)
+                run(clocks, text)
             error = caught.value
             assert error.message == "multiple timelines within one dataflow are not supported"
             assert f'"{first}' in error.detail, text
@@ -117,3 +129,14 @@ def test_timelines_outlive_their_objects_and_restarts(db, opener):
     db.execute("CREATE TABLE a (k INT) WITH (timeline = 'x')")
     assert db.execute("INSERT INTO a VALUES (1)").timestamp > last
     assert db.execute("SELECT k FROM a").timestamp > last
+
+
+def test_a_transaction_stays_in_one_timeline_and_says_so_at_once(clocks):
+    with clocks.session() as session:
+        session.execute("BEGIN")
+        assert session.execute("SELECT k FROM one ORDER BY k").rows == [(1,), (2,)]
+        with pytest.raises(TimelineMismatch) as caught:
+            session.execute("SELECT k FROM epoch_kept")
+        assert '"one"' in caught.value.detail
+        assert '"epoch_kept"' in caught.value.detail
+        session.execute("ROLLBACK")
