@@ -131,9 +131,8 @@ class Catalog:
             raise UndefinedName(message, code="3F000", position=name.position)
         if (taken := self._by_name.get(last)) is not None:
             message = f'relation "{last}" already exists'
-            raise DuplicateName(
-                message, detail=f"it is {article(taken.kind)}", position=name.position
-            )
+            detail, hint = f"it is {article(taken.kind)}", "choose another name, or DROP it first"
+            raise DuplicateName(message, detail=detail, hint=hint, position=name.position)
         return last
 
     def free_name(self, wanted: str) -> str:

@@ -48,7 +48,8 @@ def check_not_null(table: Table, columns: Sequence[pa.Array]) -> None:
                    for d, c in zip(table.schema, columns, strict=True)]  # fmt: skip
             shown = ", ".join("null" if value is None else str(value) for value in row)
             detail = f"failing row contains ({shown:.200})"
-            raise ConstraintViolation(message, detail=detail, code="23502")
+            hint = "give a value, or a DEFAULT when the table is created"
+            raise ConstraintViolation(message, detail=detail, hint=hint, code="23502")
 
 
 def check_key(table: Table, state: TimelineState, updates: pa.RecordBatch) -> None:

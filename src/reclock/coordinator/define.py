@@ -34,6 +34,7 @@ from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
 from reclock.sql.schema import Column
 from reclock.sql.statement import CreateIndex, CreateMaterializedView, CreateTable, CreateView
 from reclock.sql.syntax.expression import Name
+from reclock.sql.syntax.place import place_of
 from reclock.time.timeline import EPOCH_MS, parse_timeline, user_timeline
 
 if TYPE_CHECKING:
@@ -164,11 +165,12 @@ def _position(on: RelationItem, expression: object) -> int:
     if not isinstance(expression, Name):
         message = "an index on an expression is not supported"
         hint = "index a materialized view that has the expression as a column"
-        raise NotSupported(message, hint=hint)
+        raise NotSupported(message, hint=hint, position=place_of(expression))
     names = on.schema.names
     if expression.parts[-1] not in names:
         message = f'column "{expression}" of relation "{on.name}" does not exist'
-        raise StatementError(message, code="42703", position=expression.position)
+        hint = f"there are the columns {', '.join(names)}"
+        raise StatementError(message, code="42703", hint=hint, position=expression.position)
     return names.index(expression.parts[-1])
 
 

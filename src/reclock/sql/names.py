@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from reclock.errors import AmbiguousName, UndefinedName
 from reclock.sql.plan.scalar import ColumnRef, OuterRef
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from reclock.sql.syntax.expression import Name
     from reclock.sql.types import Type
     from reclock.time.timeline import Timeline
+
+
+_SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def resolve_relation(catalog: CatalogView, name: Name) -> CatalogItem:
     raise UndefinedName(message, code="42P01", hint=hint, position=name.position)
 
 
-def near_hint(name: Name, known: Iterable[str]) -> str | None:
+def near_hint(name: Name, known: Iterable[str]) -> str:
     """Return a hint with the nearest of the known names; some are qualified.
 
     A name that is right but for its schema is the nearest.
@@ -74,7 +77,10 @@ def near_hint(name: Name, known: Iterable[str]) -> str | None:
     last = name.parts[-1]
     near = [n for n in names if n.rpartition(".")[2] == last]
     near += get_close_matches(str(name), names, n=1) or get_close_matches(last, names, n=1)
-    return f'perhaps you meant "{near[0]}"' if near else None
+    if near:
+        return f'perhaps you meant "{near[0]}"'
+    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return f"there are {shown}" if names else "there are none yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +151,24 @@ def resolve_column(name: Name, scopes: tuple[Scope, ...]) -> ColumnRef | OuterRe
     raise _undefined(name, scopes)
 
 
+def columns_hint(*scopes: Scope) -> str:
+    """Return what there is, for a name that is not there."""
+    names = list(dict.fromkeys(c.name for s in scopes for c in s.columns))
+    if not names:
+        return "no columns can be used here"
+    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return f"there are the columns {shown}"
+
+
 def _undefined(name: Name, scopes: tuple[Scope, ...]) -> UndefinedName:
     if len(name.parts) > 1 and not any(name.parts[-2] in s.tables for s in scopes):
         message = f'missing FROM-clause entry for table "{name.parts[-2]}"'
         near = get_close_matches(name.parts[-2], [t for s in scopes for t in s.tables], n=1)
-        hint = f'perhaps you meant the table alias "{near[0]}"' if near else None
+        tables = sorted({t for s in scopes for t in s.tables})
+        there = f"FROM has {', '.join(tables)}" if tables else "FROM has nothing"
+        hint = f'perhaps you meant the table alias "{near[0]}"' if near else there
         return UndefinedName(message, code="42P01", hint=hint, position=name.position)
     known = [c.name for s in scopes for c in s.columns]
     near = get_close_matches(name.parts[-1], known, n=1)
-    hint = f'perhaps you meant the column "{near[0]}"' if near else None
+    hint = f'perhaps you meant the column "{near[0]}"' if near else columns_hint(*scopes)
     return UndefinedName(f'column "{name}" does not exist', hint=hint, position=name.position)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_table
 from reclock.coordinator.result import Result
+from reclock.coordinator.sequence.target import assigned
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
@@ -18,5 +19,8 @@ def create_table(context: Context, statement: CreateTable) -> Result:
     with context.writing() as world:
         exists = world.catalog.find(statement.name.parts) is not None
         if not (exists and statement.if_not_exists):
-            change_catalog(context.core, [define_table(statement, context.text, world.catalog)])
+            table = define_table(statement, context.text, world.catalog)
+            for at in range(len(table.columns)):
+                assigned(table, at, None, world.catalog)  # its default must be of its type
+            change_catalog(context.core, [table])
     return Result("CREATE TABLE")

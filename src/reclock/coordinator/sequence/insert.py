@@ -67,10 +67,12 @@ def _places(statement: Insert, table: Table) -> tuple[int, ...]:
     for at, name in enumerate(statement.columns):
         if name not in names:
             message = f'column "{name}" of relation "{table.name}" does not exist'
-            raise UndefinedName(message, position=statement.name.position)
+            hint = f"there are the columns {', '.join(names)}"
+            raise UndefinedName(message, hint=hint, position=statement.name.position)
         if name in statement.columns[:at]:
             message = f'column "{name}" specified more than once'
-            raise StatementError(message, code="42701", position=statement.name.position)
+            hint = "name each column once"
+            raise StatementError(message, code="42701", hint=hint, position=statement.name.position)
     return tuple(names.index(name) for name in statement.columns) or tuple(range(len(names)))
 
 
@@ -168,4 +170,6 @@ def _check_count(count: int, statement: Insert | None, places: tuple[int, ...]) 
         if count < len(places):
             which = "more target columns than expressions"
         message = f"INSERT has {which}"
-        raise StatementError(message, code="42601")
+        hint = f"there are {count} values for {len(places)} columns"
+        position = None if statement is None else statement.name.position
+        raise StatementError(message, code="42601", hint=hint, position=position)

@@ -47,11 +47,13 @@ def _before_and_after(
     for name, expression in statement.assignments:
         if name not in names:
             message = f'column "{name}" of relation "{table.name}" does not exist'
-            raise UndefinedName(message, position=statement.name.position)
+            hint = f"there are the columns {', '.join(names)}"
+            raise UndefinedName(message, hint=hint, position=statement.name.position)
         at = names.index(name)
         if at in given:
             message = f'multiple assignments to column "{name}"'
-            raise StatementError(message, code="42601", position=statement.name.position)
+            hint = "assign to each column once"
+            raise StatementError(message, code="42601", hint=hint, position=statement.name.position)
         default = isinstance(expression, DefaultText)
         given[at] = None if default else plan_scalar(expression, block, catalog, parameters)
     before = [(name, column(block.node, i)) for i, name in enumerate(names)]

@@ -52,11 +52,13 @@ def _checked(columns: list[ColumnDefinition], key: tuple[str, ...], enforced: bo
     for column in columns:
         if names.count(column.name) > 1:
             message = f'column "{column.name}" is specified more than once'
-            raise InvalidSyntax(message, code="42701", position=column.position)
+            hint = "give one of them another name"
+            raise InvalidSyntax(message, code="42701", hint=hint, position=column.position)
     for name in key:
         if name not in names:
             message = f'column "{name}" named in key does not exist'
-            raise InvalidSyntax(message, code="42703")
+            hint = f"the columns are {', '.join(names)}"
+            raise InvalidSyntax(message, code="42703", hint=hint, position=columns[0].position)
     made = tuple(
         ColumnDefinition(c.name, c.type, c.nullable and c.name not in key, c.default, c.position)
         for c in columns
@@ -114,4 +116,5 @@ def _unsupported(cursor: Cursor) -> NotSupported:
 
 def _second_key(position: int) -> InvalidSyntax:
     message = "multiple primary keys are not allowed"
-    return InvalidSyntax(message, code="42P16", position=position)
+    hint = "write PRIMARY KEY (a, b) for a key of several columns"
+    return InvalidSyntax(message, code="42P16", hint=hint, position=position)

@@ -8,12 +8,14 @@ with a grammar of their own (``CAST``, ``EXTRACT``, …) are parsed specially.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokenizer_core import TokenType
 
 from reclock.errors import InvalidSyntax
 
@@ -56,7 +58,8 @@ def tokenize(text: str) -> list[Token]:
         return list(DIALECT.tokenize(text))
     except TokenError as error:
         message = "syntax error: unfinished string, quoted name or comment"
-        raise InvalidSyntax(message, detail=str(error).split("\n")[0]) from error
+        detail, hint = str(error).split("\n")[0], "close what the text opens: ' \" or /*"
+        raise InvalidSyntax(message, detail=detail, hint=hint, position=len(text) + 1) from error
 
 
 def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
@@ -64,6 +67,7 @@ def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
     if not tokens:
         message = "syntax error at end of input"
         raise InvalidSyntax(message, position=len(text) + 1)
+    _check_commas(tokens)
     parser = _Parser(error_level=ErrorLevel.IMMEDIATE, dialect=DIALECT)
     try:
         parsed = parser.parse(list(tokens), text)
@@ -73,6 +77,19 @@ def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
         message = f'syntax error at or near "{tokens[0].text}"'
         raise InvalidSyntax(message, position=tokens[0].start + 1)
     return parsed[0]
+
+
+def _check_commas(tokens: Sequence[Token]) -> None:
+    """Refuse a list that goes on after its last comma, which sqlglot reads over."""
+    for token, after in pairwise((*tokens, None)):
+        if token is None or token.token_type != TokenType.COMMA:
+            continue
+        if after is None or after.token_type in {TokenType.FROM, TokenType.R_PAREN}:
+            near = "end of input" if after is None else f'or near "{after.text}"'
+            position = token.end + 2 if after is None else after.start + 1
+            message = f"syntax error at {near}"
+            hint = "leave out the comma before it, or what it separates is missing"
+            raise InvalidSyntax(message, hint=hint, position=position)
 
 
 def _syntax_error(error: ParseError, text: str) -> InvalidSyntax:

@@ -30,6 +30,22 @@ _CLAUSES = {
     "when": "temporal table syntax",
     "match": "MATCH_RECOGNIZE",
 }
+_HINTS = {
+    "TABLESAMPLE": "choose rows with WHERE",
+    "FOR UPDATE": "leave it out: UPDATE and DELETE read and write under one lock",
+    "QUALIFY": "filter the window function's column in an outer query",
+    "PIVOT": "use aggregates with FILTER (WHERE …)",
+    "LATERAL VIEW": "use CROSS JOIN LATERAL unnest(…)",
+    "SELECT INTO": "use CREATE TABLE and INSERT … SELECT",
+    "ON CONFLICT": "use UPDATE for rows that are there, INSERT for others",
+    "RETURNING": "read the rows with SELECT after the write",
+    "WITH RECURSIVE": "write as many levels as you need as joins",
+    "FROM in Update": "use a subquery: SET x = (SELECT …) WHERE … IN (SELECT …)",
+    "USING in Delete": "use a subquery: DELETE … WHERE … IN (SELECT …)",
+    "SIMILAR TO": "use LIKE, or ~ with a regular expression",
+    "COLLATE": "leave it out: text is ordered by its bytes",
+    "a join without ON or USING": "write ON, USING, or CROSS JOIN",
+}
 _INCIDENTAL = frozenset({"copy", "nested", "value_constructor", "safe", "typed"})
 
 
@@ -55,9 +71,9 @@ def expect_only(node: exp.Expr, *understood: str) -> None:
 
 def unsupported(construct: str, node: exp.Expr | None = None) -> NotSupported:
     """Return the error for a construct that is not implemented."""
-    return NotSupported(
-        f"{construct} is not supported", position=None if node is None else position_of(node)
-    )
+    position = None if node is None else position_of(node)
+    hint = _HINTS.get(construct, "leave it out")
+    return NotSupported(f"{construct} is not supported", hint=hint, position=position)
 
 
 def identifier(node: exp.Expr | str) -> str:

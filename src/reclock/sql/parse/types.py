@@ -48,9 +48,12 @@ def convert_type(node: exp.Expr) -> types.Type:
 
 def _unsupported(node: exp.Expr) -> NotSupported:
     name = node.sql("postgres").lower()
-    hint = None
+    hint = "use boolean, integer, bigint, numeric, double precision, text, bytea, date,"
+    hint += " timestamp, timestamptz, interval, json or an array of these"
     if name.startswith(("varchar", "char")):
         hint = "use text"
+    elif name.startswith("time"):
+        hint = "use interval, or timestamp"
     return NotSupported(f'type "{name}" is not supported', hint=hint, position=position_of(node))
 
 

@@ -8,7 +8,7 @@ PostgreSQL: numbers widen, date < timestamp < timestamptz, text only meets text.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from decimal import Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from reclock.errors import StatementError, WrongType
@@ -22,8 +22,17 @@ if TYPE_CHECKING:
 
     from reclock.sql.types import Type
 
-_EXACT = Context(prec=100)
+_EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 _RANGES = {t.SMALLINT: 2**15, t.INTEGER: 2**31, t.BIGINT: 2**63}
+_EXAMPLES: dict[Type, str] = {
+    t.SMALLINT: "a whole number, such as 42",
+    t.INTEGER: "a whole number, such as 42",
+    t.BIGINT: "a whole number, such as 42",
+    t.BOOLEAN: "true or false",
+    t.DATE: "a date, such as 2026-01-31",
+    t.TIMESTAMP: "a time, such as 2026-01-31 12:00:00",
+    t.TIMESTAMPTZ: "a time with its zone, such as 2026-01-31 12:00:00+00",
+}
 _TRUE = {"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"}
 _FALSE = {"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"}
 
@@ -50,7 +59,7 @@ def _common(a: Type, b: Type, what: str) -> Type:
         if implicit_cost(x, y) is not None:
             return y
     message = f"{what} types {a} and {b} cannot be matched"
-    raise WrongType(message)
+    raise WrongType(message, hint=f"cast one of them, for instance with ::{b}")
 
 
 def to_common(scalars: Sequence[Scalar], what: str) -> tuple[Scalar, ...]:
@@ -118,7 +127,8 @@ def read_literal(text: str, wanted: Type) -> object:
         return _read(text, wanted)
     except (ValueError, InvalidOperation, OverflowError) as error:
         message = f'invalid input syntax for type {wanted}: "{text}"'
-        raise StatementError(message, code="22P02") from error
+        hint = f"write {_EXAMPLES.get(wanted, f'a value of type {wanted}')}"
+        raise StatementError(message, code="22P02", hint=hint) from error
 
 
 def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one per case
@@ -127,7 +137,7 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
         return text
     if isinstance(wanted, t.Numeric):
         number = Decimal(stripped)
-        return round(number, wanted.scale)
+        return _EXACT.quantize(number, Decimal(1).scaleb(-wanted.scale))
     if isinstance(wanted, t.Array):
         return _read_array(stripped, wanted)
     if wanted in _RANGES:

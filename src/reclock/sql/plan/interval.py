@@ -18,6 +18,9 @@ _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
 _CLOCK = re.compile(r"\s*([+-]?)(\d+):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
 
 
+_EXAMPLE = "write numbers and units, such as 2 days 03:00 or 5 months"
+
+
 def parse_interval(text: str) -> tuple[timedelta | int, Simple]:
     """Return the value of an interval and which kind it is; months are counted.
 
@@ -43,7 +46,7 @@ def parse_interval(text: str) -> tuple[timedelta | int, Simple]:
         unit = unit if unit in _SECONDS or unit in _MONTHS else unit.removesuffix("s")
         if part is None or (unit not in _SECONDS and unit not in _MONTHS):
             message = f'invalid input syntax for type interval: "{text}"'
-            raise StatementError(message, code="22007")
+            raise StatementError(message, code="22007", hint=_EXAMPLE)
         count = float(part[1])
         if unit in _MONTHS:
             months += count * _MONTHS[unit]
@@ -57,7 +60,7 @@ def parse_interval(text: str) -> tuple[timedelta | int, Simple]:
         raise NotSupported(message, hint="add two intervals, one of months and one of days")
     if not used:
         message = f'invalid input syntax for type interval: "{text}"'
-        raise StatementError(message, code="22007")
+        raise StatementError(message, code="22007", hint=_EXAMPLE)
     if used == {MONTHS}:
         return round(months), MONTHS
     return span, INTERVAL

@@ -32,6 +32,7 @@ from reclock.sql.plan.scalar import Literal
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax import query as q
+from reclock.sql.syntax.place import placed
 
 if TYPE_CHECKING:
     from reclock.sql.names import CatalogItem, CatalogView
@@ -48,7 +49,8 @@ def plan_query(
     parameters: tuple[object, ...] = (),
 ) -> QueryPlan:
     """Plan ``query`` against ``catalog``; ``parameters`` are the values of $1, $2, …."""
-    return _query(Planner(catalog, maintained, parameters, _query), query, None)
+    with placed(query):
+        return _query(Planner(catalog, maintained, parameters, _query), query, None)
 
 
 def block_of(item: CatalogItem, alias: str | None = None) -> Block:
@@ -71,7 +73,8 @@ def plan_scalar(
 ) -> Scalar:
     """Plan an expression over the rows of ``block``: an index key, a SET or WHERE."""
     planner = Planner(catalog, maintained=False, parameters=parameters, query=_query)
-    return ExpressionBuilder(planner, block)(expression)
+    with placed(expression):
+        return ExpressionBuilder(planner, block)(expression)
 
 
 def _query(planner: Planner, query: q.Query, outer: Block | None) -> QueryPlan:
@@ -80,7 +83,7 @@ def _query(planner: Planner, query: q.Query, outer: Block | None) -> QueryPlan:
     for table in query.common:
         if table.alias.name in common:
             message = f'WITH query name "{table.alias.name}" specified more than once'
-            raise StatementError(message, code="42712")
+            raise StatementError(message, code="42712", hint="give one of them another name")
         around = Block(outer=outer, common=dict(common))
         inner = _within(planner, table.query, around)
         common[table.alias.name] = CommonPlan(_renamed(inner, table.alias), depth)
@@ -163,7 +166,8 @@ def _bound(planner: Planner, e: s.Expression | None, what: str) -> int | None:
         raise NotSupported(message, hint="expressions are not supported there")
     if value.value is not None and value.value < 0:
         message = f"{what} must not be negative"
-        raise StatementError(message, code="2201W" if what == "LIMIT" else "2201X")
+        code = "2201W" if what == "LIMIT" else "2201X"
+        raise StatementError(message, code=code, hint="write 0 or more, or leave it out")
     return value.value
 
 
@@ -174,7 +178,8 @@ def _set_operation(
     left, right = (_query(planner, side, around).relation for side in (body.left, body.right))
     if left.width != right.width:
         message = f"each {body.operator.upper()} query must have the same number of columns"
-        raise WrongType(message, code="42601")
+        hint = f"the left one has {left.width}, the right one {right.width}"
+        raise WrongType(message, code="42601", hint=hint)
     pairs = zip(left.schema, right.schema, strict=True)
     kinds = [common_type((a.type, b.type), body.operator.upper()) for a, b in pairs]
     left, right = _as_types(left, kinds), _as_types(right, kinds)

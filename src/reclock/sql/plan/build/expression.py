@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported, UndefinedName, WrongGrouping, WrongType
-from reclock.sql.plan.build.functions import COMPARISONS, call, truth
+from reclock.sql.plan.build.functions import COMPARISONS, call, truth, unescaped
 from reclock.sql.plan.build.parameter import literal_of
 from reclock.sql.plan.build.subquery import exists_value, quantified_value, scalar_value
 from reclock.sql.plan.coerce import common_type, convert, explicit_cast, number_literal, to_common
@@ -20,6 +20,7 @@ from reclock.sql.plan.functions.overload import Overload
 from reclock.sql.plan.interval import parse_interval
 from reclock.sql.plan.scalar import And, Call, Case, Literal, Or, Scalar
 from reclock.sql.syntax import expression as s
+from reclock.sql.syntax.place import placed
 from reclock.sql.types import BOOLEAN, JSON, TEXT, UNKNOWN, Array, Record
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class ExpressionBuilder:
             grouped = self.block.grouped(expression)
             if grouped is not None:
                 return grouped
-        return self._plan(expression)
+        with placed(expression):
+            return self._plan(expression)
 
     def value(self, expression: s.Expression) -> Scalar:
         """Return ``expression`` with a definite type: a literal of none is text."""
@@ -53,7 +55,8 @@ class ExpressionBuilder:
 
     def condition(self, expression: s.Expression, where: str) -> Scalar:
         """Return ``expression`` as a boolean."""
-        return truth(self(expression), where)
+        with placed(expression):
+            return truth(self(expression), where)
 
     def _call(self, name: str, *arguments: Scalar, position: int | None = None) -> Scalar:
         return call(name, arguments, position, maintained=self._planner.maintained)
@@ -113,7 +116,8 @@ class ExpressionBuilder:
         given = self._planner.parameters
         if not 1 <= e.index <= len(given):
             message = f"there is no parameter ${e.index}"
-            raise UndefinedName(message, code="42P02", position=e.position)
+            hint = f"{len(given)} values were given"
+            raise UndefinedName(message, code="42P02", hint=hint, position=e.position)
         return literal_of(given[e.index - 1])
 
     def _operator(self, e: s.Operator) -> Scalar:
@@ -126,8 +130,8 @@ class ExpressionBuilder:
             return self._row_comparison(e)
         operands = tuple(self(o) for o in e.operands)
         if symbol in {"like", "ilike"} and len(operands) == 3:
-            message = "LIKE … ESCAPE is not supported"
-            raise NotSupported(message, position=e.position)
+            text, pattern, escape = operands
+            operands = (text, unescaped(pattern, escape, e.position))
         if symbol == "-" and len(operands) == 1 and isinstance(operands[0], Literal):
             value = operands[0].value
             if isinstance(value, int | float | Decimal | timedelta):
@@ -154,7 +158,8 @@ class ExpressionBuilder:
             or len(left.items) != len(right.items)
         ):
             message = f"comparison of rows with {e.symbol} is not supported"
-            raise NotSupported(message, position=e.position)
+            hint = "compare rows of as many columns with = or <>, or column by column"
+            raise NotSupported(message, hint=hint, position=e.position)
         pairs = zip(left.items, right.items, strict=True)
         equal = And(tuple(self._call("=", self(a), self(b)) for a, b in pairs))
         return equal if e.symbol == "=" else self._call("not", equal)
@@ -163,9 +168,11 @@ class ExpressionBuilder:
         if e.over is not None or is_window_only(e.name):
             if e.over is None:
                 message = f"window function {e.name} requires an OVER clause"
-                raise WrongGrouping(message, position=e.position)
+                hint = f"write {e.name}(…) OVER (PARTITION BY … ORDER BY …)"
+                raise WrongGrouping(message, hint=hint, position=e.position)
             message = "window functions are not allowed here"
-            raise WrongGrouping(message, code="42P20", position=e.position)
+            hint = "compute it in a subquery, and use its column"
+            raise WrongGrouping(message, code="42P20", hint=hint, position=e.position)
         if is_aggregate(e.name):
             message = "aggregate functions are not allowed here"
             hint = "an aggregate may stand in the SELECT list, HAVING and ORDER BY, not nested"

@@ -47,10 +47,12 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
     """Return ``name(arguments)`` with the conversions it needs."""
     if name in FORBIDDEN:
         message = f"function {name} is not allowed: its result is not a function of the data"
-        raise InvalidDefinition(message, position=position)
+        hint = "give the value as a parameter, or store it in a table"
+        raise InvalidDefinition(message, hint=hint, position=position)
     if name == "mz_now":
         message = "temporal filters are not supported yet"
-        raise NotSupported(message, position=position)
+        hint = "compare with a column of a table that you keep up to date"
+        raise NotSupported(message, hint=hint, position=position)
     if name == "coalesce":
         operands = to_common(arguments, "COALESCE")
         return operands[0] if len(operands) == 1 else Coalesce(operands)
@@ -160,8 +162,37 @@ def _rounded(value: Scalar, digits: Scalar, position: int | None) -> Scalar:
 def _text_literal(scalar: Scalar, what: str, position: int | None) -> str:
     if not isinstance(scalar, Literal) or not isinstance(scalar.value, str):
         message = f"{what} that is not a literal is not supported"
-        raise NotSupported(message, position=position)
+        hint = "write it as a literal; starts_with and strpos take any text"
+        raise NotSupported(message, hint=hint, position=position)
     return scalar.value
+
+
+def unescaped(pattern: Scalar, escape: Scalar, position: int | None) -> Literal:
+    """Return a LIKE pattern whose escape character is ``escape`` as one of backslashes."""
+    text = _text_literal(pattern, "a LIKE pattern", position)
+    by = _text_literal(escape, "an escape character", position)
+    if len(by) > 1:
+        message = "invalid escape string"
+        raise StatementError(
+            message, code="22025", hint="ESCAPE takes one character, or none", position=position
+        )
+    out, at = [], 0
+    while at < len(text):
+        if by and text[at] == by:
+            if at + 1 == len(text):
+                raise _unfinished(position)
+            at += 1
+            out.append("\\" + text[at])
+        else:
+            out.append("\\\\" if text[at] == "\\" else text[at])
+        at += 1
+    return Literal("".join(out), TEXT)
+
+
+def _unfinished(position: int | None) -> StatementError:
+    message = "LIKE pattern must not end with escape character"
+    hint = "write the escape character twice to mean itself"
+    return StatementError(message, code="22025", hint=hint, position=position)
 
 
 def _like_pattern(pattern: Scalar, position: int | None) -> Scalar:
@@ -170,8 +201,7 @@ def _like_pattern(pattern: Scalar, position: int | None) -> Scalar:
     while at < len(text):
         if text[at] == "\\":
             if at + 1 == len(text):
-                message = "LIKE pattern must not end with escape character"
-                raise StatementError(message, code="22025", position=position)
+                raise _unfinished(position)
             at += 1
             out.append(("\\" if text[at] in "%_\\" else "") + text[at])
         else:
@@ -187,7 +217,8 @@ def check_regex(pattern: Scalar, position: int | None) -> None:
         re.compile(text)
     except re.error as error:
         message = f"invalid regular expression: {error}"
-        raise StatementError(message, code="2201B", position=position) from error
+        hint = "it is written as in Python and Java: escape ( ) [ ] . * + ? with a backslash"
+        raise StatementError(message, code="2201B", hint=hint, position=position) from error
 
 
 def _check_zone(zone: Scalar, position: int | None) -> None:
@@ -225,5 +256,5 @@ def truth(scalar: Scalar, where: str) -> Scalar:
         return convert(scalar, BOOLEAN)
     if scalar.type != BOOLEAN:
         message = f"argument of {where} must be type boolean, not type {scalar.type}"
-        raise WrongType(message)
+        raise WrongType(message, hint="write a comparison, such as … <> 0 or … IS NOT NULL")
     return scalar

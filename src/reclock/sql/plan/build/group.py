@@ -93,7 +93,8 @@ def _key(select: Select, e: s.Expression, build: ExpressionBuilder) -> Scalar:
         at = int(e.text)
         if not 1 <= at <= len(select.items):
             message = f"GROUP BY position {at} is not in select list"
-            raise StatementError(message, code="42P10")
+            hint = f"write a number from 1 to {len(select.items)}, or a name"
+            raise StatementError(message, code="42P10", hint=hint)
         return build.value(select.items[at - 1].expression)
     if isinstance(e, s.Name) and len(e.parts) == 1 and not build.block.scope.matching(e.parts):
         for item in select.items:
@@ -111,11 +112,16 @@ def _aggregate(build: ExpressionBuilder, e: s.FunctionText, inputs: _Inputs) -> 
             raise WrongGrouping(message, code="42809", position=e.position)
         if e.within_group[0].descending or len(e.within_group) > 1:
             message = "WITHIN GROUP in descending or compound order is not supported"
-            raise NotSupported(message, position=e.position)
+            hint = "order by one expression, ascending; negate a number to turn it round"
+            raise NotSupported(message, hint=hint, position=e.position)
         arguments = (*arguments, build(e.within_group[0].expression))
     elif e.name in _WITHIN_GROUP:
         message = f"WITHIN GROUP is required for ordered-set aggregate {e.name}"
         raise WrongGrouping(message, code="42809", position=e.position)
+    if e.star and e.distinct:
+        message = "DISTINCT specified, but there is nothing that could be distinct"
+        hint = "count(DISTINCT x) counts the values of x"
+        raise WrongGrouping(message, code="42601", hint=hint, position=e.position)
     if e.star and e.name != "count":
         message = f"{e.name}(*) does not exist"
         raise WrongGrouping(message, code="42883", position=e.position)
@@ -232,7 +238,8 @@ class _Meaning:
                     f'column "{e}" must appear in the GROUP BY clause '
                     "or be used in an aggregate function"
                 )
-                raise WrongGrouping(message, position=e.position)
+                hint = f"add it to GROUP BY, or write min({e}), max({e}) or array_agg({e})"
+                raise WrongGrouping(message, hint=hint, position=e.position)
             return column(self._node, self._keys.index(scalar))
         if isinstance(e, s.Operator | s.FunctionText | s.CastText | s.CaseText | s.IsTest):
             if aggregates_in(e) or reads_subquery(e):

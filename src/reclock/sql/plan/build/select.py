@@ -132,7 +132,8 @@ def _star(star: s.Star, block: Block) -> list[tuple[str, s.Expression]]:
     columns = block.scope.star(qualifier)
     if qualifier is not None and qualifier not in block.scope.tables:
         message = f'missing FROM-clause entry for table "{qualifier}"'
-        raise UndefinedName(message, code="42P01", position=star.position)
+        hint = f"FROM has {', '.join(sorted(block.scope.tables)) or 'nothing'}"
+        raise UndefinedName(message, code="42P01", hint=hint, position=star.position)
     if not columns and qualifier is None and not block.scope.columns:
         message = "SELECT * with no tables specified is not valid"
         raise StatementError(message, code="42601", position=star.position)
@@ -182,7 +183,8 @@ def _sort_key(
         at = int(e.text) - 1
         if not 0 <= at < output.visible:
             message = f"ORDER BY position {e.text} is not in select list"
-            raise StatementError(message, code="42P10")
+            hint = f"write a number from 1 to {output.visible}, or a name"
+            raise StatementError(message, code="42P10", hint=hint)
         return SortKey(at, item.descending, item.nulls_first)
     if isinstance(e, s.Name) and len(e.parts) == 1:
         fits = [i for i, (name, _) in enumerate(items) if name == e.parts[0]]
@@ -209,7 +211,7 @@ def _distinct_on(  # noqa: PLR0917 - all that a SELECT has been made of so far
     first = [k.column for k in keys[: len(set(group_keys))]]
     if keys and not set(first) <= set(group_keys):
         message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
-        raise StatementError(message, code="42P10")
+        raise StatementError(message, code="42P10", hint="order by the same expressions first")
     node = Project(block.node, tuple(output.columns))
     top = TopK(node, tuple(dict.fromkeys(group_keys)), keys, 1)
     return QueryPlan(top, output.visible, keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.errors import AmbiguousName, NotSupported, UndefinedName
-from reclock.sql.names import Scope, ScopeColumn, resolve_relation
+from reclock.sql.names import Scope, ScopeColumn, columns_hint, resolve_relation
 from reclock.sql.plan.build.block import ONE_EMPTY_ROW, Block, offering
 from reclock.sql.plan.build.conjunct import conjuncts, reads_subquery
 from reclock.sql.plan.build.expression import ExpressionBuilder
@@ -214,10 +214,10 @@ def _only(scope: Scope, name: str, side: str) -> ScopeColumn:
     found = scope.matching((name,))
     if not found:
         message = f'column "{name}" specified in USING clause does not exist in {side} table'
-        raise UndefinedName(message)
+        raise UndefinedName(message, hint=columns_hint(scope))
     if len(found) > 1:
         message = f'common column name "{name}" appears more than once in {side} table'
-        raise AmbiguousName(message)
+        raise AmbiguousName(message, hint="join with ON, and qualify the columns")
     return found[0]
 
 
@@ -225,13 +225,13 @@ def _lateral(planner: Planner, item: q.JoinText, block: Block, left: Rows) -> Ro
     """Join with a right side that sees the columns of the left."""
     if item.kind not in {"inner", "cross", "left"} or item.using or item.natural:
         message = f"LATERAL in a {item.kind.upper()} JOIN is not supported"
-        raise NotSupported(message)
+        raise NotSupported(message, hint="use CROSS JOIN LATERAL or LEFT JOIN LATERAL … ON")
     inside = Block(left[0], left[1], block.outer, block.common)
     inner, inner_scope = _item(planner, item.right, inside)
     scope = left[1] + inner_scope.shifted(left[0].width)
     if item.on is not None and reads_subquery(item.on):
         message = "a subquery in the condition of a LATERAL join is not supported"
-        raise NotSupported(message)
+        raise NotSupported(message, hint="put the condition inside the subquery, or in WHERE")
     if item.on is not None:
         both = Block(Join(JoinKind.INNER, left[0], redepth(inner, 0)), scope, block.outer)
         build = ExpressionBuilder(planner, both)

@@ -51,7 +51,7 @@ def scalar_value(planner: Planner, block: Block, query: Query) -> Scalar:
     inner = planner.subquery(query, block)
     if inner.width != 1:
         message = "subquery must return only one column"
-        raise WrongType(message, code="42601")
+        raise WrongType(message, code="42601", hint=f"it has {inner.width}: select one of them")
     at = block.node.width
     if frozenset() in inner.unique_keys:
         block.node = apply(block.node, inner, JoinKind.LEFT)
@@ -95,7 +95,8 @@ def _operands(
     inner = planner.subquery(query, block)
     if inner.width != len(operands):
         message = f"subquery has {inner.width} columns, but {len(operands)} are compared"
-        raise WrongType(message, code="42601")
+        hint = "select as many columns as there are on the left, (a, b) IN (…) for two"
+        raise WrongType(message, code="42601", hint=hint)
     kinds = [
         common_type((o.type, c.type), "IN") for o, c in zip(operands, inner.schema, strict=True)
     ]

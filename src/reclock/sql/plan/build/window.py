@@ -44,7 +44,8 @@ def _resolved(over: s.WindowText, named: dict[str, s.WindowText]) -> s.WindowTex
     base = named.get(over.name)
     if base is None:
         message = f'window "{over.name}" does not exist'
-        raise UndefinedName(message, code="42704")
+        known = ", ".join(named) or "none"
+        raise UndefinedName(message, code="42704", hint=f"the WINDOW clause defines {known}")
     base = _resolved(base, named)
     return s.WindowText(None, base.partition, over.order or base.order, over.frame or base.frame)
 

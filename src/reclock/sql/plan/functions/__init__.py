@@ -155,10 +155,10 @@ def _undefined(
     what = "function" if name[0].isalpha() and name not in _WORD_OPERATORS else "operator"
     message = f"{what} {name}({inside}) does not exist"
     if known:
-        hint: str | None = "no version of it takes these argument types; you may need casts"
+        hint = "no version of it takes these argument types; you may need casts"
     else:
         near = get_close_matches(name, list(names), n=3)
-        hint = f"perhaps you meant {', '.join(near)}" if near else None
+        hint = f"perhaps you meant {', '.join(near)}" if near else "docs/sql lists what there is"
     return UndefinedName(message, hint=hint, code="42883", position=position)
 
 
