@@ -131,6 +131,16 @@ def test_a_waiting_reader_wakes_the_loop_and_many_share_one_tick(db, ticks):
     assert len(ticks.began) == 1, "who need not wait wakes nobody"
 
 
+def test_readers_who_never_stop_asking_leave_writers_half_of_the_time(db, ticks):
+    ticks.durations["each"] = 0.1
+    for n in range(4):
+        db.execute(f"INSERT INTO t VALUES ({n})")
+        assert len(db.execute("SELECT a FROM t").rows) == n + 1
+    times = ticks.times()
+    assert all(b - a >= 0.2 for a, b in itertools.pairwise(times))
+    assert len(times) == 4
+
+
 def test_a_failure_that_may_pass_is_tried_again_with_pauses(db, ticks):
     every(db, "10ms")
     db.execute("INSERT INTO t VALUES (1)")

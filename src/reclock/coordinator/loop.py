@@ -10,7 +10,9 @@ one more, which covers everything that came meanwhile, every write at its own ti
 that were missed are not made up for one by one. One thread, so never two ticks at once.
 
 A reader that waits for a time calls ``wake``: the loop ticks that timeline at once instead of
-at the next deadline. Many readers that wait share that tick. The grid stays where it is.
+at the next deadline. Many readers that wait share that tick. The grid stays where it is. A
+tick keeps writers out, so one on demand comes no sooner after the last than that one took:
+readers who never stop asking leave writers half of the time.
 
 A tick that fails is the ``supervisor``'s: tried again with pauses, or the timeline stops and
 ``check`` tells why; ``failures`` has the state of each. ``stop`` returns when the tick under
@@ -46,7 +48,7 @@ class Loop:
         self._stopped = False
         self._wanted: dict[Timeline, Timestamp] = {}
         self._failures: Mapping[Timeline, Failure] = {}
-        self._passed = monotonic()
+        self._passed = self._rested = monotonic()
         self._thread = threading.Thread(target=self._run, name="reclock-tick", daemon=True)
         self._thread.start()
 
@@ -85,8 +87,12 @@ class Loop:
 
     def _run(self) -> None:
         while not self._stopped:
-            for timeline in self._due():
+            due = self._due()
+            began = monotonic()
+            for timeline in due:
                 self._tick(timeline)
+            ended = monotonic()
+            self._rested = ended + (ended - began)
 
     def _due(self) -> tuple[Timeline, ...]:
         """Wait until there is something to tick, and return it; nothing when stopped."""
@@ -98,10 +104,14 @@ class Loop:
                 if now >= self._passed + interval:
                     self._passed = last_point(self._passed, now, interval)
                     due |= self._core.world.timelines.keys() - self._failures.keys()
-                due |= self._retries(now) | self._woken()
+                due |= self._retries(now)
+                if now >= self._rested:
+                    due |= self._woken()
                 if due:
                     return tuple(sorted(due, key=str))
                 deadlines = [f.retry_at for f in self._failures.values() if not f.permanent]
+                if self._wanted:
+                    deadlines.append(self._rested)
                 self._signal.wait(min([self._passed + interval, *deadlines]) - now)
         return ()
 
