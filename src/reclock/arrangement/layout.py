@@ -106,9 +106,12 @@ class Layout:
 
     def empty(self) -> pa.RecordBatch:
         """Return a batch without updates."""
-        return pa.RecordBatch.from_arrays(
-            [pa.array([], field.type) for field in self.schema], schema=self.schema
-        )
+        return self._empty
+
+    @cached_property
+    def _empty(self) -> pa.RecordBatch:
+        columns = [pa.array([], field.type) for field in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def conform(self, updates: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
         """Return ``updates`` as one batch of this layout, in canonical form.

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     Retime = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 BLOCK_BYTES: Final = 256 << 20
-BLOCK_ROWS: Final = 1 << 18
+BLOCK_ROWS: Final = 1 << 16
+"""A block is some milliseconds of work: after it a merge lets ticks pass."""
 
 
 def advance_to(layout: Layout, since: int) -> Retime:

@@ -62,6 +62,7 @@ def build(
     return pa.RecordBatch.from_arrays([*user, times, diffs], schema=schema)
 
 
+@lru_cache(maxsize=4096)
 def empty(types: Types) -> pa.RecordBatch:
     """Return the delta without updates."""
     none = np.empty(0, np.int64)
