@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
@@ -29,11 +30,12 @@ QUICK = [int(SEED)] if SEED else list(range(12))
 MORE = [int(SEED)] if SEED else list(range(12, 400))
 
 
-def check(seed: int, path) -> None:
+def check(seed: int, path, workers=None) -> None:
     random = Random(seed)
     texts = random_query(random), random_query(random)
     plans = {item: planned(text) for item, text in zip((VIEW, OTHER), texts, strict=True)}
-    engine = StoredGraph(plans, Threads(2, PythonEvaluator()), LocalStore(path))
+    workers = workers or Threads(2, PythonEvaluator())
+    engine = StoredGraph(plans, workers, LocalStore(path))
     alone = MemoryGraph(plans, PythonEvaluator())
     changes = Changes(random)
     time, first = 1, 0
@@ -66,6 +68,18 @@ def check(seed: int, path) -> None:
     assert set(engine.store.names()) == left, said
 
 
+class TwiceAtOnce(Threads):
+    """Runs every part in two threads, and goes on with what the second says."""
+
+    def run(self, stage):
+        parts = range(stage.shelf.parts.count)
+        with ThreadPoolExecutor(2) as pool:
+            both = [(pool.submit(stage.part, n), pool.submit(stage.part, n)) for n in parts]
+            for one, other in both:
+                assert one.result() == other.result()
+                yield from other.result()
+
+
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch):
     monkeypatch.setattr(stages, "PART_ROWS", 6)
@@ -74,6 +88,11 @@ def _small_parts(monkeypatch):
 @pytest.mark.parametrize("seed", QUICK)
 def test_random_plans_are_right_at_every_time(seed, tmp_path):
     check(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parts_that_run_twice_at_once_leave_the_same_files(seed, tmp_path):
+    check(seed, tmp_path, TwiceAtOnce(2, PythonEvaluator()))
 
 
 @pytest.mark.slow
