@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from dataclasses import FrozenInstanceError
 
 import pytest
@@ -16,6 +17,8 @@ from reclock.sql.plan.scalar import ColumnRef, Literal
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax.query import Select
 from reclock.sql.types import BOOLEAN, INTEGER, TEXT
+from reclock.testing.evaluate import answer
+from reclock.testing.queries import FuzzCatalog
 from reclock.time.timeline import EPOCH_MS, External
 
 ONE = Schema((Column("a", INTEGER, nullable=False),))
@@ -110,3 +113,15 @@ def test_fingerprints_ignore_names() -> None:
     second = plan_query(parse_query("select a as y from near"), Catalog()).root
     assert first.fingerprint == second.fingerprint
     assert first != second
+
+
+def test_distinct_values_are_in_their_own_order() -> None:
+    """As PostgreSQL has them; the reference evaluator is what operators are compared with."""
+    rows = {"t": Counter({(1, 2, "y"): 1, (2, 1, "x"): 1, (3, 2, "x"): 1, (4, None, "z"): 1})}
+    for text, expected in (
+        ("select array_agg(distinct b) from t", (1, 2, None)),
+        ("select array_agg(distinct b order by b desc) from t", (None, 2, 1)),
+        ("select string_agg(distinct s, '') from t", "xyz"),
+    ):
+        plan = plan_query(parse_query(text), FuzzCatalog())
+        assert answer(plan, rows) == [(expected,)]

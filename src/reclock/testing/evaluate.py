@@ -24,6 +24,7 @@ from reclock.sql.plan.relation import (
     Project,
     QueryPlan,
     Reduce,
+    SortKey,
     Threshold,
     TopK,
     Union,
@@ -36,7 +37,8 @@ from reclock.testing.evaluate_window import window_values
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reclock.sql.plan.node import Node, SortKey
+    from reclock.sql.plan.node import Node
+    from reclock.sql.plan.relation import AggregateCall
 
 Row = tuple[object, ...]
 Rows = Counter[Row]
@@ -51,6 +53,13 @@ def answer(plan: QueryPlan, tables: Mapping[str, Rows]) -> list[Row]:
     """Return the rows of a query in the order it asks for."""
     rows = list(evaluate(plan.root, tables).elements())
     return [row[: plan.visible] for row in ordered(rows, plan.order)]
+
+
+def _order_within(call: AggregateCall) -> tuple[SortKey, ...]:
+    """Return the order of a call's rows; distinct values without one are in their own."""
+    if not call.distinct:
+        return call.order
+    return (*call.order, *(SortKey(column) for column in call.arguments))
 
 
 def ordered(rows: list[Row], order: tuple[SortKey, ...]) -> list[Row]:
@@ -196,7 +205,9 @@ class _Evaluator:
             groups[()] = []
         out: Rows = Counter()
         for key, rows in groups.items():
-            values = tuple(aggregate(c, ordered(rows, c.order)) for _, c in node.aggregates)
+            values = tuple(
+                aggregate(c, ordered(rows, _order_within(c))) for _, c in node.aggregates
+            )
             out[key + values] += 1
         return out
 

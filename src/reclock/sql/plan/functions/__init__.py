@@ -158,8 +158,9 @@ def _undefined(
         hint = "no version of it takes these argument types; you may need casts"
     else:
         near = get_close_matches(name, list(names), n=3)
-        hint = f"perhaps you meant {', '.join(near)}" if near else "docs/sql lists what there is"
+        hint = f"perhaps you meant {', '.join(near)}" if near else _NONE_NEAR
     return UndefinedName(message, hint=hint, code="42883", position=position)
 
 
+_NONE_NEAR = "functions have the names and arguments that PostgreSQL gives them"
 _WORD_OPERATORS = {"like", "ilike", "not"}
