@@ -132,7 +132,12 @@ class Shard:
             message = f"changes before {upper} are not complete"
             raise Unreadable(message, detail=f"upper is {self.description.upper}")
         floor = Antichain.of(lower)
-        runs = [run for run in self.runs if not run.ref.description.upper.precedes(floor)]
+        runs = [
+            run
+            for run in self.runs
+            if not run.ref.description.upper.precedes(floor)
+            and not upper.precedes(run.ref.description.lower)
+        ]
         end = None if upper.is_closed else upper.element()
         return merged(self.layout, runs, between(lower, end))
 

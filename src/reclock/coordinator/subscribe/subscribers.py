@@ -200,7 +200,7 @@ class Subscribers:
 
     def _run(self) -> None:
         core = self._core
-        seen: tuple[object, object] | None = None
+        seen: tuple[World, object] | None = None
         swept = True
 
         def now() -> tuple[World, object]:
@@ -220,12 +220,14 @@ class Subscribers:
                 core.lock.release()
             world, failures = now()
             failed = seen is not None and failures is not seen[1]
+            moved = seen is None or _moved(seen[0], world)
             seen = world, failures
             swept = False  # what cannot be removed now is tried again when the world has moved
             with suppress(Error):
                 self.sweep()
                 swept = True
-            self._wake(world, everybody=failed)
+            if failed or moved:
+                self._wake(world, everybody=failed)
 
     def _wake(self, world: World, *, everybody: bool) -> None:
         with self._lock:
@@ -242,3 +244,11 @@ class Subscribers:
         leases = tuple(self._leases.values())
         used = {lease.view.id for lease in leases if lease.users}
         return len(used) < len(leases) or not used >= self._core.world.transients.keys()
+
+
+def _moved(before: World, after: World) -> bool:
+    """Return whether a subscriber could care: a write that is pending is nothing to read yet."""
+    if before.catalog is not after.catalog or before.transients is not after.transients:
+        return True
+    known = before.timelines
+    return any(t not in known or known[t].upper != s.upper for t, s in after.timelines.items())
