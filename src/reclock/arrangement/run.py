@@ -136,6 +136,7 @@ class Encoder:
             entry = [offset, len(message), batch.num_rows, crc32(message), int(kh[0]), int(kh[-1])]
             table["batches"].append(entry)
             self.rows += batch.num_rows
+            del batch, kh, message  # large: not kept while the next one is made
         yield self._counted(pa.py_buffer(_END_OF_STREAM))
         text = json.dumps(table, separators=(",", ":")).encode()
         tail = text + _TAIL.pack(len(text), MAGIC)

@@ -85,6 +85,7 @@ class SegmentWriter(AbstractContextManager["SegmentWriter"]):
         start: int | None = None
         for piece in encoder.encode(recut(batches, batch_rows)):
             waiting.append(piece)
+            del piece  # large: not kept while the next one is made
             if start is None and encoder.length > self._inline_limit and encoder.rows:
                 start = self._begin_run()
             if start is not None:

@@ -116,17 +116,15 @@ def recut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBat
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
-        if not batch.num_rows:
-            continue
-        waiting.append(batch)
-        count += batch.num_rows
-        if count >= rows:
-            whole = concat(waiting)
-            done = count - count % rows
-            for start in range(0, done, rows):
-                yield whole.slice(start, rows)
-            waiting = [whole.slice(done)] if done < count else []
-            count -= done
+        start = 0
+        while start < batch.num_rows:
+            waiting.append(batch.slice(start, rows - count))
+            start += waiting[-1].num_rows
+            count += waiting[-1].num_rows
+            if count == rows:
+                whole, waiting, count = concat(waiting), [], 0
+                yield whole
+                del whole  # large: not kept while the next one is gathered
     if waiting:
         yield concat(waiting)
 
