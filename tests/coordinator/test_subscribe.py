@@ -422,6 +422,13 @@ def test_closing_the_database_ends_everything(live):
         assert follower.sub.closed
 
 
+def test_a_database_closed_with_open_subscriptions_opens_without_them(shop, opener):
+    sub = shop.subscribe("SUBSCRIBE (SELECT max(a) AS x FROM t)")
+    shop.close()
+    assert list(sub) == []
+    assert leftovers(opener()) == NOTHING
+
+
 def test_a_drop_wakes_a_blocked_reader(live):
     follower = Follower(live.subscribe("SUBSCRIBE t"))
     until(lambda: follower.got)

@@ -18,6 +18,7 @@ Tests: tests/coordinator/test_subscribe.py.
 from __future__ import annotations
 
 import threading
+from copy import copy
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -287,7 +288,7 @@ class Subscription:
         if step.upper > step.lower:
             yield self._moved_to(step.upper.back())
         if step.failure is not None:
-            raise step.failure
+            raise copy(step.failure)  # which others share
 
     def _told(self, time: Timestamp, updates: list[Update]) -> list[Update]:
         """Return the updates of one time as they are asked for."""
