@@ -7,8 +7,6 @@ in the driver, or in parts. Random plans at every time are in test_bulk_tick.py.
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -218,36 +216,3 @@ def test_an_error_is_there_until_its_row_is_gone_and_nothing_is_left_behind(tmp_
         assert db.execute("SELECT * FROM shared").rows == [(1,)]
         state = next(iter(db._core.world.timelines.values()))
         assert set(db._core.segments.names()) == set(state.named_segments())
-
-
-CLUSTER = """
-import sys
-from pathlib import Path
-import reclock
-from reclock.coordinator import spark_engine
-
-def rows(name, limit):
-    spark_engine.BULK_ROWS = limit
-    path = Path(sys.argv[1]) / name
-    with reclock.open(path, background=False, master="local-cluster[2,1,1024]") as db:
-        db.execute("CREATE TABLE t (id INT PRIMARY KEY, k INT, x INT)")
-        db.execute("CREATE TABLE u (k INT, name TEXT)")
-        db.execute("INSERT INTO t SELECT i, i % 7, i % 5 FROM generate_series(1, 200) AS g(i)")
-        db.execute("INSERT INTO u SELECT i, 'n' || i FROM generate_series(1, 6) AS g(i)")
-        db.execute("CREATE MATERIALIZED VIEW v AS SELECT u.name, count(*) AS n, sum(10 / t.x) AS s"
-                   " FROM t LEFT JOIN u ON t.k = u.k WHERE t.x > 1 GROUP BY u.name")
-        db.execute("DELETE FROM t WHERE id < 50")
-        return sorted(db.execute("SELECT * FROM v").rows, key=repr)
-
-found = rows("large", -1)
-assert len(found) == 7, found
-assert found == rows("small", 1 << 60)
-print("same")
-"""
-
-
-@pytest.mark.slow
-def test_a_cluster_loads_the_same(tmp_path):
-    script = [sys.executable, "-c", CLUSTER, str(tmp_path)]
-    made = subprocess.run(script, capture_output=True, text=True, check=False, timeout=600)
-    assert made.stdout.endswith("same\n"), made.stderr
