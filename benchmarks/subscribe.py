@@ -65,12 +65,14 @@ def run() -> Iterator[Measure]:
             settle, close = follow(followed)
             ticks, reading = [], []
             try:
-                for _ in range(WARM_UP + ROUNDS):
-                    rest()
-                    lonely = alone.round()
-                    rest()
-                    ticks.append((lonely, followed.round()))
-                    reading.append(seconds(settle))
+                for turn in range(WARM_UP + ROUNDS):
+                    times = {}
+                    for one in (alone, followed) if turn % 2 else (followed, alone):
+                        rest()
+                        times[one] = one.round()
+                        if one is followed:
+                            reading.append(seconds(settle))
+                    ticks.append((times[alone], times[followed]))
                 close()
             finally:
                 alone.db.close()
