@@ -315,6 +315,7 @@ def test_a_lost_handle_lets_go(shop):
     sub = shop.subscribe("SUBSCRIBE (SELECT max(a) AS x FROM t)")
     next(sub)
     assert holds(shop)
+    assert shop._core._readers
     del sub
     gc.collect()
     shop.tick()

@@ -10,7 +10,8 @@ plan, is kept once. ``lease`` counts; views that nobody leases are removed by ``
 thread, or, without a loop, by whoever closes a subscription, opens one, or ticks.
 
 **Lost subscriptions.** A handle that is garbage cannot let go by itself: its finaliser may run
-anywhere, also under a lock. It leaves its ``Grip`` in ``lost``, and ``sweep`` lets go.
+anywhere, also under a lock. It leaves its ``Grip``, and its ``Pin`` if it was in the middle of
+something, in ``lost``, and ``sweep`` lets go.
 
 Tests: tests/coordinator/test_subscribe.py.
 """
@@ -85,6 +86,19 @@ class Grip:
             self._subscribers.lost.append(self)
 
 
+class Pin:
+    """A world whose segments stay until it is released, once."""
+
+    def __init__(self, core: Core, world: World) -> None:
+        core.pin(world)
+        self._core = core
+        self._world = world
+
+    def release(self) -> None:
+        """Let the segments go."""
+        self._core.unpin(self._world)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Parked:
     """A subscriber that waits, and what it waits for."""
@@ -99,7 +113,7 @@ class Subscribers:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.steps = Steps()
-        self.lost: deque[Grip] = deque()
+        self.lost: deque[Grip | Pin] = deque()
         self._lock = threading.Lock()
         self._holders = count(1)
         self._views = count(1)

@@ -28,7 +28,7 @@ from reclock.change.value import sort_key
 from reclock.coordinator.subscribe.changes import Followed
 from reclock.coordinator.subscribe.envelope import Envelope
 from reclock.coordinator.subscribe.past import Past
-from reclock.coordinator.subscribe.subscribers import Parked
+from reclock.coordinator.subscribe.subscribers import Parked, Pin
 from reclock.coordinator.subscribe.update import Update
 from reclock.coordinator.tick import tick
 from reclock.errors import UndefinedName
@@ -403,8 +403,8 @@ class _Pinned:
     """Work on a world whose segments stay until it is done, closed, or garbage."""
 
     def __init__(self, core: Core, world: World, work: Iterator[list[Update]]) -> None:
-        core.pin(world)
-        self._unpin = finalize(self, core.unpin, world)
+        self._pin = Pin(core, world)
+        self._lost = finalize(self, core.subscribers.lost.append, self._pin)
         self._work = work
 
     def __iter__(self) -> Self:
@@ -414,11 +414,12 @@ class _Pinned:
         try:
             return next(self._work)
         except BaseException:
-            self._unpin()
+            self.close()
             raise
 
     def close(self) -> None:
-        self._unpin()
+        if self._lost.detach() is not None:
+            self._pin.release()
 
 
 def _value(update: Update, column: int) -> object:
