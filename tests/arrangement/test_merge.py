@@ -47,11 +47,17 @@ def test_after_the_planned_merge_sizes_double(sizes):
     if plan is not None:
         assert len(sizes[plan]) >= 2
         sizes[plan] = [sum(sizes[plan])]
-    counted = [max(1, rows) for rows in sizes]
+    counted = [max(1, rows) for index, rows in enumerate(sizes) if index or rows]
     for index in range(len(counted) - 1):
         assert counted[index] >= 2 * sum(counted[index + 1 :])
     assert plan_merge(refs_of(sizes)) is None
-    assert len(sizes) <= math.log(max(1, sum(counted)), 3) + 1
+    assert len(sizes) <= math.log(max(1, sum(counted)), 3) + 2
+
+
+def test_a_beginning_without_rows_does_not_ask_for_all_that_came_after_it():
+    assert plan_merge(refs_of([0, 1_000_000])) is None
+    assert plan_merge(refs_of([0, 1_000_000, 10, 10])) == slice(2, 4)
+    assert plan_merge(refs_of([0, 10, 10])) == slice(0, 3)
 
 
 @given(st.lists(st.lists(st.integers(0, 1_000), min_size=1, max_size=4), max_size=12))
@@ -63,7 +69,10 @@ def test_siblings_are_planned_as_one_run(families):
         for rows in sizes
     ]
     plan = plan_merge(siblings)
-    whole = plan_merge(refs_of([sum(max(1, rows) for rows in sizes) for sizes in families]))
+    counted = [sum(max(1, rows) for rows in sizes) for sizes in families]
+    if families and not any(families[0]):
+        counted[0] = 0
+    whole = plan_merge(refs_of(counted))
     assert (plan is None) == (whole is None)
     if plan is not None and whole is not None:
         assert plan.start == sum(len(sizes) for sizes in families[: whole.start])

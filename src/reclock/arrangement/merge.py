@@ -44,14 +44,23 @@ if TYPE_CHECKING:
 
 
 def plan_merge(refs: Sequence[RunRef]) -> slice | None:
-    """Return which runs of a shard, oldest first, to merge into one; ``None`` for none."""
+    """Return which runs of a shard, oldest first, to merge into one; ``None`` for none.
+
+    The run without rows that an arrangement may begin with asks for no merge: all that came
+    after it would be rewritten. It goes with the first merge that begins right after it.
+    """
     start = None
     newer = 0
-    for index, rows in reversed(_families(refs)):
-        if newer and rows < 2 * newer:
+    families = _families(refs)
+    second = families[1][0] if len(families) > 1 else len(refs)
+    first = 0 if any(ref.rows for ref in refs[:second]) else second
+    for index, rows in reversed(families):
+        if newer and rows < 2 * newer and index >= first:
             start = index
         newer += rows
-    return None if start is None else slice(start, len(refs))
+    if start is None:
+        return None
+    return slice(0 if start == first else start, len(refs))
 
 
 def plan_compaction(refs: Sequence[RunRef], since: Antichain[Timestamp]) -> slice | None:
