@@ -142,7 +142,7 @@ def test_accepted(text: str) -> None:
         ("CREATE TABLE t (a int, PRIMARY KEY (b))", "42703", '"b"'),
         ("CREATE TABLE t (a int) WITH (retain = 1)", "42601", "unknown option"),
         ("CREATE TABLE t (a int) WITH (RETAIN HISTORY FOR 'soon')", "22023", "soon"),
-        ("CREATE TABLE t (a varchar(10))", "0A000", "varchar"),
+        ("CREATE TABLE t (a char(10))", "0A000", "char"),
         ("CREATE TABLE t (a int CHECK (a > 1))", "0A000", "CHECK"),
         ("INSERT INTO t VALUES (1) RETURNING a", "0A000", "RETURNING"),
         ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", "0A000", "ON CONFLICT"),

@@ -1,4 +1,4 @@
-"""What a table refuses: NULL where it may not be, a key that is there already.
+"""What a table refuses: NULL where it may not be, text too long, a key that is there already.
 
 Checked on the rows a statement adds, before anything is written, against everything that
 is durable: the runs of the table's collection, the writes that are pending, and the
@@ -15,10 +15,12 @@ Tests: tests/coordinator/test_constraints.py.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.consolidate import consolidate
@@ -49,11 +51,47 @@ def check_not_null(table: Table, columns: Sequence[pa.Array]) -> None:
             shown = ", ".join("null" if value is None else str(value) for value in row)
             detail = f"failing row contains ({shown:.200})"
             hint = "give a value, or a DEFAULT when the table is created"
-            raise ConstraintViolation(message, detail=detail, hint=hint, code="23502")
+            error = ConstraintViolation(message, detail=detail, hint=hint, code="23502")
+            error.row, error.column = at, defined.name
+            raise error
 
 
-def check_key(table: Table, state: TimelineState, updates: pa.RecordBatch) -> None:
-    """Refuse a key that would be there twice; ``updates`` are arranged by the key."""
+def fitted(table: Table, columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """Return the columns with text of at most the declared length: only blanks are cut off."""
+    made = list(columns)
+    for at, (defined, values) in enumerate(zip(table.columns, columns, strict=True)):
+        if defined.length is None:
+            continue
+        longer = pc.greater(pc.utf8_length(values), defined.length)
+        if not pc.any(longer).as_py():
+            continue
+        beyond = pc.utf8_rtrim(pc.utf8_slice_codeunits(values, defined.length), " ")
+        lost = pc.fill_null(pc.greater(pc.utf8_length(beyond), 0), fill_value=False)
+        if pc.any(lost).as_py():
+            raise _too_long(table, at, values, int(np.flatnonzero(lost)[0]))
+        made[at] = pc.utf8_slice_codeunits(values, 0, defined.length)
+    return made
+
+
+def _too_long(table: Table, at: int, values: pa.Array, row: int) -> ConstraintViolation:
+    column = table.columns[at]
+    text = values[row].as_py()
+    message = f"value too long for type {column.declared}"
+    detail = f'column "{column.column.name}" of relation "{table.name}": '
+    detail += f"{len(text)} characters, {text!r:.100}"
+    hint = f"cut it with ::varchar({column.length}), or declare the column as text"
+    error = ConstraintViolation(message, detail=detail, hint=hint, code="22001")
+    error.row, error.column = row, column.column.name
+    return error
+
+
+def check_key(
+    table: Table, state: TimelineState, updates: pa.RecordBatch, added: Sequence[pa.Array]
+) -> None:
+    """Refuse a key that would be there twice.
+
+    ``updates`` are arranged by the key; ``added`` are the rows as they were given.
+    """
     if not table.checks_key or updates.num_rows == 0:
         return
     layout = Layout(table.keying.layout.key, ())
@@ -70,7 +108,7 @@ def check_key(table: Table, state: TimelineState, updates: pa.RecordBatch) -> No
     np.add.at(counts, found.probe, diff_of(found.updates))
     twice = np.flatnonzero(counts > 1)
     if len(twice):
-        raise _duplicate(table, keys.slice(int(twice[0]), 1))
+        raise _duplicate(table, keys.slice(int(twice[0]), 1), added)
 
 
 def _keys_only(layout: Layout, updates: pa.RecordBatch) -> pa.RecordBatch:
@@ -81,7 +119,7 @@ def _keys_only(layout: Layout, updates: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=layout.schema)
 
 
-def _duplicate(table: Table, key: pa.RecordBatch) -> ConstraintViolation:
+def _duplicate(table: Table, key: pa.RecordBatch, added: Sequence[pa.Array]) -> ConstraintViolation:
     columns = [table.schema[i] for i in table.key]
     values = [to_python(key.column(n + 1), c.type)[0] for n, c in enumerate(columns)]
     names = ", ".join(c.name for c in columns)
@@ -89,4 +127,9 @@ def _duplicate(table: Table, key: pa.RecordBatch) -> ConstraintViolation:
     message = f'duplicate key value violates the primary key of "{table.name}"'
     detail = f"key ({names})=({shown:.200}) already exists"
     hint = "use UPDATE to change the row that is there"
-    return ConstraintViolation(message, detail=detail, hint=hint, code="23505")
+    error = ConstraintViolation(message, detail=detail, hint=hint, code="23505")
+    same = [pc.equal(added[i], key.column(n + 1)[0]) for n, i in enumerate(table.key)]
+    rows = np.flatnonzero(reduce(pc.and_, same))
+    error.row = int(rows[-1]) if len(rows) else None
+    error.column = columns[0].name
+    return error

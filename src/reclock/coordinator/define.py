@@ -105,7 +105,7 @@ def define_table(statement: CreateTable, sql: str, catalog: Catalog) -> Table:
 def _columns(statement: CreateTable) -> tuple[tuple[TableColumn, ...], tuple[int, ...]]:
     given = statement.columns
     columns = tuple(
-        TableColumn(Column(c.name, c.type, c.nullable), c.default) for c in given.columns
+        TableColumn(Column(c.name, c.type, c.nullable), c.default, c.length) for c in given.columns
     )
     names = [c.column.name for c in columns]
     return columns, tuple(names.index(name) for name in given.primary_key)

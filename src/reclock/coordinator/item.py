@@ -21,12 +21,14 @@ from reclock.dataflow.keying import Keying
 from reclock.dataflow.types import arrow_types
 from reclock.sql.names import CatalogItem
 from reclock.sql.schema import Column, Schema
+from reclock.sql.types import Varchar
 
 if TYPE_CHECKING:
     from reclock.durable.keyed import Json
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Keys, Node
     from reclock.sql.syntax.expression import Expression
+    from reclock.sql.types import Declared
     from reclock.time.timeline import Timeline
 
 VERSION: Final = 1
@@ -77,10 +79,16 @@ class RelationItem(Item):
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of a table; ``default`` None is NULL."""
+    """A column of a table; ``default`` None is NULL, ``length`` that of a varchar."""
 
     column: Column
     default: Expression | None = None
+    length: int | None = None
+
+    @property
+    def declared(self) -> Declared:
+        """The type as it was declared."""
+        return self.column.type if self.length is None else Varchar(self.length)
 
 
 @dataclass(frozen=True)

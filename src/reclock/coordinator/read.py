@@ -35,6 +35,7 @@ from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.answer import with_rows
 from reclock.coordinator.system.relation import Moment
 from reclock.coordinator.tick import tick
+from reclock.dataflow.error_rows import hint_of
 from reclock.dataflow.graph import errors_of
 from reclock.errors import (
     ExpressionFailed,
@@ -214,7 +215,7 @@ def check_errors(world: World, plan: QueryPlan, as_of: Timestamp) -> None:
                 codes, messages = (c.to_pylist() for c in arrangement.keying.columns(there))
                 code, message = min(zip(codes, messages, strict=True))
                 detail = f"in {item} at {as_of}; the error goes when its row does"
-                raise ExpressionFailed(message, code=code, detail=detail)
+                raise ExpressionFailed(message, code=code, detail=detail, hint=hint_of(code))
 
 
 def _holder() -> HolderId:

@@ -27,7 +27,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.as_of import asked
-from reclock.coordinator.constraints import check_not_null
+from reclock.coordinator.constraints import check_not_null, fitted
 from reclock.coordinator.read import Readable, check_errors, choose, kept_at, readable
 from reclock.coordinator.write import Change, write_all
 from reclock.errors import (
@@ -194,7 +194,7 @@ class Transaction:
         """Add rows to a table when the transaction commits."""
         self.check_write(table)
         check_not_null(table, rows)
-        self._writes.append(Change(table, rows))
+        self._writes.append(Change(table, fitted(table, rows)))
 
     def check_write(self, table: Table) -> None:
         """Refuse to write where this transaction may not."""

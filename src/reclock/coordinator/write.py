@@ -16,14 +16,14 @@ Tests: tests/coordinator/test_write.py; crashes: test_crash.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
-from reclock.coordinator.constraints import check_key, check_not_null
+from reclock.coordinator.constraints import check_key, check_not_null, fitted
 from reclock.coordinator.tick import tick
 from reclock.dataflow import delta as deltas
 from reclock.failpoints import hit
@@ -76,6 +76,7 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
         assert all(change.table.timeline == timeline for change in changes)
         for change in changes:
             check_not_null(change.table, change.added)
+        changes = [replace(c, added=fitted(c.table, c.added)) for c in changes]
         state = core.state(timeline)
         if len(state.wal.pending) >= FOLD_AFTER:
             state = tick(core, timeline)
@@ -83,7 +84,8 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
         time = given[1]
         updates = _updates(changes, time)
         for table, batch in updates:
-            check_key(table, state, batch)
+            given_rows = [c.added for c in changes if c.table.id == table.id]
+            check_key(table, state, batch, given_rows[-1])
         runs = _encode(state, [pair for pair in updates if pair[1].num_rows], time)
         appends, after = state.written(given, runs)
         hit("write.append.before")

@@ -14,6 +14,24 @@ import pyarrow.compute as pc
 ERROR_TYPES: Final = (pa.string(), pa.string())
 """An error row is (SQLSTATE, message)."""
 
+_HINTS: Final = {
+    "22012": "divide by nullif(…, 0) to get NULL instead",
+    "22003": "cast to a wider type before computing: bigint, numeric or double precision",
+    "22P02": "leave out rows whose text is no such value, with WHERE or CASE",
+    "22025": "write the escape character twice to mean itself",
+    "2201B": "leave out rows whose pattern is not one, with WHERE or CASE",
+    "21000": "add LIMIT 1, or an aggregate",
+}
+
+
+def hint_of(code: str) -> str | None:
+    """Return what to do about rows that have an error of this code.
+
+    >>> hint_of("22012")
+    'divide by nullif(…, 0) to get NULL instead'
+    """
+    return _HINTS.get(code)
+
 
 def parts_of(texts: pa.Array) -> list[pa.Array]:
     """Return the codes and the messages of error texts.

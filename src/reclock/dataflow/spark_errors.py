@@ -17,6 +17,7 @@ from base64 import b64decode, b64encode
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from reclock.dataflow.error_rows import hint_of
 from reclock.errors import Error, ExpressionFailed, SparkError
 
 if TYPE_CHECKING:
@@ -71,10 +72,11 @@ def translate(cause: Exception) -> Error:
     if condition == "USER_RAISED_EXCEPTION":
         raised = _RAISED.fullmatch(parameters.get("errorMessage", ""))
         if raised is not None:
-            return ExpressionFailed(raised[2], code=raised[1])
+            return ExpressionFailed(raised[2], code=raised[1], hint=hint_of(raised[1]))
     line = _first_line(text)
     if state is not None and state.startswith("22"):
-        return ExpressionFailed(line, code=_POSTGRES.get(state, state))
+        code = _POSTGRES.get(state, state)
+        return ExpressionFailed(line, code=code, hint=hint_of(code))
     return SparkError("a Spark job failed", detail=line)
 
 

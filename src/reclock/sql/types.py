@@ -18,6 +18,7 @@ from typing import Final
 from reclock.errors import InvalidValue, NotSupported
 
 MAX_PRECISION: Final = 38
+MAX_LENGTH: Final = 10_485_760
 _MINIMUM_ADJUSTED_SCALE = 6
 
 _SPARK_NAMES = {
@@ -116,6 +117,33 @@ class Record:
 
 
 Type = Simple | Numeric | Array | Record
+
+
+@dataclass(frozen=True, slots=True)
+class Varchar:
+    """What ``varchar(n)`` declares: text, of which a table's column takes ``length`` characters.
+
+    It is not the type of an expression: a cast to it cuts, a column of it checks what is
+    written, and either way what comes out is ``text``, in views as well.
+
+    >>> str(Varchar(10))
+    'character varying(10)'
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        """Refuse lengths that PostgreSQL refuses."""
+        if not 1 <= self.length <= MAX_LENGTH:
+            message = f"length for type varchar must be between 1 and {MAX_LENGTH}"
+            raise InvalidValue(message, hint="use text for text of any length")
+
+    def __str__(self) -> str:
+        return f"character varying({self.length})"
+
+
+Declared = Type | Varchar
+"""What may stand after a column's name, or in a cast."""
 
 BOOLEAN: Final = Simple("boolean")
 SMALLINT: Final = Simple("smallint")

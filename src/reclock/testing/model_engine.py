@@ -17,6 +17,7 @@ import pyarrow as pa
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.layout import diff_of, time_of
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.error_rows import hint_of
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.values import from_python
 from reclock.errors import ExpressionFailed, NotSupported
@@ -108,7 +109,8 @@ class ModelEngine:
         try:
             rows = answer(plan, tables)
         except EvaluationError as error:
-            raise ExpressionFailed(str(error), code=error.code) from error
+            hint = hint_of(error.code)
+            raise ExpressionFailed(str(error), code=error.code, hint=hint) from error
         kinds = [c.type for c in plan.root.schema][: plan.visible]
         columns = [from_python((row[i] for row in rows), kind) for i, kind in enumerate(kinds)]
         return pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(kinds))])

@@ -9,17 +9,18 @@ from reclock.coordinator.result import Result
 from reclock.coordinator.rows import column_from
 from reclock.coordinator.sequence.target import assigned, planned, target_table, whole
 from reclock.coordinator.write import write
-from reclock.errors import NotSupported, StatementError, UndefinedName
+from reclock.errors import ConstraintViolation, NotSupported, StatementError, UndefinedName
 from reclock.sql.plan.build import plan_query, plan_scalar
 from reclock.sql.plan.build.block import Block
 from reclock.sql.plan.relation import Project, Union, column
 from reclock.sql.plan.scalar import Cast, Literal
 from reclock.sql.syntax import expression as e
 from reclock.sql.syntax import query as q
+from reclock.sql.syntax.place import place_of, placed
 from reclock.sql.types import Numeric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -32,14 +33,37 @@ if TYPE_CHECKING:
     from reclock.sql.statement import Insert
     from reclock.sql.syntax.expression import Name
 
+_CONSTANTS = (
+    e.NumberText, e.StringText, e.BooleanText, e.NullText, e.DefaultText, e.Parameter,
+)  # fmt: skip
+
 
 def insert(context: Context, statement: Insert) -> Result:
     """Add rows to a table."""
+    names: list[str] = []
 
     def rows(table: Table, catalog: Catalog) -> list[pa.Array]:
-        return _rows(context, statement, table, _places(statement, table), catalog)
+        places = _places(statement, table)
+        names[:] = [table.schema.names[i] for i in places]
+        return _rows(context, statement, table, places, catalog)
 
-    return insert_into(context, statement.name, rows)
+    try:
+        return insert_into(context, statement.name, rows)
+    except ConstraintViolation as error:
+        error.position = _where(error, statement, names) or statement.name.position
+        raise
+
+
+def _where(error: ConstraintViolation, statement: Insert, names: Sequence[str]) -> int | None:
+    """Return where the value of a refused row stands, or else the row, if the text has it."""
+    body = None if statement.query is None else statement.query.body
+    if error.row is None or not isinstance(body, q.Values):
+        return None
+    if len(body.rows) > 1 and not all(isinstance(c, _CONSTANTS) for row in body.rows for c in row):
+        return None  # Spark computes them, and keeps no order
+    row = body.rows[error.row]
+    at = names.index(error.column) if error.column in names else len(row)
+    return place_of(row[at : at + 1]) or place_of(row)
 
 
 def insert_into(
@@ -93,7 +117,7 @@ def _rows(
     node = plan_query(query, catalog, parameters=context.parameters).relation
     _check_count(node.width, statement, places)
     given: dict[int, Scalar] = {places[i]: column(node, i) for i in range(node.width)}
-    outputs = _outputs(table, given, catalog)
+    outputs = _outputs(table, given, catalog, {})
     plan = planned(table, Project(node, outputs))
     return _evaluated(context, plan)
 
@@ -113,7 +137,7 @@ def _values(
         for place, cell in zip(places, row, strict=False):
             if not isinstance(cell, e.DefaultText):
                 given[place] = plan_scalar(cell, block, catalog, context.parameters)
-        outputs = _outputs(table, given, catalog)
+        outputs = _outputs(table, given, catalog, dict(zip(places, row, strict=False)))
         members.append(Project(block.node, outputs))
     constants = [_constants(member) for member in members]
     if all(row is not None for row in constants):
@@ -153,13 +177,17 @@ def _constants(row: Project) -> list[object] | None:
 
 
 def _outputs(
-    table: Table, given: dict[int, Scalar], catalog: Catalog
+    table: Table, given: dict[int, Scalar], catalog: Catalog, cells: dict[int, e.Expression]
 ) -> tuple[tuple[str, Scalar], ...]:
-    """Return what is stored in each column: what was given, or its default."""
-    return tuple(
-        (defined.column.name, assigned(table, at, given.get(at), catalog))
-        for at, defined in enumerate(table.columns)
-    )
+    """Return what is stored in each column: what was given, or its default.
+
+    ``cells`` are the expressions of the text, if it has one for each column.
+    """
+    outputs = []
+    for at, defined in enumerate(table.columns):
+        with placed(cells.get(at)):
+            outputs.append((defined.column.name, assigned(table, at, given.get(at), catalog)))
+    return tuple(outputs)
 
 
 def _check_count(count: int, statement: Insert | None, places: tuple[int, ...]) -> None:

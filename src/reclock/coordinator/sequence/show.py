@@ -9,7 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.item import Index, Item, RelationItem, article
+from reclock.coordinator.item import Index, Item, RelationItem, Table, article
 from reclock.coordinator.result import Result
 from reclock.coordinator.sequence.drop import KINDS
 from reclock.coordinator.settings import SETTINGS
@@ -61,8 +61,11 @@ def _setting(settings: SessionSettings, name: str) -> str:
 def _objects(catalog: Catalog, statement: Show) -> Result:
     match statement.what, statement.of:
         case "columns", Name() as name:
-            columns = catalog.get(name, RelationItem).schema
-            shown = [(c.name, c.nullable, str(c.type)) for c in columns]
+            of = catalog.get(name, RelationItem)
+            kinds = [c.declared for c in of.columns] if isinstance(of, Table) else []
+            kinds = kinds or [c.type for c in of.schema]
+            pairs = zip(of.schema, kinds, strict=True)
+            shown = [(c.name, c.nullable, str(kind)) for c, kind in pairs]
             return _result({"name": TEXT, "nullable": BOOLEAN, "type": TEXT}, shown)
         case "create", Name() as name:
             made = _of_kind(catalog, name, statement.kind or "")

@@ -9,12 +9,13 @@ from reclock.coordinator.result import Result
 from reclock.coordinator.sequence.delete import matching_rows
 from reclock.coordinator.sequence.target import assigned, planned, target_table, whole
 from reclock.coordinator.write import write
-from reclock.errors import StatementError, UndefinedName
+from reclock.errors import ConstraintViolation, StatementError, UndefinedName
 from reclock.sql.names import Scope, ScopeColumn
 from reclock.sql.plan.build import plan_scalar
 from reclock.sql.plan.build.block import Block
 from reclock.sql.plan.relation import Project, column
 from reclock.sql.syntax.expression import DefaultText
+from reclock.sql.syntax.place import place_of, placed
 
 if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
 def update(context: Context, statement: Update) -> Result:
     """Replace rows; they are read and written under one lock, so none is missed."""
+    try:
+        return _update(context, statement)
+    except ConstraintViolation as error:
+        expression = dict(statement.assignments).get(error.column or "")
+        error.position = place_of(expression) or statement.name.position
+        raise
+
+
+def _update(context: Context, statement: Update) -> Result:
     with context.writing() as world:
         table = target_table(statement.name, world.catalog)
         node = _before_and_after(statement, table, world.catalog, context.parameters)
@@ -56,11 +66,13 @@ def _before_and_after(
             raise StatementError(message, code="42601", hint=hint, position=statement.name.position)
         default = isinstance(expression, DefaultText)
         given[at] = None if default else plan_scalar(expression, block, catalog, parameters)
-    before = [(name, column(block.node, i)) for i, name in enumerate(names)]
-    after = [
-        (name, assigned(table, i, given[i], catalog) if i in given else column(block.node, i))
-        for i, name in enumerate(names)
+    before: list[tuple[str, Scalar]] = [
+        (name, column(block.node, i)) for i, name in enumerate(names)
     ]
+    after = list(before)
+    for i, value in given.items():
+        with placed(dict(statement.assignments)[names[i]]):
+            after[i] = (names[i], assigned(table, i, value, catalog))
     return Project(block.node, (*before, *after))
 
 

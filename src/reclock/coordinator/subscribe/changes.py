@@ -25,6 +25,7 @@ import numpy as np
 from reclock.arrangement.layout import diff_of, time_of
 from reclock.arrangement.stream import concat
 from reclock.coordinator.subscribe.update import Update
+from reclock.dataflow.error_rows import hint_of
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.values import to_python
 from reclock.errors import ExpressionFailed
@@ -208,7 +209,7 @@ def decoded(
 def failed(code: str, message: str, time: Timestamp) -> ExpressionFailed:
     """Return the error that a view has at a time."""
     detail = f"at {time}; the error goes when its row does"
-    return ExpressionFailed(message, code=code, detail=detail)
+    return ExpressionFailed(message, code=code, detail=detail, hint=hint_of(code))
 
 
 def _errors(

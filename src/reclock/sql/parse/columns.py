@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.errors import InvalidSyntax, NotSupported
@@ -9,6 +10,8 @@ from reclock.sql.parse.fragment import expression_of
 from reclock.sql.parse.types import parse_type_text
 from reclock.sql.statement.column import ColumnDefinition, ColumnList
 from reclock.sql.syntax import expression as s
+from reclock.sql.syntax.place import placed_at
+from reclock.sql.types import TEXT, Varchar
 
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
@@ -59,10 +62,7 @@ def _checked(columns: list[ColumnDefinition], key: tuple[str, ...], enforced: bo
             message = f'column "{name}" named in key does not exist'
             hint = f"the columns are {', '.join(names)}"
             raise InvalidSyntax(message, code="42703", hint=hint, position=columns[0].position)
-    made = tuple(
-        ColumnDefinition(c.name, c.type, c.nullable and c.name not in key, c.default, c.position)
-        for c in columns
-    )
+    made = tuple(replace(c, nullable=c.nullable and c.name not in key) for c in columns)
     return ColumnList(made, key, enforced)
 
 
@@ -74,7 +74,10 @@ def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool, bool]:
         msg = "a type"
         raise cursor.error(msg)
     text = cursor.text[int(tokens[0].start) : int(tokens[-1].end) + 1]
-    column_type = parse_type_text(text)
+    with placed_at(int(tokens[0].start) + 1):
+        declared = parse_type_text(text)
+    length = declared.length if isinstance(declared, Varchar) else None
+    column_type = TEXT if isinstance(declared, Varchar) else declared
     nullable, default, key, enforced = True, None, False, True
     while not (cursor.sees(",") or cursor.sees(")") or cursor.at_end):
         if cursor.accept("NOT", "NULL"):
@@ -88,15 +91,18 @@ def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool, bool]:
             default = expression_of(cursor.until(*_CONSTRAINTS), cursor.text)
             if not _is_literal(default):
                 message = "a default that is not a literal is not supported"
-                raise NotSupported(message, position=position)
+                hint = "write a literal, or give the value in each INSERT"
+                raise NotSupported(message, hint=hint, position=position)
         else:
             raise _unsupported(cursor)
-    return ColumnDefinition(name, column_type, nullable, default, position), key, enforced
+    made = ColumnDefinition(name, column_type, nullable, default, position, length)
+    return made, key, enforced
 
 
 def _is_literal(default: s.Expression) -> bool:
     if isinstance(default, s.CastText):
-        return _is_literal(default.operand)
+        cut = isinstance(default.type, Varchar) and not isinstance(default.operand, s.StringText)
+        return not cut and _is_literal(default.operand)
     if isinstance(default, s.Operator):
         return default.symbol == "-" and all(_is_literal(o) for o in default.operands)
     return isinstance(

@@ -32,6 +32,12 @@ class _Parser(PostgresParser):
     FUNCTION_PARSERS = {  # noqa: RUF012
         name: PostgresParser.FUNCTION_PARSERS[name] for name in _OWN_GRAMMAR
     }
+    PRIMARY_PARSERS = {  # noqa: RUF012
+        **PostgresParser.PRIMARY_PARSERS,  # these three would forget where they stand
+        TokenType.NULL: lambda self, token: self.expression(exp.Null(), token),
+        TokenType.TRUE: lambda self, token: self.expression(exp.Boolean(this=True), token),
+        TokenType.FALSE: lambda self, token: self.expression(exp.Boolean(this=False), token),
+    }
     NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
         name: PostgresParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
     }

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from reclock.errors import InvalidSyntax
 from reclock.sql.parse.node import expect_only, identifier, position_of, unsupported
-from reclock.sql.parse.types import convert_type
+from reclock.sql.parse.types import declared_type
 from reclock.sql.syntax import expression as s
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class ExpressionConverter:
             exp.Identifier: lambda n: s.Name((identifier(n),), position_of(n)),
             exp.Star: self._star,
             exp.Literal: self._literal,
-            exp.Boolean: lambda n: s.BooleanText(bool(n.this)),
-            exp.Null: lambda n: s.NullText(),
+            exp.Boolean: lambda n: s.BooleanText(bool(n.this), position_of(n)),
+            exp.Null: lambda n: s.NullText(position_of(n)),
             exp.ByteString: self._escaped,
             exp.RawString: self._escaped,
             exp.Paren: lambda n: self(n.this),
@@ -128,7 +128,7 @@ class ExpressionConverter:
     def _literal(self, node: exp.Expr) -> s.Expression:
         if node.args.get("is_string"):
             return s.StringText(str(node.this), position_of(node))
-        return s.NumberText(str(node.this))
+        return s.NumberText(str(node.this), position_of(node))
 
     def _escaped(self, node: exp.Expr) -> s.Expression:
         expect_only(node, "this")
@@ -226,7 +226,7 @@ class ExpressionConverter:
             inner = node.this
             if isinstance(inner, exp.Literal) and inner.args.get("is_string"):
                 return s.IntervalText(str(inner.this), position_of(node))
-        return s.CastText(self(node.this), convert_type(node.args["to"]), position_of(node))
+        return s.CastText(self(node.this), declared_type(node.args["to"]), position_of(node))
 
     def _interval(self, node: exp.Expr) -> s.Expression:
         expect_only(node, "this", "unit")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from reclock.errors import NotSupported
+from reclock.errors import InvalidSyntax, InvalidValue, NotSupported
 from reclock.sql import types
 from reclock.sql.parse.dialect import parse_tokens, tokenize
 from reclock.sql.parse.node import position_of
@@ -29,8 +29,20 @@ _TYPES = {
 }
 
 
+def declared_type(node: exp.Expr) -> types.Declared:
+    """Return the type that ``node`` names; only ``varchar(n)`` is more than a type."""
+    if isinstance(node, exp.DataType) and node.this == _D.VARCHAR and len(node.expressions) == 1:
+        try:
+            return types.Varchar(int(node.expressions[0].name))
+        except InvalidValue as error:
+            raise InvalidSyntax(
+                error.message, code=error.code, hint=error.hint, position=position_of(node)
+            ) from error
+    return convert_type(node)
+
+
 def convert_type(node: exp.Expr) -> types.Type:
-    """Return the type that ``node`` names."""
+    """Return the type that ``node`` names, one without a length."""
     if not isinstance(node, exp.DataType):
         raise _unsupported(node)
     if node.this == _D.ARRAY and len(node.expressions) == 1:
@@ -50,14 +62,16 @@ def _unsupported(node: exp.Expr) -> NotSupported:
     name = node.sql("postgres").lower()
     hint = "use boolean, integer, bigint, numeric, double precision, text, bytea, date,"
     hint += " timestamp, timestamptz, interval, json or an array of these"
-    if name.startswith(("varchar", "char")):
+    if name.startswith(("varchar", "text")):
         hint = "use text"
+    elif name.startswith(("char", "bpchar", "nchar")):
+        hint = "use varchar(n) or text: values are not filled up with blanks"
     elif name.startswith("time"):
         hint = "use interval, or timestamp"
     return NotSupported(f'type "{name}" is not supported', hint=hint, position=position_of(node))
 
 
-def parse_type_text(text: str) -> types.Type:
+def parse_type_text(text: str) -> types.Declared:
     """Read a type as it is written in a column definition."""
     probe = f"CAST(NULL AS {text})"
-    return convert_type(parse_tokens(tokenize(probe), probe).args["to"])
+    return declared_type(parse_tokens(tokenize(probe), probe).args["to"])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reclock.sql.types import Type
 
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
-_RANGES = {t.SMALLINT: 2**15, t.INTEGER: 2**31, t.BIGINT: 2**63}
+_RANGES: dict[Type, int] = {t.SMALLINT: 2**15, t.INTEGER: 2**31, t.BIGINT: 2**63}
 _EXAMPLES: dict[Type, str] = {
     t.SMALLINT: "a whole number, such as 42",
     t.INTEGER: "a whole number, such as 42",
@@ -144,7 +144,7 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
         value = int(stripped)
         if not -_RANGES[wanted] <= value < _RANGES[wanted]:
             message = f'value "{text}" is out of range for type {wanted}'
-            raise StatementError(message, code="22003")
+            raise StatementError(message, code="22003", hint=_range_hint(wanted))
         return value
     if wanted in t.FLOATS:
         return float(stripped)
@@ -223,4 +223,21 @@ def assignable(scalar: Scalar, wanted: Type, column: str) -> Scalar:
         message = f'column "{column}" is of type {wanted} but expression is of type {source}'
         hint = "you will need to rewrite or cast the expression"
         raise WrongType(message, hint=hint)
+    if isinstance(scalar, Literal) and isinstance(scalar.value, int | Decimal):
+        _check_range(scalar.value, wanted)
     return convert(scalar, wanted)
+
+
+def _check_range(value: int | Decimal, wanted: Type) -> None:
+    most = _RANGES.get(wanted)
+    if isinstance(value, Decimal) and not value.is_finite():
+        return
+    if most is not None and not -most <= round(value) < most:
+        message = f"{wanted} out of range"
+        detail = f"{value} is not between {-most} and {most - 1}"
+        raise StatementError(message, code="22003", detail=detail, hint=_range_hint(wanted))
+
+
+def _range_hint(wanted: Type) -> str:
+    wider = "numeric" if wanted == t.BIGINT else "bigint or numeric"
+    return f"{wanted} takes {-_RANGES[wanted]} to {_RANGES[wanted] - 1}; use {wider} for more"

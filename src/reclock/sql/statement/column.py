@@ -12,13 +12,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """``name type [NOT NULL] [DEFAULT literal]``; a primary-key column is not null."""
+    """``name type [NOT NULL] [DEFAULT literal]``; a primary-key column is not null.
+
+    ``varchar(n)`` is text with a ``length``.
+    """
 
     name: str
     type: Type
     nullable: bool = True
     default: Expression | None = None
     position: int | None = None
+    length: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

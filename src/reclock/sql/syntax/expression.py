@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reclock.sql.syntax.query import Query
-    from reclock.sql.types import Type
+    from reclock.sql.types import Declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class NumberText:
     """A number as written; its type follows from how it is written."""
 
     text: str
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,14 @@ class BooleanText:
     """TRUE or FALSE."""
 
     value: bool
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class NullText:
     """NULL."""
+
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,7 @@ class CastText:
     """``CAST(x AS type)`` and ``x::type``."""
 
     operand: Expression
-    type: Type
+    type: Declared
     position: int | None = field(default=None, compare=False)
 
 

@@ -41,3 +41,13 @@ def placed(*syntax: object) -> Iterator[None]:
         if error.position is None:
             error.position = place_of(syntax)
         raise
+
+
+@contextmanager
+def placed_at(position: int) -> Iterator[None]:
+    """Say that errors of the block, which reads a text of its own, stand at ``position``."""
+    try:
+        yield
+    except StatementError as error:
+        error.position = position
+        raise

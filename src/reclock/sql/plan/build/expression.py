@@ -21,7 +21,7 @@ from reclock.sql.plan.interval import parse_interval
 from reclock.sql.plan.scalar import And, Call, Case, Literal, Or, Scalar
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax.place import placed
-from reclock.sql.types import BOOLEAN, JSON, TEXT, UNKNOWN, Array, Record
+from reclock.sql.types import BOOLEAN, INTEGER, JSON, TEXT, UNKNOWN, Array, Record, Varchar
 
 if TYPE_CHECKING:
     from reclock.sql.plan.build.block import Block, Planner
@@ -88,7 +88,7 @@ class ExpressionBuilder:
             case s.FunctionText():
                 return self._function(e)
             case s.CastText():
-                return explicit_cast(self(e.operand), e.type, e.position)
+                return self._cast(e)
             case s.CaseText():
                 return self._case(e)
             case s.InList():
@@ -111,6 +111,14 @@ class ExpressionBuilder:
                 return self._quantified_array(e)
         message = f"{type(e).__name__.removesuffix('Text').upper()} is not supported here"
         raise NotSupported(message)
+
+    def _cast(self, e: s.CastText) -> Scalar:
+        if not isinstance(e.type, Varchar):
+            return explicit_cast(self(e.operand), e.type, e.position)
+        text = explicit_cast(self(e.operand), TEXT, e.position)
+        if isinstance(text, Literal) and isinstance(text.value, str):
+            return Literal(text.value[: e.type.length], TEXT)
+        return self._call("left", text, Literal(e.type.length, INTEGER), position=e.position)
 
     def _parameter(self, e: s.Parameter) -> Scalar:
         given = self._planner.parameters
