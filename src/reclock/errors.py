@@ -11,7 +11,9 @@ facts, and an optional ``hint`` that says what to do. ::
     │   ├── MalformedMessage        22P02  a message that is not what its format says
     │   ├── ConflictingStatements   22000  two messages that cannot both be true
     │   └── NegativeCount           22000  more of a row was taken away than was there
+    ├── SourceUnavailable           08006  a source did not answer, or lets nobody in
     ├── SourceRegressed             55000  a source moved backwards (deleted, truncated)
+    │   └── PositionsLost           55000  a source no longer has what was to be read
     ├── TimelineMismatch            0A000  data of unlike clocks in one dataflow
     ├── Unreadable                  22023  a read outside [since, …)
     ├── HoldViolation               55000  a hold asked for, or moved to, compacted time
@@ -33,6 +35,8 @@ facts, and an optional ``hint`` that says what to do. ::
     ├── ExpressionFailed            22000  an expression failed on some row
     ├── StatementTimeout            57014  waited as long as statement_timeout allows
     ├── SparkError                  58000  Spark could not be started, or a job of it failed
+    ├── JavaMissing                 58000  no Java that is new enough
+    ├── BrokerFailed                58000  the broker for development was not started or stopped
     ├── DataflowExpired             57P01  stopped before dropped data could matter
     └── StorageError                58030  the durable store failed
         ├── StorageFull             53100  no space left for an append
@@ -132,10 +136,20 @@ class NegativeCount(InvalidValue):
     sqlstate = "22000"
 
 
+class SourceUnavailable(Error):
+    """A source did not answer, or refused (28000, 42501): nothing is lost, try again later."""
+
+    sqlstate = "08006"
+
+
 class SourceRegressed(Error):
     """A source reports positions before ones that are already bound."""
 
     sqlstate = "55000"
+
+
+class PositionsLost(SourceRegressed):
+    """A source no longer has positions that were to be read, such as records past retention."""
 
 
 class TimelineMismatch(Error):
@@ -280,6 +294,18 @@ class StatementTimeout(Error):
 
 class SparkError(Error):
     """Spark could not be started, or a job of it failed for no reason in the data."""
+
+    sqlstate = "58000"
+
+
+class JavaMissing(Error):
+    """There is no Java that is new enough, neither the machine's nor the bundled one."""
+
+    sqlstate = "58000"
+
+
+class BrokerFailed(Error):
+    """The Kafka broker for development could not be fetched, started or stopped."""
 
     sqlstate = "58000"
 

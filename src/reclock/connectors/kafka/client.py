@@ -1,0 +1,118 @@
+"""A real cluster, through confluent-kafka: the questions of a probe, asked in three requests.
+
+Clients are made when first needed and kept for the process, one per connection: making one
+costs a handshake, and what it learns of the cluster stays. A cluster is a value that can
+be pickled; the clients stay where they are. However many partitions a topic has, a probe
+costs one request to describe it and two to its leaders, sent together.
+
+Tests: tests/connectors/kafka/test_source.py (marked ``kafka``).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # it is public
+
+from reclock.connectors.kafka.cluster import Topic, Watermarks
+from reclock.connectors.kafka.failure import LEADERLESS, MISSING, failure
+from reclock.connectors.kafka.fetch import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from reclock.connectors.kafka.cluster import Span
+    from reclock.connectors.kafka.options import Connection
+
+LOG: Final = logging.getLogger("reclock.kafka")
+
+TIMEOUT_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaCluster:
+    """The cluster at ``connection``; ``timeout`` bounds each question."""
+
+    connection: Connection
+    timeout: float = TIMEOUT_SECONDS
+
+    def describe(self, topic: str) -> Topic | None:
+        """Return the topic, or None if there is none of this name."""
+        asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=self.timeout)
+        try:
+            found = asked[topic].result()
+        except KafkaException as error:
+            if _code(error) in MISSING:
+                return None
+            raise self._failure(error) from None
+        return Topic(str(found.topic_id), tuple(sorted(p.id for p in found.partitions)))
+
+    def watermarks(self, topic: str, partitions: Iterable[int]) -> dict[int, Watermarks]:
+        """Return where each partition begins and ends; those without a leader are left out."""
+        places = [Place(topic, partition) for partition in partitions]
+        low = self._offsets(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        high = self._offsets(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        lows, highs = self._results(low), self._results(high)
+        return {p: Watermarks(lows[p], highs[p]) for p in sorted(lows.keys() & highs.keys())}
+
+    def offsets_at(self, topic: str, partitions: Iterable[int], ms: int) -> dict[int, int | None]:
+        """Return the first offset written at or after ``ms``; None where there is none."""
+        places = [Place(topic, partition) for partition in partitions]
+        found = self._results(self._offsets(places, OffsetSpec.for_timestamp(ms)))
+        return {p: offset if offset >= 0 else None for p, offset in found.items()}
+
+    def fetch(
+        self, topic: str, spans: Sequence[Span], extra: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield all records of ``spans``."""
+        return fetch(self.connection, topic, spans, extra)
+
+    @property
+    def _admin(self) -> AdminClient:
+        try:
+            return _admin_of(self.connection)
+        except KafkaException as error:
+            raise self._failure(error) from None
+
+    def _offsets(self, places: list[Place], spec: OffsetSpec) -> dict[Place, Any]:
+        if not places:
+            return {}
+        level = (
+            IsolationLevel.READ_COMMITTED
+            if self.connection.isolation == "read_committed"
+            else IsolationLevel.READ_UNCOMMITTED
+        )
+        return self._admin.list_offsets(
+            dict.fromkeys(places, spec), isolation_level=level, request_timeout=self.timeout
+        )
+
+    def _results(self, asked: dict[Place, Any]) -> dict[int, int]:
+        answers: dict[int, int] = {}
+        for place, answer in asked.items():
+            try:
+                answers[place.partition] = answer.result().offset
+            except KafkaException as error:
+                if _code(error) not in LEADERLESS:
+                    raise self._failure(error) from None
+        return answers
+
+    def _failure(self, error: KafkaException) -> Exception:
+        reported: KafkaError = error.args[0]
+        return failure(self.connection, reported)
+
+
+def _code(error: KafkaException) -> int:
+    return int(error.args[0].code())
+
+
+@lru_cache(maxsize=32)
+def _admin_of(connection: Connection) -> AdminClient:
+    quick = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
+    return AdminClient({**quick, **connection.config()}, logger=LOG)

@@ -1,0 +1,55 @@
+"""What went wrong, from the client library's words into ours, without any secret.
+
+Whoever is refused gets the code of that: 28000 for who we are, 42501 for what we asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaError
+
+from reclock.errors import Error, InvalidValue, SourceUnavailable
+from reclock.secret import scrub
+
+if TYPE_CHECKING:
+    from reclock.connectors.kafka.options import Connection
+
+MISSING: Final = frozenset(
+    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001 - so named by the library
+)
+LEADERLESS: Final = MISSING | {
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+}
+"""A partition between two leaders, or with a new one that does not know its end yet."""
+
+OUT_OF_RANGE: Final = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET})  # noqa: SLF001
+_NOT_LET_IN: Final = frozenset(
+    {KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._AUTHENTICATION, KafkaError._SSL}  # noqa: SLF001
+)
+REFUSED: Final = _NOT_LET_IN | {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+}
+_INVALID: Final = frozenset({KafkaError._INVALID_ARG, KafkaError.INVALID_CONFIG})  # noqa: SLF001
+
+
+def failure(connection: Connection, error: KafkaError) -> Error:
+    """Return the error to raise for what the client library reports."""
+    said = scrub(str(error.str()), connection.secrets)
+    if error.code() in _INVALID:
+        message = "the options of a Kafka connection are not valid"
+        return InvalidValue(message, detail=said, hint="kafka.* options are librdkafka's")
+    if error.code() in REFUSED:
+        code = "28000" if error.code() in _NOT_LET_IN else "42501"
+        message = f"Kafka at {connection.brokers} refuses us"
+        return SourceUnavailable(
+            message, detail=said, code=code, hint="look at the kafka.* options"
+        )
+    message = f"Kafka at {connection.brokers} does not answer"
+    return SourceUnavailable(message, detail=said, hint="it is tried again by itself")

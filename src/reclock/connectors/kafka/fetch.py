@@ -1,0 +1,230 @@
+"""Reading exact offset ranges: a span ends by position, never by count.
+
+Offsets have gaps: control records of transactions, records of aborted ones, what compaction
+removed. So a partition is finished when a record at or beyond its stop arrives, or when
+the partition says that its end, which is at or beyond stop, is reached. Not before, and
+not later: nothing waits for records that do not exist.
+
+Memory. The client prefetches at most ``_QUEUE_KILOBYTES``; what it holds is taken out at
+once, and becomes a batch when it is ``_BATCH_ROWS`` or ``_BATCH_BYTES`` large. Records
+are taken without waiting, so one take is never more than the client held, however large
+records are. The records' columns are made by mapping over them in C; what is beyond a
+stop is cut with numpy.
+
+Consumers are kept for the process and used again, one reader at a time; one that failed is
+closed. Nothing is committed and no group is joined: the bindings own the positions.
+
+Errors. Offsets that are gone are ``PositionsLost``. A broker that does not answer for
+``_PATIENCE_SECONDS`` is ``SourceUnavailable``; until then the client tries again by itself.
+
+Tests: tests/connectors/kafka/test_source.py, on the real broker. Speed:
+benchmarks/kafka_read.py.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from logging import getLogger
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Place
+
+from reclock.connectors.kafka.cluster import COLUMNS, schema_of
+from reclock.connectors.kafka.failure import MISSING, OUT_OF_RANGE, REFUSED, failure
+from reclock.errors import PositionsLost, SourceRegressed, SourceUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from reclock.connectors.kafka.cluster import Span
+    from reclock.connectors.kafka.options import Connection
+
+_BATCH_ROWS: Final = 65_536
+_BATCH_BYTES: Final = 16 << 20
+_TAKE: Final = 10_000
+_QUEUE_KILOBYTES: Final = 16_384
+_WAIT_SECONDS: Final = 0.1
+_PATIENCE_SECONDS: Final = 30.0
+
+_CONFIG: Final = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "auto.offset.reset": "error",
+    "enable.partition.eof": "true",
+    "fetch.wait.max.ms": "10",
+    "fetch.queue.backoff.ms": "5",
+    "fetch.max.bytes": str(_BATCH_BYTES),
+    "receive.message.max.bytes": str(100 << 20),
+    "queued.min.messages": "100000",
+    "queued.max.messages.kbytes": str(_QUEUE_KILOBYTES),
+    "reconnect.backoff.max.ms": "1000",
+}
+
+_pool: dict[tuple[int, Connection], list[Consumer]] = defaultdict(list)
+"""Idle consumers by process and connection: a fork must not use its parent's."""
+
+
+def fetch(
+    connection: Connection, topic: str, spans: Sequence[Span], extra: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield all records of ``spans``, in order within each partition."""
+    idle = _pool[os.getpid(), connection]
+    consumer = idle.pop() if idle else _consumer(connection)
+    try:
+        yield from _Reading(consumer, connection, topic, spans, extra).batches()
+        consumer.unassign()
+    except BaseException:  # also a reader that wants no more: its prefetch is in the way
+        consumer.close()
+        raise
+    idle.append(consumer)
+
+
+def _consumer(connection: Connection) -> Consumer:
+    identity = {"group.id": f"{connection.group_prefix}reclock"}
+    isolation = {"isolation.level": connection.isolation}
+    try:
+        return Consumer(
+            {**_CONFIG, **connection.config(), **identity, **isolation},
+            logger=getLogger("reclock.kafka"),
+        )
+    except KafkaException as error:
+        raise failure(connection, error.args[0]) from None
+
+
+class _Reading:
+    """One reading of spans with one consumer."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        connection: Connection,
+        topic: str,
+        spans: Sequence[Span],
+        extra: Sequence[str],
+    ) -> None:
+        self._consumer = consumer
+        self._connection = connection
+        self._topic = topic
+        self._spans = {span.partition: span for span in spans}
+        self._open = set(self._spans)
+        self._stops = np.zeros(max(self._spans) + 1, np.int64)
+        for span in spans:
+            self._stops[span.partition] = span.stop
+        self._schema = schema_of(extra)
+        self._extra = extra
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield batches until every partition has passed its stop."""
+        places = [Place(self._topic, s.partition, s.start) for s in self._spans.values()]
+        self._consumer.assign(places)
+        self._consumer.resume(places)  # the client remembers what the last reading paused
+        pieces: list[pa.RecordBatch] = []
+        rows = size = 0
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while self._open:
+            taken = self._consumer.consume(_TAKE, 0) or self._consumer.consume(1, _WAIT_SECONDS)
+            records = self._without_events(taken)
+            if records:
+                deadline = time.monotonic() + _PATIENCE_SECONDS
+            elif time.monotonic() > deadline:
+                raise self._silent()
+            if records and (piece := self._piece(records)).num_rows:
+                pieces.append(piece)
+                rows += piece.num_rows
+                size += piece.nbytes
+            if rows >= _BATCH_ROWS or size >= _BATCH_BYTES:
+                yield pa.concat_batches(pieces)
+                pieces, rows, size = [], 0, 0
+        if pieces:
+            yield pa.concat_batches(pieces)
+
+    def _without_events(self, taken: list[Message]) -> list[Message]:
+        """Return the records; note ends of partitions, raise what cannot go on."""
+        if not any(map(Message.error, taken)):
+            return taken
+        records = []
+        for message in taken:
+            error = message.error()
+            if error is None:
+                records.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - so named
+                self._passed(message.partition() or 0, message.offset() or 0)
+            else:
+                self._raise_lasting(error, message.partition())
+        return records
+
+    def _piece(self, records: list[Message]) -> pa.RecordBatch:
+        """Return the columns of the records before their stops, and close what is passed."""
+        count = len(records)
+        partitions = np.fromiter(map(Message.partition, records), np.int32, count)
+        offsets = np.fromiter(map(Message.offset, records), np.int64, count)
+        keep = offsets < self._stops[partitions]
+        if not keep.all():
+            for partition in np.unique(partitions[~keep]):
+                self._close(int(partition))
+            records = [records[i] for i in np.flatnonzero(keep)]
+            partitions, offsets = partitions[keep], offsets[keep]
+        for partition in self._open & set(np.unique(partitions).tolist()):
+            self._passed(partition, int(offsets[partitions == partition][-1]) + 1)
+        columns = [
+            pa.array(partitions),
+            pa.array(offsets),
+            pa.array(list(map(Message.value, records)), COLUMNS["value"]),
+            *(_column(name, records) for name in self._extra),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _passed(self, partition: int, position: int) -> None:
+        """Note that everything of ``partition`` before ``position`` was seen."""
+        if partition in self._open and position >= self._spans[partition].stop:
+            self._close(partition)
+
+    def _close(self, partition: int) -> None:
+        if partition in self._open:
+            self._open.discard(partition)
+            if self._open:  # else all of it is given up at once
+                self._consumer.pause([Place(self._topic, partition)])
+
+    def _raise_lasting(self, error: KafkaError, partition: int | None) -> None:
+        """Raise what no waiting mends; the client goes on trying at everything else."""
+        if error.code() in OUT_OF_RANGE:
+            span = self._spans.get(-1 if partition is None else partition)
+            message = f'topic "{self._topic}" no longer has offsets that were to be read'
+            place = f"[{span.start}, {span.stop}) of partition {partition}" if span else "some"
+            hint = (
+                "keep records longer than reclock may be down; drop the source and create it anew"
+            )
+            raise PositionsLost(message, detail=f"they are {place}", hint=hint)
+        if error.code() in MISSING:
+            message = f'topic "{self._topic}" was deleted while it was read'
+            raise SourceRegressed(message, hint="drop the source and create it anew")
+        if error.code() in REFUSED:
+            raise failure(self._connection, error)
+
+    def _silent(self) -> SourceUnavailable:
+        message = f"Kafka at {self._connection.brokers} does not answer"
+        waiting = ", ".join(map(str, sorted(self._open)))
+        detail = f'no record of topic "{self._topic}" in {_PATIENCE_SECONDS:g} s'
+        return SourceUnavailable(message, detail=f"{detail}, waiting for partitions {waiting}")
+
+
+def _column(name: str, records: list[Message]) -> pa.Array:
+    if name == "key":
+        return pa.array(list(map(Message.key, records)), COLUMNS["key"])
+    if name == "timestamp":
+        kinds_and_times = list(map(Message.timestamp, records))
+        times = np.fromiter(map(itemgetter(1), kinds_and_times), np.int64, len(records))
+        kinds = np.fromiter(map(itemgetter(0), kinds_and_times), np.int64, len(records))
+        return pa.array(times, mask=kinds == TIMESTAMP_NOT_AVAILABLE).cast(COLUMNS["timestamp"])
+    return pa.array(list(map(_headers, records)), COLUMNS["headers"])
+
+
+def _headers(record: Message) -> list[dict[str, Any]] | None:
+    found: list[Any] | None = record.headers()  # type: ignore[assignment]  # a list, when read
+    return found and [{"key": key, "value": value} for key, value in found]

@@ -1,0 +1,238 @@
+"""Kafka in memory: topics whose records, transactions and gaps behave as a broker's.
+
+A partition is a list of entries with offsets of their own. Ending a transaction writes a
+*control record* to each partition it wrote to, which takes an offset and is no record. The
+last stable offset is the first one of the oldest transaction that is open; aborted records
+are there for ``read_uncommitted`` alone. Compaction and truncation remove entries and
+leave the offsets of the others: gaps. A topic made anew under its old name has a new id.
+
+``MemoryKafka`` is the broker as tests drive it (``reclock.testing.kafka_conformance``),
+``cluster`` what a source sees of it. While it is stopped, nothing answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from reclock.connectors.kafka.cluster import Span, Topic, Watermarks, schema_of
+from reclock.errors import PositionsLost, SourceRegressed, SourceUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from reclock.connectors.kafka.cluster import Cluster
+    from reclock.testing.kafka_conformance import Record
+
+_BATCH_ROWS = 3
+"""So small that every test of more than a few records sees several batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    offset: int
+    record: Record | None  # None for a control record
+    transaction: _Transaction | None = None
+
+    def visible(self, isolation: str) -> bool:
+        if self.record is None:
+            return False
+        aborted = self.transaction is not None and self.transaction.outcome is False
+        return not (aborted and isolation == "read_committed")
+
+
+@dataclass(slots=True)
+class _Partition:
+    entries: list[_Entry] = field(default_factory=list)
+    low: int = 0
+    high: int = 0
+
+    def append(self, record: Record | None, transaction: _Transaction | None = None) -> None:
+        self.entries.append(_Entry(self.high, record, transaction))
+        self.high += 1
+
+    def stable(self, isolation: str) -> int:
+        unfinished = (
+            e.offset
+            for e in self.entries
+            if e.transaction is not None and e.transaction.outcome is None
+        )
+        return self.high if isolation == "read_uncommitted" else min(unfinished, default=self.high)
+
+
+class _Transaction:
+    """Records that count together or not at all; ``outcome`` is None while it is open."""
+
+    def __init__(self, kafka: MemoryKafka) -> None:
+        self._kafka = kafka
+        self._touched: dict[int, _Partition] = {}
+        self.outcome: bool | None = None
+
+    def produce(self, topic: str, partition: int, *records: Record) -> None:
+        """Write records that nobody who reads committed sees yet."""
+        log = self._kafka.partition(topic, partition)
+        self._touched[id(log)] = log
+        for record in records:
+            log.append(record, self)
+
+    def commit(self) -> None:
+        """Let the records count."""
+        self._end(outcome=True)
+
+    def abort(self) -> None:
+        """Let the records not have been."""
+        self._end(outcome=False)
+
+    def _end(self, *, outcome: bool) -> None:
+        self.outcome = outcome
+        for log in self._touched.values():
+            log.append(None)
+
+
+class MemoryKafka:
+    """A broker that is an object."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, tuple[str, list[_Partition]]] = {}
+        self._ids = count(1)
+        self.running = True
+
+    def cluster(self, isolation: str = "read_committed") -> Cluster:
+        """Return what a source sees."""
+        return MemoryCluster(self, isolation)
+
+    def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
+        """Make a new topic and return its name."""
+        del compacted  # any topic can be
+        name = f"topic-{next(self._ids)}"
+        self._make(name, partitions)
+        return name
+
+    def delete_topic(self, topic: str) -> None:
+        """Remove a topic."""
+        del self._topics[topic]
+
+    def recreate_topic(self, topic: str, partitions: int) -> None:
+        """Remove a topic and make an empty one of the same name."""
+        self._make(topic, partitions)
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Let a topic have ``total`` partitions."""
+        partitions = self._topics[topic][1]
+        partitions += [_Partition() for _ in range(total - len(partitions))]
+
+    def produce(self, topic: str, partition: int, *records: Record) -> None:
+        """Write records, outside of any transaction."""
+        for record in records:
+            self.partition(topic, partition).append(record)
+
+    def begin(self) -> _Transaction:
+        """Begin a transaction."""
+        return _Transaction(self)
+
+    def compact(self, topic: str) -> None:
+        """Remove what a later record of the same key replaces; the last entry always stays."""
+        for log in self._topics[topic][1]:
+            latest = {e.record.key: e.offset for e in log.entries if e.record is not None}
+            log.entries = [
+                e
+                for e in log.entries
+                if e.offset == log.high - 1
+                or (e.record is not None and latest[e.record.key] == e.offset)
+            ]
+
+    def truncate(self, topic: str, partition: int, before: int) -> None:
+        """Remove the records before an offset."""
+        log = self.partition(topic, partition)
+        log.low = before
+        log.entries = [e for e in log.entries if e.offset >= before]
+
+    def partition(self, topic: str, partition: int) -> _Partition:
+        """Return a partition's log, if the broker runs and has it."""
+        if not self.running:
+            message = "Kafka in memory does not answer"
+            raise SourceUnavailable(message)
+        if topic not in self._topics:
+            message = f'topic "{topic}" was deleted while it was read'
+            raise SourceRegressed(message)
+        return self._topics[topic][1][partition]
+
+    def described(self, topic: str) -> Topic | None:
+        """Return a topic's id and partitions."""
+        if not self.running:
+            message = "Kafka in memory does not answer"
+            raise SourceUnavailable(message)
+        if topic not in self._topics:
+            return None
+        identity, partitions = self._topics[topic]
+        return Topic(identity, tuple(range(len(partitions))))
+
+    def _make(self, topic: str, partitions: int) -> None:
+        self._topics[topic] = (f"id-{next(self._ids)}", [_Partition() for _ in range(partitions)])
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCluster:
+    """A ``Cluster`` over a ``MemoryKafka``."""
+
+    kafka: MemoryKafka
+    isolation: str
+
+    def describe(self, topic: str) -> Topic | None:
+        """Return the topic, or None if there is none of this name."""
+        return self.kafka.described(topic)
+
+    def watermarks(self, topic: str, partitions: Iterable[int]) -> dict[int, Watermarks]:
+        """Return where each partition begins and ends."""
+        logs = {p: self.kafka.partition(topic, p) for p in partitions}
+        return {p: Watermarks(log.low, log.stable(self.isolation)) for p, log in logs.items()}
+
+    def offsets_at(self, topic: str, partitions: Iterable[int], ms: int) -> dict[int, int | None]:
+        """Return the first offset written at or after ``ms``; None where there is none."""
+        return {
+            p: next(
+                (
+                    e.offset
+                    for e in self.kafka.partition(topic, p).entries
+                    if e.record is not None and e.record.ms is not None and e.record.ms >= ms
+                ),
+                None,
+            )
+            for p in partitions
+        }
+
+    def fetch(
+        self, topic: str, spans: Sequence[Span], extra: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield all records of ``spans``."""
+        rows: list[dict[str, Any]] = []
+        for partition, start, stop in spans:
+            log = self.kafka.partition(topic, partition)
+            if start < log.low:
+                message = f'topic "{topic}" no longer has offsets that were to be read'
+                detail = f"they are [{start}, {stop}) of partition {partition}"
+                raise PositionsLost(message, detail=detail)
+            rows += [
+                _row(partition, e)
+                for e in log.entries
+                if start <= e.offset < stop and e.visible(self.isolation)
+            ]
+        for first in range(0, len(rows), _BATCH_ROWS):
+            yield pa.RecordBatch.from_pylist(rows[first : first + _BATCH_ROWS], schema_of(extra))
+
+
+def _row(partition: int, entry: _Entry) -> dict[str, Any]:
+    record = entry.record
+    assert record is not None, "a visible entry"
+    headers = record.headers and [{"key": k, "value": v} for k, v in record.headers]
+    return {
+        "partition": partition,
+        "offset": entry.offset,
+        "value": record.value,
+        "key": record.key,
+        "timestamp": record.ms,
+        "headers": headers or None,
+    }
