@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reclock.arrangement.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.layout import Layout
-from reclock.arrangement.merge import merge, plan_merge
+from reclock.arrangement.merge import UNITED_ROWS, merge, plan_merge, plan_union
 from reclock.arrangement.run import RunRef
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.store import LocalStore
@@ -77,6 +77,16 @@ def test_siblings_are_planned_as_one_run(families):
     if plan is not None and whole is not None:
         assert plan.start == sum(len(sizes) for sizes in families[: whole.start])
         assert plan.stop == len(siblings)
+
+
+def test_siblings_of_few_rows_are_united():
+    def run(time, rows):
+        return RunRef("op/0", Description(at(time), at(time + 1), at(0)), rows, 0, 0)
+
+    assert plan_union([]) is None
+    assert plan_union([run(0, 5), run(1, 5)]) is None
+    assert plan_union([run(0, 5), run(1, 5), run(1, 7), run(2, 1)]) == slice(1, 3)
+    assert plan_union([run(0, UNITED_ROWS), run(0, 1)]) is None
 
 
 @given(st.integers(1, 50), st.integers(50, 400))

@@ -24,7 +24,7 @@ Tests: tests/arrangement/test_merge.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.precedence import PRECEDENCE
 from reclock.arrangement.segment import rows_per_batch
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from reclock.arrangement.segment import SegmentWriter
     from reclock.time.antichain import Antichain
     from reclock.time.timestamp import Timestamp
+
+
+UNITED_ROWS: Final = 4_000_000
 
 
 def plan_merge(refs: Sequence[RunRef]) -> slice | None:
@@ -81,6 +84,19 @@ def plan_compaction(refs: Sequence[RunRef], since: Antichain[Timestamp]) -> slic
     while start and spent[start - 1]:
         start -= 1
     return slice(start, end)
+
+
+def plan_union(refs: Sequence[RunRef]) -> slice | None:
+    """Return siblings to make one run of, so that a probe has one to look into, not many.
+
+    Those of many rows stay as they are: a rewrite would cost more than it saves.
+    """
+    families = _families(refs)
+    ends = [*(start for start, _ in families[1:]), len(refs)]
+    for (start, rows), end in zip(families, ends, strict=False):
+        if end - start > 1 and rows <= UNITED_ROWS:
+            return slice(start, end)
+    return None
 
 
 def _is_spent(ref: RunRef, since: Timestamp) -> bool:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.cache import process_cache
-from reclock.arrangement.merge import merge, plan_compaction, plan_merge
+from reclock.arrangement.merge import merge, plan_compaction, plan_merge, plan_union
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.shard import describe
 from reclock.coordinator.arrangements import INLINE_BYTES, Swap
@@ -98,6 +98,7 @@ class Merger:
             refs = state.arrangements.runs[arrangement]
             since = self._since(state, arrangement)
             plan = plan_merge(refs) if len(refs) > FEW_RUNS else plan_compaction(refs, since)
+            plan = plan or plan_union(refs)
             if plan is not None:
                 kept = describe(refs).since.join(since)
                 tasks.append(_Task(arrangement, made.keying.layout, refs[plan], kept))

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from reclock.time.description import Description
     from reclock.time.timestamp import Timestamp
 
-PART_ROWS: Final = 500_000
+PART_ROWS: Final = 1_000_000
 """How many rows a part has at most, of what is read: it must fit into a worker's memory."""
 
 
 def parts_for(rows: int, parallelism: int) -> Parts:
     """Return how to divide so many rows: as many parts as run at once, or a multiple.
 
-    >>> parts_for(1_100_000, 2), parts_for(10, 8)
+    >>> parts_for(2_100_000, 2), parts_for(10, 8)
     (Parts(count=4), Parts(count=8))
     """
     rounds = -(-rows // (parallelism * PART_ROWS))
