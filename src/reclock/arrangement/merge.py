@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from reclock.time.timestamp import Timestamp
 
 
-UNITED_ROWS: Final = 4_000_000
+UNITED_ROWS: Final = 16_000_000
 
 
 def plan_merge(refs: Sequence[RunRef]) -> slice | None:
