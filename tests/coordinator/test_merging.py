@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from reclock.coordinator import merging
 from reclock.coordinator.merging import FEW_RUNS
 from reclock.dataflow.graph import collection_of
 from reclock.testing.failpoints import armed
@@ -106,3 +109,36 @@ def test_days_of_work_leave_the_durable_collections_small(t, opener):
     t._core.merger.wait()
     for collection in ("wal/EpochMilliseconds", "manifest/EpochMilliseconds", "catalog"):
         assert len(t._store.snapshot(collection).updates) < 400
+
+
+def test_small_merges_do_not_wait_for_a_large_one(t, opener, monkeypatch):
+    monkeypatch.setattr(merging, "LARGE_ROWS", 500)
+    t.insert("t", [(n, 1) for n in range(10_000, 11_000)])
+    t.tick()
+    release, begun = threading.Event(), threading.Event()
+    real = merging._run
+
+    def held_up(state, stem, tasks):
+        if any(task.is_large for task in tasks):
+            begun.set()
+            assert release.wait(20)
+        return real(state, stem, tasks)
+
+    monkeypatch.setattr(merging, "_run", held_up)
+    runs = []
+    for n in range(120):
+        opener.clock.advance(1_000)
+        t.insert("t", [(n * 10 + i, 1) for i in range(10)])
+        t.tick()
+        for merge in list(t._core.merger._running[only(t).timeline].values()):
+            if not any(task.is_large for task in merge.tasks):
+                merge.future.exception()
+        runs.append(max(len(refs) for refs in only(t).arrangements.runs.values()))
+    assert begun.is_set()
+    assert max(runs) <= 2 * FEW_RUNS + 4
+    release.set()
+    t._core.merger.wait()
+    opener.clock.advance(1_000)
+    t.tick()
+    assert t.execute("SELECT n FROM v").rows == [(2_200,)]
+    assert opener.reopened(t).execute("SELECT n FROM v").rows == [(2_200,)]

@@ -1,7 +1,8 @@
 """Merges beside the ticks: fewer, larger runs, and history forgotten, in a thread of its own.
 
 After a tick the arrangements with many runs are looked at; those whose sizes call for it
-(``arrangement.merge``) are merged by a worker, all of one timeline into one file. Nothing
+(``arrangement.merge``) are merged by a worker, all of one timeline into one file; merges of
+many rows by another, so that few small runs never wait for them. Nothing
 waits for it: the next publish after it is done swaps the merged runs in, and until then
 everybody reads the old ones. If it fails nothing has changed, and a later tick tries again.
 
@@ -29,6 +30,8 @@ from reclock.time.antichain import meet_all
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import RunRef
     from reclock.coordinator.core import Core
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
 FEW_RUNS: Final = 8
 """An arrangement with at most so many runs is left alone: probing them costs little."""
 
+LARGE_ROWS: Final = 1_000_000
+"""A merge of more rows than this has a thread of its own: others do not wait for it."""
+
 
 @dataclass(frozen=True)
 class _Task:
@@ -48,57 +54,84 @@ class _Task:
     refs: tuple[RunRef, ...]
     since: Frontier
 
+    @property
+    def is_large(self) -> bool:
+        return _rows(self.refs) > LARGE_ROWS
+
+
+@dataclass
+class _Merge:
+    """Tasks under way that write one file; ``taken`` when what they made was published."""
+
+    stem: str
+    tasks: list[_Task]
+    future: Future[tuple[Swap, ...]]
+    taken: bool = False
+
 
 class Merger:
-    """The worker that merges; at most one merge of a timeline is under way."""
+    """The workers that merge: of a timeline at most one small and one large merge at a time."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="reclock-merge")
-        self._running: dict[Timeline, tuple[str, Future[tuple[Swap, ...]]]] = {}
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="reclock-merge")
+        self._running: dict[Timeline, dict[bool, _Merge]] = {}
 
     def consider(self, state: TimelineState) -> None:
-        """Begin to merge what needs it, unless a merge of the timeline is under way."""
-        if state.timeline in self._running:
+        """Begin to merge what needs it, and can be merged beside what is under way."""
+        running = self._running.setdefault(state.timeline, {})
+        if len(running) == 2:
             return
-        tasks = self._tasks(state)
-        if tasks:
-            stem = state.stem("merge", state.upper)
-            self._core.in_flight.add(stem)
-            self._running[state.timeline] = stem, self._pool.submit(_run, state, stem, tasks)
+        tasks = self._tasks(state, running)
+        for large in (False, True):
+            chosen = [task for task in tasks if task.is_large is large]
+            if chosen and large not in running:
+                stem = state.stem("merge-large" if large else "merge", state.upper)
+                self._core.in_flight.add(stem)
+                future = self._pool.submit(_run, state, stem, chosen)
+                running[large] = _Merge(stem, chosen, future)
 
     def finished(self, timeline: Timeline) -> tuple[Swap, ...]:
         """Return the merges that are done, to be published now; a failed one is forgotten."""
-        _, future = self._running.get(timeline, ("", None))
-        if future is None or not future.done():
-            return ()
-        return () if future.exception() is not None else future.result()
+        swaps: list[Swap] = []
+        for merge_ in self._running.get(timeline, {}).values():
+            if merge_.future.done():
+                merge_.taken = True
+                if merge_.future.exception() is None:
+                    swaps += merge_.future.result()
+        return tuple(swaps)
 
     def published(self, timeline: Timeline) -> bool:
-        """Forget the merges that are done; return whether their old runs are garbage now."""
-        stem, future = self._running.get(timeline, ("", None))
-        if future is None or not future.done():
-            return False
-        del self._running[timeline]
-        self._core.in_flight.discard(stem)
-        return True
+        """Forget what ``finished`` gave; return whether there are old runs to remove now."""
+        running = self._running.get(timeline, {})
+        done = [large for large, merge_ in running.items() if merge_.taken]
+        for large in done:
+            self._core.in_flight.discard(running.pop(large).stem)
+        return bool(done)
 
     def wait(self) -> None:
         """Wait until no merge is under way; what they made waits for the next publish."""
-        for _, future in list(self._running.values()):
-            future.exception()
+        for running in list(self._running.values()):
+            for merge_ in list(running.values()):
+                merge_.future.exception()
 
     def close(self) -> None:
-        """Wait for the merge under way, and begin no other."""
+        """Wait for the merges under way, and begin no other."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _tasks(self, state: TimelineState) -> list[_Task]:
+    def _tasks(self, state: TimelineState, running: Mapping[bool, _Merge]) -> list[_Task]:
+        busy = {
+            (task.arrangement, task.refs[-1])
+            for merge_ in running.values()
+            for task in merge_.tasks
+        }
         tasks = []
         for arrangement, made in state.shape.graph.arrangements.items():
             refs = state.arrangements.runs[arrangement]
+            ends = [n for n, ref in enumerate(refs, 1) if (arrangement, ref) in busy]
+            refs = refs[ends[-1] :] if ends else refs
             since = self._since(state, arrangement)
-            plan = plan_merge(refs) if len(refs) > FEW_RUNS else plan_compaction(refs, since)
-            plan = plan or plan_union(refs)
+            plan = _plan(refs, since, large=True not in running)
             if plan is not None:
                 kept = describe(refs).since.join(since)
                 tasks.append(_Task(arrangement, made.keying.layout, refs[plan], kept))
@@ -109,6 +142,24 @@ class Merger:
         latest = at(state.upper.back())
         owners = state.shape.owners.get(arrangement, frozenset())
         return meet_all([latest, *(state.sinces[item] for item in owners)])
+
+
+def _plan(refs: tuple[RunRef, ...], since: Frontier, *, large: bool) -> slice | None:
+    """Return which runs to merge; without ``large`` ones, only if that is a small merge."""
+    plan = plan_merge(refs) if len(refs) > FEW_RUNS else plan_compaction(refs, since)
+    plan = plan or plan_union(refs)
+    if plan is None or large or _rows(refs[plan]) <= LARGE_ROWS:
+        return plan
+    sizes = [index for index, ref in enumerate(refs) if 2 * ref.rows > LARGE_ROWS]
+    newest = sizes[-1] + 1 if sizes else 0
+    small = plan_merge(refs[newest:]) if len(refs) - newest > FEW_RUNS else None
+    if small is None or _rows(refs[newest:][small]) > LARGE_ROWS:
+        return None
+    return slice(newest + small.start, newest + small.stop)
+
+
+def _rows(refs: Sequence[RunRef]) -> int:
+    return sum(ref.rows for ref in refs)
 
 
 def _run(state: TimelineState, stem: str, tasks: list[_Task]) -> tuple[Swap, ...]:
