@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -79,6 +80,9 @@ EXPRESSIONS = [
     "substring(s, 0, 2)", "substring(s, 2, j)", "left(s, -1)", "right(s, -1)", "left(s, 2)",
     "replace(s, 'a', 'zz')", "replace(s, '', 'zz')", "trim(s)", "strpos(s, 'b')", "repeat(s, j)",
     "s like 'a%'", "s like '%\\_x'", "s ilike 'A%'", "i is null", "b is true", "not b",
+    "s like s", "s like s || '%'", "s ilike '%' || upper(s)", "s like null", "s like s || '\\'",
+    "s like s escape 'x'", "s not like s escape ''", "s like s escape null",
+    "s like s escape '`'", "s::varchar(2)", "i::varchar(1)",
     "i is distinct from j", "i = j", "i in (1, 7, null)", "b and i > 0", "b or i > 0",
     "i between 1 and 7", "concat(s, i, b)", "sqrt(x)", "d + 1", "d - 1", "d - d",
     "extract(year from d)", "extract(month from m)", "i & 3", "(i + j) * (i - j) / (j + 1)",
@@ -88,12 +92,12 @@ EXPRESSIONS = [
 ]  # fmt: skip
 
 
-def planned(text: str) -> Scalar:
+def planned(text: str, over: Block | None = None) -> Scalar:
     schema = Schema(tuple(Column(n, t) for n, t in COLUMNS.items()))
     scope = Scope(tuple(ScopeColumn("t", c.name, i, c.type) for i, c in enumerate(schema)))
     body = parse_query(f"select {text}").body
     assert isinstance(body, Select)
-    block = Block(Constant(schema, ()), scope)
+    block = over or Block(Constant(schema, ()), scope)
     made = plan_scalar(body.items[0].expression, block, FuzzCatalog())
     return convert(made, TEXT) if made.type == UNKNOWN else made
 
@@ -148,6 +152,34 @@ def test_values_and_errors_are_those_of_postgresql(spark: Any) -> None:
     for i, (text, scalar) in enumerate(zip(EXPRESSIONS, scalars, strict=True)):
         name = scalar.type.spark_name.lower().replace(", ", ",")
         assert types[f"v{i}"] == name, text
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_patterns_that_differ_from_row_to_row(spark: Any) -> None:
+    random = Random(4)
+    letters = ["a", "a", "b", "%", "_", "\\", "!", "\n", "$", "1", "😀"]
+    texts = ["".join(random.choices(letters, k=random.randint(0, 4))) for _ in range(9000)]
+    rows = [*zip(texts[::2], texts[1::2], strict=True)]
+    rows += [(p.replace("\\", "").replace("%", "a_").replace("_", "b"), p) for _, p in rows]
+    scope = Scope(tuple(ScopeColumn("t", c, i, TEXT) for i, c in enumerate("tp")))
+    schema = Schema(tuple(Column(c, TEXT) for c in "tp"))
+    queries = ["t like p", "t ilike p", "t like p escape '!'", "t like p escape '\\'",
+               "t like p escape ''", "t like p escape '$'"]  # fmt: skip
+    scalars = [planned(text, Block(Constant(schema, ()), scope)) for text in queries]
+    compiled = compile_scalars(scalars, "tp")
+    frame = spark.createDataFrame(rows, "t STRING, p STRING").coalesce(1)
+    for stage in compiled.stages:
+        frame = frame.selectExpr("*", *(f"{text} AS `{name}`" for name, text in stage))
+    got = frame.selectExpr(*compiled.values, *(str(error) for error in compiled.errors)).collect()
+    hits = 0
+    for row, answer in zip(rows, got, strict=True):
+        for i, scalar in enumerate(scalars):
+            value, code = expected(scalar, row)
+            error = answer[len(scalars) + i]
+            assert (error and error.split("|")[0]) == code, (row, queries[i])
+            assert code or answer[i] == value, (row, queries[i])
+            hits += value is True
+    assert hits > 1000
 
 
 ANSWERS: list[tuple[str, object]] = [

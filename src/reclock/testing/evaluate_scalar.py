@@ -227,6 +227,24 @@ def _like(text: str, pattern: str, flags: int = 0) -> bool:
     return re.fullmatch(out, text, re.DOTALL | flags) is not None
 
 
+def _like_pattern(pattern: str) -> str:
+    return _like_escape(pattern, "\\")
+
+
+def _like_escape(pattern: str, escape: str) -> str:
+    """Return a pattern with another escape character as one with backslashes."""
+    out, at = "", 0
+    while at < len(pattern):
+        escaped = pattern[at] == escape
+        at += escaped
+        if at == len(pattern):
+            message = "LIKE pattern must not end with escape character"
+            raise EvaluationError(code="22025", message=message)
+        out += ("\\" if escaped or pattern[at] == "\\" else "") + pattern[at]
+        at += 1
+    return out
+
+
 def _series(first: int, last: int, step: int = 1) -> tuple[int, ...]:
     if step == 0:
         raise EvaluationError(code="22023", message="step size cannot equal zero")
@@ -293,6 +311,8 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("substring", 3): _substring,
     ("like", 2): _like,
     ("ilike", 2): lambda s, p: _like(s, p, re.IGNORECASE),
+    ("like pattern", 1): _like_pattern,
+    ("like escape", 2): _like_escape,
     ("sqrt", 1): _root,
     ("sign", 1): lambda x: (x > 0) - (x < 0),
     ("floor", 1): lambda x: _whole(math.floor, x),

@@ -243,10 +243,13 @@ class ExpressionConverter:
     def _escape(self, node: exp.Expr) -> s.Expression:
         expect_only(node, "this", "expression")
         like = self(node.this)
+        negated = False
+        if isinstance(like, s.Operator) and like.symbol == "not":
+            like, negated = like.operands[0], True
         if isinstance(like, s.Operator) and like.symbol in {"like", "ilike"}:
-            return s.Operator(
-                like.symbol, (*like.operands, self(node.args["expression"])), like.position
-            )
+            by = self(node.args["expression"])
+            made = s.Operator(like.symbol, (*like.operands, by), like.position)
+            return s.Operator("not", (made,)) if negated else made
         msg = "ESCAPE"
         raise unsupported(msg, node)
 

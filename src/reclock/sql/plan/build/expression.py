@@ -11,7 +11,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported, UndefinedName, WrongGrouping, WrongType
-from reclock.sql.plan.build.functions import COMPARISONS, call, truth, unescaped
+from reclock.sql.plan.build.functions import COMPARISONS, call, truth
+from reclock.sql.plan.build.like import unescaped
 from reclock.sql.plan.build.parameter import literal_of
 from reclock.sql.plan.build.subquery import exists_value, quantified_value, scalar_value
 from reclock.sql.plan.coerce import common_type, convert, explicit_cast, number_literal, to_common

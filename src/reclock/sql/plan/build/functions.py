@@ -6,6 +6,7 @@ import re
 from zoneinfo import available_timezones
 
 from reclock.errors import InvalidDefinition, NotSupported, StatementError, WrongType
+from reclock.sql.plan.build.like import like_pattern
 from reclock.sql.plan.coerce import convert, to_common
 from reclock.sql.plan.functions import FORBIDDEN, find_function, parameters_of
 from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
@@ -59,7 +60,7 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
     if name in {"extract", "date_part", "date_trunc"}:
         name, arguments = _with_field(name, arguments, position)
     if name in {"like", "ilike"}:
-        arguments = (arguments[0], _like_pattern(arguments[1], position))
+        arguments = (arguments[0], like_pattern(arguments[1], position))
     if name in {"~", "~*"} and len(arguments) == 2:
         check_regex(arguments[1], position)
     if name == "timezone" and arguments:
@@ -162,52 +163,9 @@ def _rounded(value: Scalar, digits: Scalar, position: int | None) -> Scalar:
 def _text_literal(scalar: Scalar, what: str, position: int | None) -> str:
     if not isinstance(scalar, Literal) or not isinstance(scalar.value, str):
         message = f"{what} that is not a literal is not supported"
-        hint = "write it as a literal; starts_with and strpos take any text"
+        hint = "write it as a literal; LIKE, starts_with and strpos take any text"
         raise NotSupported(message, hint=hint, position=position)
     return scalar.value
-
-
-def unescaped(pattern: Scalar, escape: Scalar, position: int | None) -> Literal:
-    """Return a LIKE pattern whose escape character is ``escape`` as one of backslashes."""
-    text = _text_literal(pattern, "a LIKE pattern", position)
-    by = _text_literal(escape, "an escape character", position)
-    if len(by) > 1:
-        message = "invalid escape string"
-        raise StatementError(
-            message, code="22025", hint="ESCAPE takes one character, or none", position=position
-        )
-    out, at = [], 0
-    while at < len(text):
-        if by and text[at] == by:
-            if at + 1 == len(text):
-                raise _unfinished(position)
-            at += 1
-            out.append("\\" + text[at])
-        else:
-            out.append("\\\\" if text[at] == "\\" else text[at])
-        at += 1
-    return Literal("".join(out), TEXT)
-
-
-def _unfinished(position: int | None) -> StatementError:
-    message = "LIKE pattern must not end with escape character"
-    hint = "write the escape character twice to mean itself"
-    return StatementError(message, code="22025", hint=hint, position=position)
-
-
-def _like_pattern(pattern: Scalar, position: int | None) -> Scalar:
-    """Drop backslashes that escape nothing, which Spark refuses."""
-    text, out, at = _text_literal(pattern, "a LIKE pattern", position), [], 0
-    while at < len(text):
-        if text[at] == "\\":
-            if at + 1 == len(text):
-                raise _unfinished(position)
-            at += 1
-            out.append(("\\" if text[at] in "%_\\" else "") + text[at])
-        else:
-            out.append(text[at])
-        at += 1
-    return Literal("".join(out), TEXT)
 
 
 def check_regex(pattern: Scalar, position: int | None) -> None:

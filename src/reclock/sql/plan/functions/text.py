@@ -9,6 +9,10 @@ from reclock.sql.types import BOOLEAN, BYTEA, INTEGER, TEXT, Array
 _NEGATIVE = Failure("22011", "negative substring length not allowed", "{2} < 0")
 _FIELD = Failure("22023", "field position must not be zero", "{2} = 0")
 _CHARACTER = Failure("54000", "requested character is not valid for encoding")
+_END = "LIKE pattern must not end with escape character"
+_ODD = "(char_length({{0}}) - char_length(trim(TRAILING {} FROM {{0}}))) % 2 = 1"
+_UNFINISHED = Failure("22025", _END, _ODD.format(r"'\\'"))
+_UNFINISHED_BY = Failure("22025", _END, "{1} <> '' AND " + _ODD.format("{1}"))
 _S2 = (TEXT, TEXT)
 
 OVERLOADS = (
@@ -66,6 +70,12 @@ OVERLOADS = (
              " ELSE split_part({0}, {1}, {2}) END", (_FIELD,), guarded=True),
     Overload("like", _S2, BOOLEAN, "({0} LIKE {1})"),
     Overload("ilike", _S2, BOOLEAN, "({0} ILIKE {1})"),
+    Overload("like pattern", (TEXT,), TEXT,
+             r"regexp_replace({0}, '(?s)(\\\\[%_\\\\])|\\\\(.)|\\\\\\z', '$1$2')", (_UNFINISHED,)),
+    Overload("like escape", _S2, TEXT,
+             r"CASE WHEN {1} = '' THEN replace({0}, '\\', '\\\\') ELSE"
+             r" regexp_replace({0}, concat('(?s)\\Q', {1}, '\\E(.)|(\\\\)'), '\\\\$1$2')"
+             " END", (_UNFINISHED_BY,)),
     Overload("~", _S2, BOOLEAN, "rlike({0}, {1})"),
     Overload("~*", _S2, BOOLEAN, "rlike({0}, concat('(?i)', {1}))"),
     Overload("string_to_array", _S2, Array(TEXT), "split({0}, concat('\\\\Q', {1}, '\\\\E'), -1)"),
