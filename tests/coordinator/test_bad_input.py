@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import pytest
 
-from reclock.errors import ConstraintViolation, Error, ExpressionFailed, StatementError
+from reclock.errors import (
+    ConstraintViolation,
+    Error,
+    ExpressionFailed,
+    NotSupported,
+    StatementError,
+)
 
 SCHEMA = """
 CREATE TABLE t (k INT PRIMARY KEY, a INT NOT NULL, s TEXT);
@@ -69,6 +75,13 @@ CLAUSES = [
     ("SELECT count(DISTINCT *) FROM t", "42601", "count"),
     ("SELECT row_number() FROM t", "42803", "row_number"),
     ("SELECT a FROM t WHERE row_number() OVER () = 1", "42P20", "row_number"),
+    ("SELECT a FROM t WINDOW w AS (nope)", "42704", "a FROM"),
+    ("SELECT a FROM t WINDOW w AS (PARTITION BY nope)", "42703", "nope"),
+    ("SELECT a FROM t WINDOW w AS (ORDER BY a, nope)", "42703", "nope"),
+    ("SELECT a FROM t WINDOW w AS (ORDER BY s ROWS s PRECEDING)", "22013", "s ROWS"),
+    ("SELECT a FROM t WINDOW w AS (v), v AS (ORDER BY a)", "42704", "a FROM"),
+    ("SELECT a FROM t WINDOW w AS (ORDER BY a), w AS (ORDER BY s)", "42P20", "s)"),
+    ("SELECT count(*) FROM t WINDOW w AS (ORDER BY s)", "42803", "s)"),
     ("SELECT a FROM t ORDER BY 9", "42P10", "a FROM"),
     ("SELECT a FROM t GROUP BY 5", "42P10", "a FROM"),
     ("SELECT a FROM t LIMIT -1", "2201W", "a FROM"),
@@ -76,6 +89,36 @@ CLAUSES = [
     ("SELECT a FROM t WHERE s ~ '('", "2201B", "s ~"),
     ("SELECT a, FROM t", "42601", "FROM"),
     ("SELECT (a, ) FROM t", "42601", ") FROM"),
+    ("SELECT a FROM t WHERE", "42601", None),
+    ("SELECT a FROM t GROUP BY a WHERE a > 1", "42601", "WHERE"),
+    ("SELECT a FROM t ORDER BY (SELECT a) WHERE a > 1", "42601", "WHERE"),
+    ("SELECT a FROM t WHERE a > 1 WHERE a > 2", "42601", "WHERE a > 2"),
+    ("SELECT (a + 1 FROM t", "42601", "FROM"),
+    ("SELECT a FROM t WHERE a > / 1", "42601", "1"),
+    ("SELEKT a FROM t", "42601", "SELEKT"),
+    ("hello", "42601", "hello"),
+    ("INSERT INTO t", "42601", None),
+    ("CREATE MATERIALIZED VIEW x", "42601", None),
+    ("CREATE VIEW x AS a", "42601", "a"),
+    ("CREATE TABLE x (a)", "42601", ")"),
+    ("DROP t", "42601", "t"),
+    ("UPDATE t", "42601", None),
+]
+STATEMENTS = [
+    ("TRUNCATE t", "DELETE FROM"),
+    ("TRUNCATE TABLE t", "DELETE FROM"),
+    ("GRANT SELECT ON t TO me", "rights"),
+    ("CREATE SCHEMA x", "schema"),
+    ("CREATE TEMP TABLE x (a INT)", "DROP"),
+    ("CREATE TEMPORARY TABLE x (a INT)", "DROP"),
+    ("CREATE UNIQUE INDEX x ON t (a)", "PRIMARY KEY"),
+    ("CREATE FUNCTION x() RETURNS INT AS 'x'", "view"),
+    ("REFRESH MATERIALIZED VIEW v", "every tick"),
+    ("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "UPDATE"),
+    ("VACUUM", "leave it out"),
+    ("SAVEPOINT x", "COMMIT"),
+    ("PREPARE x AS SELECT 1", "$1"),
+    ("COMMENT ON TABLE t IS 'x'", "SHOW CREATE"),
 ]
 UNSUPPORTED = [
     ("SELECT s::nope FROM t", "0A000", "nope"),
@@ -145,6 +188,18 @@ def test_a_mistake_is_explained_and_changes_nothing(filled, statement, code, at)
     if at is not None:
         text = f"SELECT 1; {statement}"
         assert text[error.position - 1 :].startswith(at), text[error.position - 1 :]
+    assert everything(filled) == before
+
+
+@pytest.mark.parametrize(("statement", "instead"), STATEMENTS)
+def test_a_statement_that_does_not_exist_says_what_does(filled, statement, instead):
+    before = everything(filled)
+    with pytest.raises(NotSupported) as raised:
+        filled.execute(statement)
+    error = raised.value
+    assert error.message.removesuffix(" is not supported") in statement
+    assert (error.code, error.position) == ("0A000", 1)
+    assert instead in error.hint
     assert everything(filled) == before
 
 

@@ -76,9 +76,6 @@ def test_only_views_and_queries_have_plans(tables):
     with pytest.raises(StatementError, match="is not a view") as raised:
         tables.execute("EXPLAIN VIEW t")
     assert raised.value.hint
-    with pytest.raises(NotSupported) as refused:
-        tables.execute("EXPLAIN SUBSCRIBE TO t")
-    assert refused.value.hint
 
 
 def test_a_query_that_may_join_many_rows_runs_on_all_cores(tables):
@@ -93,3 +90,35 @@ def test_a_query_that_may_join_many_rows_runs_on_all_cores(tables):
         ("SELECT count(*) FROM u x, (SELECT * FROM u ORDER BY a LIMIT 10) y", False),
     ):
         assert ("on all cores" in explained(tables, query)[0]) == cores, query
+
+
+@pytest.mark.parametrize(
+    ("statement", "lines"),
+    [
+        ("SUBSCRIBE t", ["Followed: the changes of table t, which are kept anyway"]),
+        ("PLAN FOR SUBSCRIBE (SELECT * FROM t)",
+         ["Followed: the changes of table t, which are kept anyway"]),
+        ("CREATE INDEX ON u (c)",
+         ["Index of table u by (c)", "  cost: the changed rows", "  keeps u arranged by (c)"]),
+        ("PLAN FOR CREATE INDEX x ON u (a)",
+         ["Index of table u by (a)", "  cost: the changed rows",
+          "  uses index u_a of table u by (a)"]),
+    ],
+)  # fmt: skip
+def test_what_follows_or_arranges_says_what_it_keeps(tables, statement, lines):
+    before = tables.execute("SHOW OBJECTS").rows
+    assert explained(tables, statement) == lines
+    assert tables.execute("SHOW OBJECTS").rows == before
+
+
+def test_a_query_that_is_followed_is_explained_as_the_view_it_is(tables):
+    query = "SELECT t.a, count(*) FROM t JOIN u ON t.k = u.a GROUP BY t.a"
+    first, *rest = explained(tables, f"SUBSCRIBE ({query})")
+    assert first == "Kept as long as someone is subscribed:"
+    assert rest == explained(tables, f"CREATE VIEW w AS {query}")
+
+
+def test_a_table_has_nothing_to_explain(tables):
+    with pytest.raises(NotSupported) as raised:
+        tables.execute("EXPLAIN CREATE TABLE x (a INT)")
+    assert raised.value.hint

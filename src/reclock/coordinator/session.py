@@ -107,7 +107,7 @@ class Session:
             statement = parse_statement(sql)
             if not isinstance(statement, SelectStatement):
                 message = "only a query can be a DataFrame"
-                raise InvalidSyntax(message, code="42809")
+                raise InvalidSyntax(message, code="42809", hint="write SELECT …")
             if self._transaction is not None:
                 self._transaction.admit(statement)
             plan_of = partial(plan_select, statement, tuple(parameters))

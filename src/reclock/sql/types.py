@@ -196,6 +196,7 @@ def parse_simple(name: str) -> Type:
     >>> parse_simple("money")
     Traceback (most recent call last):
     reclock.errors.NotSupported: type "money" is not supported
+    hint: use a type that SHOW COLUMNS shows
     """
     text = " ".join(name.lower().split())
     if text.endswith("[]"):
@@ -209,7 +210,7 @@ def parse_simple(name: str) -> Type:
     found = _ALIASES.get(text)
     if found is None:
         message = f'type "{name}" is not supported'
-        raise NotSupported(message)
+        raise NotSupported(message, hint="use a type that SHOW COLUMNS shows")
     return found
 
 

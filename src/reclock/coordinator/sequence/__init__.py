@@ -71,5 +71,6 @@ def run(context: Context, statement: s.Statement) -> Result:
     handler = HANDLERS.get(type(statement))
     if handler is None:
         message = f"{UNSUPPORTED[type(statement)]} is not supported"
-        raise NotSupported(message)
+        hint = "rows come by INSERT and db.insert, and go by SELECT, SUBSCRIBE and COPY"
+        raise NotSupported(message, hint=hint)
     return handler(context, statement)

@@ -39,5 +39,5 @@ def kind_of(name: str) -> type[Item]:
     found = KINDS.get(name)
     if found is None:
         message = f"{name.upper()} is not supported"
-        raise NotSupported(message)
+        raise NotSupported(message, hint=f"there are {', '.join(KINDS)}")
     return found

@@ -5,6 +5,9 @@ relation's own key or of an index, which is there anyway, or one that is kept fo
 shared with every view that needs the same). A view that would be refused (``sql.cost``) is
 explained too: the plan says why.
 
+Of a SUBSCRIBE: which object it follows, or what is kept for it as for a view. Of an index: what
+it keeps, unless that is there already.
+
 Of a query: whether it is looked up, scanned, or computed by Spark; then what is computed.
 
 Tests: tests/coordinator/test_explain.py.
@@ -12,21 +15,24 @@ Tests: tests/coordinator/test_explain.py.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.define import plan_view
+from reclock.coordinator.define import define_index, plan_view
 from reclock.coordinator.item import Index, MaterializedView, RelationItem, Table, View
 from reclock.coordinator.result import Result
 from reclock.coordinator.spark_engine import leaves_of
+from reclock.coordinator.subscribe.target import plan_target
 from reclock.coordinator.system.answer import refuse_maintained, with_rows
 from reclock.coordinator.system.relation import Moment
 from reclock.dataflow import peek
-from reclock.errors import NotSupported, StatementError
+from reclock.errors import StatementError
 from reclock.sql.explain import explain, explain_maintained
 from reclock.sql.plan.build import plan_query
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite, rewrite_query
 from reclock.sql.schema import Column, Schema
 from reclock.sql.statement import (
+    CreateIndex,
     CreateMaterializedView,
     CreateView,
     SelectStatement,
@@ -39,6 +45,7 @@ from reclock.time.timestamp import Timestamp
 if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.world import World
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
@@ -56,7 +63,7 @@ def explain_plan(context: Context, statement: ExplainPlan) -> Result:
 
 
 def _explained(
-    of: SelectStatement | Subscribe | CreateView | CreateMaterializedView | Name,
+    of: SelectStatement | Subscribe | CreateView | CreateMaterializedView | CreateIndex | Name,
     context: Context,
     world: World,
 ) -> str:
@@ -77,9 +84,26 @@ def _explained(
             message = f'"{item.name}" is not a view'
             hint = f"it is a {item.kind}: nothing is computed for it"
             raise StatementError(message, code="42809", hint=hint, position=of.position)
+        case CreateIndex():
+            return _indexed(of, catalog)
         case Subscribe():
-            message = "EXPLAIN PLAN FOR SUBSCRIBE is not supported"
-            raise NotSupported(message, hint="explain its query")
+            return _followed(plan_target(of, context.parameters, catalog), catalog)
+
+
+def _followed(target: Target, catalog: Catalog) -> str:
+    if target.item is not None:
+        return f"Followed: the changes of {catalog[target.item]}, which are kept anyway"
+    return f"Kept as long as someone is subscribed:\n{_maintained(target.plan, catalog)}"
+
+
+def _indexed(statement: CreateIndex, catalog: Catalog) -> str:
+    index = define_index(statement, "", catalog)
+    on = catalog[index.on]
+    assert isinstance(on, RelationItem)
+    by = ", ".join(on.schema[k].name for k in index.key)
+    there = _arrangement(catalog, index.on, index.key)
+    keeps = f"keeps {on.name} arranged by ({by})" if there is None else f"uses {there} by ({by})"
+    return f"Index of {on} by ({by})\n  cost: the changed rows\n  {keeps}"
 
 
 def _answered(plan: QueryPlan, context: Context, world: World) -> str:
@@ -96,12 +120,13 @@ def _answered(plan: QueryPlan, context: Context, world: World) -> str:
 
 def _maintained(plan: Node, catalog: Catalog) -> str:
     """Explain the plan of a view, materialized or as it would be."""
+    return explain_maintained(rewrite(plan, RewriteContext()), partial(_arrangement, catalog))
 
-    def find(item: ObjectId, columns: tuple[int, ...]) -> str | None:
-        relation = catalog.items.get(item)
-        if isinstance(relation, Table | MaterializedView) and relation.key == columns:
-            return str(relation)
-        indexes = (i for i in catalog.of_kind(Index) if i.on == item and i.key == columns)
-        return next((f"{index} of {relation}" for index in indexes), None)
 
-    return explain_maintained(rewrite(plan, RewriteContext()), find)
+def _arrangement(catalog: Catalog, item: ObjectId, columns: tuple[int, ...]) -> str | None:
+    """Return what keeps a relation arranged by these columns, if something does."""
+    relation = catalog.items.get(item)
+    if isinstance(relation, Table | MaterializedView) and relation.key == columns:
+        return str(relation)
+    indexes = (i for i in catalog.of_kind(Index) if i.on == item and i.key == columns)
+    return next((f"{index} of {relation}" for index in indexes), None)

@@ -28,6 +28,7 @@ from reclock.sql.parse.manage import (
     parse_set,
     parse_show,
 )
+from reclock.sql.parse.missing import missing, unknown
 from reclock.sql.parse.read import parse_copy, parse_explain, parse_select, parse_subscribe
 from reclock.sql.parse.write import parse_write
 from reclock.sql.statement.transaction import Commit, Rollback
@@ -79,6 +80,7 @@ def parse_statements(text: str) -> tuple[Parsed, ...]:
     >>> parse_statements("SELEKT 1")
     Traceback (most recent call last):
     reclock.errors.InvalidSyntax: syntax error at or near "SELEKT"
+    hint: perhaps you meant SELECT
     """
     parsed = []
     for tokens in _split(tokenize(text)):
@@ -93,7 +95,8 @@ def parse_statement(text: str) -> Statement:
     parsed = parse_statements(text)
     if len(parsed) != 1:
         message = f"expected one statement, found {len(parsed)}"
-        raise InvalidSyntax(message, position=parsed[1].position if len(parsed) > 1 else 1)
+        position = parsed[1].position if len(parsed) > 1 else 1
+        raise InvalidSyntax(message, hint="give them one by one", position=position)
     return parsed[0].statement
 
 
@@ -113,6 +116,9 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _parse(cursor: Cursor) -> Statement:
+    absent = missing(cursor)
+    if absent is not None:
+        raise absent
     if any(cursor.sees(word) for word in _WRITES):
         return parse_write(cursor)
     if any(cursor.sees(word) for word in QUERY_WORDS):
@@ -128,4 +134,4 @@ def _parse(cursor: Cursor) -> Statement:
     for word, parser in _PARSERS.items():
         if cursor.accept(word):
             return parser(cursor)
-    raise cursor.error()
+    raise unknown(cursor, (*_WRITES, *QUERY_WORDS[:4], *_ENDS, *_PARSERS))

@@ -35,7 +35,8 @@ def parse_create(cursor: Cursor) -> Statement:
         return _view(cursor, or_replace)
     if or_replace:
         message = "OR REPLACE is supported for views only"
-        raise NotSupported(message, position=position)
+        hint = "DROP … IF EXISTS it first, then CREATE"
+        raise NotSupported(message, hint=hint, position=position)
     if cursor.accept("TABLE"):
         return _table(cursor)
     if cursor.accept("MATERIALIZED", "VIEW"):

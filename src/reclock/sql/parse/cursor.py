@@ -46,6 +46,8 @@ class Cursor:
         near = "end of input" if self.at_end else f'or near "{self._tokens[self._at].text}"'
         message = f"syntax error at {near}"
         detail = None if expected is None else f"expected {expected}"
+        if hint is None:
+            hint = "leave out what follows" if expected is None else f"write {expected}"
         return InvalidSyntax(message, detail=detail, hint=hint, position=self.position)
 
     def _match(self, words: tuple[str, ...]) -> int | None:

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
     from sqlglot.tokenizer_core import Token
 
+_AT_END: Final = "something is missing at the end"
+_ORDER: Final = "SELECT FROM WHERE GROUP HAVING WINDOW ORDER LIMIT OFFSET"
+_CLAUSES: Final = (
+    TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.WINDOW, TokenType.ORDER_BY,
+)  # fmt: skip
+_BEGINS: Final = {TokenType.SELECT, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
 _OWN_GRAMMAR = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM")
 
 
@@ -72,8 +78,9 @@ def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
     """Parse the tokens of one statement, query or expression."""
     if not tokens:
         message = "syntax error at end of input"
-        raise InvalidSyntax(message, position=len(text) + 1)
+        raise InvalidSyntax(message, hint=_AT_END, position=len(text) + 1)
     _check_commas(tokens)
+    _check_order(tokens)
     parser = _Parser(error_level=ErrorLevel.IMMEDIATE, dialect=DIALECT)
     try:
         parsed = parser.parse(list(tokens), text)
@@ -81,7 +88,9 @@ def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
         raise _syntax_error(error, text) from error
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Expr):
         message = f'syntax error at or near "{tokens[0].text}"'
-        raise InvalidSyntax(message, position=tokens[0].start + 1)
+        raise InvalidSyntax(
+            message, hint=_hint("", str(tokens[0].text)), position=tokens[0].start + 1
+        )
     return parsed[0]
 
 
@@ -98,6 +107,26 @@ def _check_commas(tokens: Sequence[Token]) -> None:
             raise InvalidSyntax(message, hint=hint, position=position)
 
 
+def _check_order(tokens: Sequence[Token]) -> None:
+    """Refuse clauses in another order than PostgreSQL's, or twice, which sqlglot reads."""
+    latest = [0]
+    for token in tokens:
+        kind = token.token_type
+        if kind == TokenType.L_PAREN:
+            latest.append(0)
+        elif kind == TokenType.R_PAREN and len(latest) > 1:
+            latest.pop()
+        elif kind in _BEGINS:
+            latest[-1] = 0
+        elif kind in _CLAUSES:
+            rank = _CLAUSES.index(kind) + 1
+            if rank <= latest[-1]:
+                message = f'syntax error at or near "{token.text}"'
+                hint = f"the clauses of a query stand in the order {_ORDER}"
+                raise InvalidSyntax(message, hint=hint, position=token.start + 1)
+            latest[-1] = rank
+
+
 def _syntax_error(error: ParseError, text: str) -> InvalidSyntax:
     facts = error.errors[0] if error.errors else {}
     near = facts.get("highlight") or ""
@@ -110,4 +139,16 @@ def _syntax_error(error: ParseError, text: str) -> InvalidSyntax:
     description = str(facts.get("description") or error).split(" but got ")[0]
     internal = description.startswith("Invalid expression") or "<class" in description
     detail = None if internal else description
-    return InvalidSyntax(f"syntax error {where}", detail=detail, position=position)
+    hint = _hint(description, near)
+    return InvalidSyntax(f"syntax error {where}", detail=detail, hint=hint, position=position)
+
+
+def _hint(description: str, near: str) -> str:
+    """Say what most often is wrong where sqlglot stops."""
+    if not near:
+        return _AT_END
+    if "Expecting )" in description:
+        return "close the parenthesis that the text opens, or put a comma or operator before this"
+    if near.upper() in _ORDER.split():
+        return f"the clauses of a query stand in the order {_ORDER}"
+    return "check what stands before it; a name that is also a keyword is written in double quotes"

@@ -23,7 +23,8 @@ def query_of(tokens: list[Token], text: str) -> Query:
         near = f'or near "{tokens[0].text}"' if tokens else "end of input"
         position = int(tokens[0].start) + 1 if tokens else len(text) + 1
         message = f"syntax error at {near}"
-        raise InvalidSyntax(message, detail="expected a query", position=position)
+        hint = "write a query: SELECT …, VALUES … or WITH …"
+        raise InvalidSyntax(message, detail="expected a query", hint=hint, position=position)
     return convert_query(parse_tokens(tokens, text))
 
 

@@ -65,7 +65,7 @@ def parse_options(cursor: Cursor, known: Mapping[str, str], *, keyword: bool = T
             raise _unknown(name, known, position)
         if name in given:
             message = f'option "{name}" is given twice'
-            raise InvalidSyntax(message, position=position)
+            raise InvalidSyntax(message, hint="leave out one of them", position=position)
         if cursor.accept("=") or not (cursor.sees(",") or cursor.sees(")")):
             given[name] = _checked(name, cursor.word_value(), known[name], position)
         elif known[name] == BOOLEAN:

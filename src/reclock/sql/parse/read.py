@@ -10,6 +10,7 @@ from reclock.sql.parse.fragment import QUERY_WORDS, query_of, sort_items_of
 from reclock.sql.parse.options import BOOLEAN, parse_options
 from reclock.sql.statement.copy import Copy
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
+from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.select import AsOf, SelectStatement
 from reclock.sql.statement.subscribe import Subscribe, SubscribeEnvelope
 from reclock.sql.statement.view import CreateMaterializedView, CreateView
@@ -65,7 +66,8 @@ def parse_subscribe(cursor: Cursor) -> Subscribe:
         cursor.expect("WITHIN", "TIMESTAMP", "ORDER", "BY")
         if envelope is not None:
             message = "WITHIN TIMESTAMP ORDER BY cannot be used with ENVELOPE"
-            raise InvalidSyntax(message, position=position)
+            hint = "leave out one of them"
+            raise InvalidSyntax(message, hint=hint, position=position)
         if cursor.at_end:
             msg = "an ordering"
             raise cursor.error(msg)
@@ -99,7 +101,7 @@ def parse_copy(cursor: Cursor) -> Copy:
 
 
 def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> Statement:
-    """Read what follows EXPLAIN; ``inner`` reads a CREATE … VIEW."""
+    """Read what follows EXPLAIN; ``inner`` reads what follows CREATE."""
     if cursor.accept("TIMESTAMP"):
         cursor.expect("FOR")
         return ExplainTimestamp(_select_or_subscribe(cursor))
@@ -112,8 +114,9 @@ def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> State
     if cursor.accept("CREATE"):
         position = cursor.position
         made = inner(cursor)
-        if not isinstance(made, CreateView | CreateMaterializedView):
+        if not isinstance(made, CreateView | CreateMaterializedView | CreateIndex):
             message = "EXPLAIN of this statement is not supported"
-            raise NotSupported(message, position=position)
+            hint = "explain a query, SUBSCRIBE, CREATE … VIEW or CREATE INDEX"
+            raise NotSupported(message, hint=hint, position=position)
         return ExplainPlan(made)
     return ExplainPlan(_select_or_subscribe(cursor))

@@ -59,13 +59,18 @@ def _insert(node: exp.Expr) -> Insert:
     source = node.args.get("expression")
     if source is None:
         message = "syntax error: INSERT without VALUES or a query"
-        raise InvalidSyntax(message, position=position_of(node))
+        hint = "write VALUES (…), SELECT … or DEFAULT VALUES"
+        raise InvalidSyntax(message, hint=hint, position=position_of(node))
     return Insert(name, columns, convert_query(source))
 
 
 def _update(node: exp.Expr) -> Update:
     expect_only(node, "this", "expressions", "where")
     name, alias = _target(node.this)
+    if not node.expressions:
+        message = "syntax error: UPDATE without SET"
+        hint = "write SET column = expression"
+        raise InvalidSyntax(message, hint=hint, position=position_of(node))
     assignments = []
     for item in node.expressions:
         if not isinstance(item, exp.EQ) or not isinstance(item.this, exp.Column):

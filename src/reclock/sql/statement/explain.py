@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from reclock.sql.statement.index import CreateIndex
     from reclock.sql.statement.select import SelectStatement
     from reclock.sql.statement.subscribe import Subscribe
     from reclock.sql.statement.view import CreateMaterializedView, CreateView
@@ -14,9 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExplainPlan:
-    """``EXPLAIN [PLAN] [FOR] query | CREATE … VIEW … | [MATERIALIZED] VIEW name``."""
+    """``EXPLAIN [PLAN] [FOR] query | SUBSCRIBE … | CREATE … | [MATERIALIZED] VIEW name``.
 
-    of: SelectStatement | Subscribe | CreateView | CreateMaterializedView | Name
+    What is created is a view, a materialized view or an index.
+    """
+
+    of: SelectStatement | Subscribe | CreateView | CreateMaterializedView | CreateIndex | Name
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,8 @@ class ExpressionBuilder:
             case s.QuantifiedArray():
                 return self._quantified_array(e)
         message = f"{type(e).__name__.removesuffix('Text').upper()} is not supported here"
-        raise NotSupported(message)
+        hint = "DEFAULT stands alone in VALUES or SET; a row only in comparisons and IN"
+        raise NotSupported(message, hint=hint)
 
     def _cast(self, e: s.CastText) -> Scalar:
         if not isinstance(e.type, Varchar):

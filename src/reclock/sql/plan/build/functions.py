@@ -133,7 +133,8 @@ def _with_field(
     field = arguments[0] if arguments else None
     if len(arguments) != 2 or not isinstance(field, Literal) or not isinstance(field.value, str):
         message = f"{name} needs its field as a literal"
-        raise NotSupported(message, position=position)
+        hint = "write it as a literal, such as 'year'; CASE chooses between several"
+        raise NotSupported(message, hint=hint, position=position)
     unit = field.value.lower()
     known = (*TRUNC_FIELDS,) if name == "date_trunc" else (*EXTRACT_FIELDS, "epoch")
     chosen = next((k for k in known if unit in {k, k + "s", k.removesuffix("s")}), None)
@@ -151,7 +152,8 @@ def _rounded(value: Scalar, digits: Scalar, position: int | None) -> Scalar:
     """Return round(numeric, digits): a conversion to a numeric of that many digits."""
     if not isinstance(digits, Literal) or not isinstance(digits.value, int) or digits.value < 0:
         message = "round to a number of digits that is not a literal of 0 or more is not supported"
-        raise NotSupported(message, position=position)
+        hint = "write the digits as a literal, or round(x * power(10, n)) / power(10, n)"
+        raise NotSupported(message, hint=hint, position=position)
     kind = as_numeric(value.type)
     if digits.value >= kind.scale:
         return convert(value, kind)
@@ -190,7 +192,8 @@ def _pattern(pattern: Scalar, position: int | None) -> Scalar:
     """Translate a literal to_char pattern to Spark's."""
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         message = "to_char needs its pattern as a literal"
-        raise NotSupported(message, position=position)
+        hint = "write it as a literal, such as 'YYYY-MM-DD'; CASE chooses between several"
+        raise NotSupported(message, hint=hint, position=position)
     text, out = pattern.value, []
     while text:
         for theirs, ours in _CHAR_PATTERNS:

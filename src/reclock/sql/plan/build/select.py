@@ -18,7 +18,7 @@ from reclock.sql.plan.build.expression import ExpressionBuilder
 from reclock.sql.plan.build.group import group
 from reclock.sql.plan.build.source import plan_from
 from reclock.sql.plan.build.subquery import exists_filter, in_filter
-from reclock.sql.plan.build.window import add_windows
+from reclock.sql.plan.build.window import add_windows, check_windows
 from reclock.sql.plan.relation import Distinct, Filter, Project, QueryPlan, SortKey, TopK
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax import query as q
@@ -71,6 +71,7 @@ def plan_select(
     if select.having is not None:
         condition = ExpressionBuilder(planner, block).condition(select.having, "HAVING")
         block.node = Filter(block.node, (condition,))
+    check_windows(planner, select, block)
     if windowed:
         add_windows(planner, select, block, windowed)
     build = ExpressionBuilder(planner, block)

@@ -146,7 +146,8 @@ def _on_subquery(
 ) -> Rows:
     if item.kind not in {"inner", "cross"} or item.on is None:
         message = "a subquery in the condition of an outer join is not supported"
-        raise NotSupported(message)
+        hint = "compute it in a derived table of that side, and join on its column"
+        raise NotSupported(message, hint=hint)
     inside = Block(Join(JoinKind.INNER, sides[0][0], sides[1][0]), scope, block.outer, block.common)
     width = inside.node.width
     condition = ExpressionBuilder(planner, inside).condition(item.on, "JOIN/ON")

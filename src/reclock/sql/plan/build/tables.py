@@ -80,7 +80,8 @@ def _series(arguments: tuple[Scalar, ...]) -> Scalar:
         first, last = convert(first, TIMESTAMPTZ), convert(last, TIMESTAMPTZ)
     if first.type not in {TIMESTAMP, TIMESTAMPTZ} or step.type not in {INTERVAL, MONTHS}:
         message = f"generate_series over {first.type} by {step.type} is not supported"
-        raise NotSupported(message)
+        hint = "it takes integers by an integer, or timestamps by an interval"
+        raise NotSupported(message, hint=hint)
     zero = "INTERVAL '0' SECOND" if step.type == INTERVAL else "INTERVAL '0' MONTH"
     return _stepped([first, last, step], Array(first.type), zero)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported, StatementError, UndefinedName
@@ -13,6 +14,7 @@ from reclock.sql.plan.functions.overload import AnyOf
 from reclock.sql.plan.relation import Frame, Project, SortKey, Window, WindowCall, column
 from reclock.sql.plan.scalar import ColumnRef, Literal, Scalar
 from reclock.sql.syntax import expression as s
+from reclock.sql.syntax.place import place_of, placed
 from reclock.sql.types import TEXT, UNKNOWN, Numeric, as_numeric
 
 if TYPE_CHECKING:
@@ -36,6 +38,23 @@ def add_windows(
         grouped.setdefault((over.partition, over.order), []).append((e, over))
     for members in grouped.values():
         _add(planner, block, members)
+
+
+def check_windows(planner: Planner, select: Select, block: Block) -> None:
+    """Refuse a WINDOW clause that could not be used, whether or not it is."""
+    named: dict[str, s.WindowText] = {}
+    build = ExpressionBuilder(planner, replace(block, known=dict(block.known)))
+    for name, window in select.windows:
+        if name in named:
+            message = f'window "{name}" is already defined'
+            hint = "give one of them another name"
+            raise StatementError(message, code="42P20", hint=hint, position=place_of(window))
+        with placed(window):
+            over = _resolved(window, named)
+            _frame(over, None)
+        named[name] = window
+        for expression in (*over.partition, *(item.expression for item in over.order)):
+            build.value(expression)
 
 
 def _resolved(over: s.WindowText, named: dict[str, s.WindowText]) -> s.WindowText:
@@ -88,7 +107,8 @@ def _planned(
 ) -> tuple[WindowCall, tuple[Scalar, ...], Scalar | None]:
     if e.distinct or e.order or e.within_group:
         message = "DISTINCT or ORDER BY inside a window function is not supported"
-        raise NotSupported(message, position=e.position)
+        hint = "take the distinct rows in a subquery; OVER (ORDER BY …) orders"
+        raise NotSupported(message, hint=hint, position=e.position)
     arguments = tuple(build(a) for a in e.arguments)
     name = AGGREGATE_SYNONYMS.get(e.name, e.name)
     found = find_aggregate(name, tuple(a.type for a in arguments), e.position, window=True)
@@ -108,7 +128,8 @@ def _planned(
         constants = converted if name == "ntile" else converted[1:2]
         if not all(isinstance(c, Literal) for c in constants):
             message = f"{name} with an argument that is not a literal is not supported"
-            raise NotSupported(message, position=e.position)
+            hint = "write it as a literal; CASE chooses between several"
+            raise NotSupported(message, hint=hint, position=e.position)
     result = found.result_type(tuple(c.type for c in converted))
     frame = None if name in _NO_FRAME else _frame(over, e.position)
     condition = None if e.filter is None else build.condition(e.filter, "FILTER")
@@ -124,7 +145,8 @@ def _frame(over: s.WindowText, position: int | None) -> Frame:
         raise NotSupported(message, hint="use ROWS", position=position)
     if written.unit == "groups":
         message = "GROUPS frames are not supported"
-        raise NotSupported(message, position=position)
+        hint = "use ROWS, over rows that are grouped first"
+        raise NotSupported(message, hint=hint, position=position)
     return Frame(written.unit, _bound(written.start), _bound(written.end))
 
 
@@ -134,5 +156,5 @@ def _bound(bound: tuple[str, s.Expression | None]) -> tuple[str, int | None]:
         return kind, None
     if not isinstance(offset, s.NumberText) or not offset.text.isdigit():
         message = "a frame offset must be a whole number"
-        raise StatementError(message, code="22013")
+        raise StatementError(message, code="22013", hint="write it as a literal")
     return kind, int(offset.text)
