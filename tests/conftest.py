@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reclock.dataflow.session import Spark
+    from reclock.testing.kafka import RealKafka
 
 # A busy machine is slow, not wrong: no deadline for a single example.
 settings.register_profile(
@@ -28,3 +29,12 @@ def spark() -> Iterator[Spark]:
     handle = Spark()
     yield handle
     handle.close()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[RealKafka]:
+    """One broker for all tests, started by the first that uses it; topics are each test's own."""
+    from reclock.testing.kafka import running_kafka  # noqa: PLC0415 - most tests do without
+
+    with running_kafka() as broker:
+        yield broker

@@ -6,13 +6,14 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from reclock.cli.main import cli
 from reclock.dev import kafka as module
 from reclock.dev.kafka import Broker
 from reclock.errors import BrokerFailed
@@ -20,10 +21,11 @@ from reclock.errors import BrokerFailed
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from click.testing import Result
 
-def reclock(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "reclock", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+def reclock(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments, prog_name="reclock")
 
 
 def topics(address: str) -> set[str]:
@@ -44,8 +46,8 @@ def test_a_day_in_the_life_of_a_broker(tmp_path: Path) -> None:
         again = reclock("dev", "kafka", "start", *place)
         assert again.stdout.splitlines()[-1] == address
         elsewhere = reclock("dev", "kafka", "start", "--port", "1", *place)
-        assert elsewhere.returncode == 1
-        assert f"runs on port {port}" in elsewhere.stderr
+        assert isinstance(elsewhere.exception, BrokerFailed)
+        assert f"runs on port {port}" in elsewhere.exception.message
         running = Broker(directory).status()
         assert running is not None
         status = reclock("dev", "kafka", "status", *place)
@@ -65,7 +67,7 @@ def test_a_day_in_the_life_of_a_broker(tmp_path: Path) -> None:
         stopped = reclock("dev", "kafka", "stop", *place)
     assert stopped.stdout == f"stopped {address}\n"
     gone = reclock("dev", "kafka", "status", *place)
-    assert (gone.stdout, gone.returncode) == ("not running\n", 1)
+    assert (gone.stdout, gone.exit_code) == ("not running\n", 1)
     assert reclock("dev", "kafka", "stop", *place).stdout == "not running\n"
 
 

@@ -2,8 +2,9 @@
 
 ``kafka_jars`` returns a directory with all of them. It appears whole or not at all: Ivy
 writes beside it, then one rename. What Ivy had fetched before it was interrupted is in its
-cache, so the next try goes on from there. Processes that ask at the same time wait for the
-first, which fetches for all: a lock file that dies with its holder.
+cache, which stays until all is there, so the next try goes on from it. Processes that ask
+at the same time wait for the first, which fetches for all: a lock file that dies with its
+holder.
 
 Tests: tests/dev/test_jars.py.
 """
@@ -76,6 +77,7 @@ def _fetch(jars: Path, ivy_cache: Path, report: Callable[[str], None]) -> None:
             hint = "check the connection to Maven Central and try again; what is there is kept"
             raise BrokerFailed(message, detail="\n".join(said[-5:]), hint=hint)
         (made / "jars").rename(jars)
+        shutil.rmtree(ivy_cache, ignore_errors=True)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 

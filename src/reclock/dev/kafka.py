@@ -65,7 +65,7 @@ _SETTINGS: Final = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
     # A broker that was killed comes back when the controller has noticed that it was gone.
-    "broker.session.timeout.ms": "2000",
+    "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     "log.retention.ms": "-1",
 }
@@ -121,6 +121,8 @@ class Broker:
         """
         with self._alone():
             running = self.status()
+            if running is not None and not self._ready(running):
+                running = None  # it was dying when we looked
             if running is not None:
                 if port not in (None, 0, running.port):
                     message = f"the broker of {self._directory} runs on port {running.port}"
@@ -131,17 +133,17 @@ class Broker:
             jars = kafka_jars(report)
             report("starting Apache Kafka")
             self._configure(port)
-            cluster = self._format(jars)
-            return self._launch(jars, port, cluster)
+            self._format(jars)
+            return self._launch(jars, port)
 
     def stop(self) -> Running | None:
         """Stop the broker cleanly; return what ran, or None if nothing did."""
         with self._alone():
             running = self.status()
             if running is not None:
-                os.kill(running.pid, signal.SIGTERM)
+                self._signal(running, signal.SIGTERM)
                 if not _wait_until(lambda: not self._alive()):
-                    os.kill(running.pid, signal.SIGKILL)
+                    self._signal(running, signal.SIGKILL)
                     _wait_until(lambda: not self._alive())
                 self.status()
             return running
@@ -159,6 +161,12 @@ class Broker:
                 return True
         return False
 
+    def _signal(self, running: Running, number: int) -> None:
+        """Send a signal to the broker, and to nobody who has its pid after it."""
+        with suppress(ProcessLookupError):
+            if self._alive():
+                os.kill(running.pid, number)
+
     def _configure(self, port: int) -> None:
         """Write the broker's settings; the controller's port is nobody's business."""
         controller = _claim(0)
@@ -173,8 +181,8 @@ class Broker:
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
         (self._directory / "server.properties").write_text(text)
 
-    def _format(self, jars: Path) -> str:
-        """Make an empty cluster in a new data directory; return the cluster's id."""
+    def _format(self, jars: Path) -> None:
+        """Make an empty cluster, if the data directory is new."""
         identity = self._directory / "data" / "meta.properties"
         if not identity.exists():
             new = f"--cluster-id=r{secrets.token_urlsafe(16)[1:]}"
@@ -188,10 +196,16 @@ class Broker:
             if done.returncode != 0:
                 msg = "the broker's data directory could not be made"
                 raise self._failed(msg)
-        lines = identity.read_text().splitlines()
-        return next(line.partition("=")[2] for line in lines if line.startswith("cluster.id="))
 
-    def _launch(self, jars: Path, port: int, cluster: str) -> Running:
+    def _ready(self, running: Running) -> bool:
+        """Wait until a broker that was started answers, or is dead."""
+        identity = self._directory / "data" / "meta.properties"
+        lines = identity.read_text().splitlines()
+        ours = next(line.partition("=")[2] for line in lines if line.startswith("cluster.id="))
+        _wait_until(lambda: not self._alive() or _answers(running, ours))
+        return self._alive() and _answers(running, ours)
+
+    def _launch(self, jars: Path, port: int) -> Running:
         """Start the process with the lock in its hands and wait until it answers.
 
         A shell starts it and is gone, so the broker is nobody's child and outlives us.
@@ -214,11 +228,10 @@ class Broker:
             new = self._directory / "broker.new"
             new.write_text(f"{running.pid} {port}\n")
             new.replace(self._directory / "broker")
-            _wait_until(lambda: _answers(running, cluster) or not self._alive())
-            ready = _answers(running, cluster)
+            ready = self._ready(running)
         finally:
-            if not ready and self._alive():
-                os.kill(running.pid, signal.SIGKILL)
+            if not ready:
+                self._signal(running, signal.SIGKILL)
         if not ready:
             msg = "the broker did not start"
             raise self._failed(msg)

@@ -3,8 +3,8 @@
 ``running_kafka`` starts a broker of its own in a temporary directory (``reclock.dev``) and
 yields a ``RealKafka``: the broker as the conformance suite drives it, which can also be
 stopped and started. A shell waits for the tests' end of a pipe and removes everything, so
-the broker ends with tests that are killed, too. The fixture ``kafka`` of this module is one
-broker for a whole session: ``from reclock.testing.kafka import kafka`` in a conftest.
+the broker ends with tests that are killed, too. In reclock's own tests the fixture ``kafka``
+is one broker for the whole session.
 
 Durability is Kafka's own; the cleaner and the deletion of files do not take their time.
 
@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined] # they are public
 
@@ -62,13 +61,6 @@ def running_kafka() -> Iterator[RealKafka]:
         shell, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     ):
         yield RealKafka(directory)
-
-
-@pytest.fixture(scope="session")
-def kafka() -> Iterator[RealKafka]:
-    """One broker for all tests of a session."""
-    with running_kafka() as broker:
-        yield broker
 
 
 class RealKafka:

@@ -78,9 +78,7 @@ def test_a_consumer_is_used_again_and_batches_are_bounded(
     connection = Connection.of(kafka.address, {}, group_prefix="test-")
     cluster = KafkaCluster(connection)
     made = []
-    monkeypatch.setattr(
-        fetch, "_consumer", lambda c, make=fetch._consumer: made.append(c) or make(c)
-    )
+    monkeypatch.setattr(fetch, "_connect", lambda c, make=fetch._connect: made.append(c) or make(c))
     for _ in range(3):
         batches = list(cluster.fetch(topic, [Span(0, 100, 400), Span(1, 0, 500)], ()))
         assert len(made) == 1
@@ -111,6 +109,7 @@ def test_nobody_there_is_transient_and_a_secret_is_not_shown() -> None:
         KafkaSource.create(cluster, "t")
     assert caught.value.code == "08006"
     assert NOWHERE in caught.value.message
+    assert "Connection refused" in str(caught.value.detail)
     assert "hunter2" not in f"{caught.value}{cluster!r}{caught.value.__dict__}"
 
 
@@ -228,7 +227,10 @@ def test_frontiers_of_topics_without_leaders() -> None:
 
     kafka = MemoryKafka()
     topic = kafka.create_topic(2)
-    source, _ = KafkaSource.create(Leaderless(kafka.cluster()), topic)
+    cluster = Leaderless(kafka.cluster())
+    with pytest.raises(SourceUnavailable, match="has no leader"):
+        KafkaSource.create(cluster, topic)
+    source = KafkaSource(cluster, topic, kafka.cluster().describe(topic).id)
     assert source.probe(KafkaPosition.frontier({})) == KafkaPosition.frontier({0: 0})
     with pytest.raises(SourceUnavailable, match="has no leader"):
         source.probe(KafkaPosition.frontier({0: 0, 1: 0}))

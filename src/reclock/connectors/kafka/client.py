@@ -10,7 +10,6 @@ Tests: tests/connectors/kafka/test_source.py (marked ``kafka``).
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +19,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # it is public
 
 from reclock.connectors.kafka.cluster import Topic, Watermarks
-from reclock.connectors.kafka.failure import LEADERLESS, MISSING, failure
+from reclock.connectors.kafka.failure import LEADERLESS, LOG, MISSING, Aside, failure
 from reclock.connectors.kafka.fetch import fetch
 
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 
     from reclock.connectors.kafka.cluster import Span
     from reclock.connectors.kafka.options import Connection
-
-LOG: Final = logging.getLogger("reclock.kafka")
+    from reclock.errors import Error
 
 TIMEOUT_SECONDS: Final = 10.0
 
@@ -77,9 +75,9 @@ class KafkaCluster:
     @property
     def _admin(self) -> AdminClient:
         try:
-            return _admin_of(self.connection)
+            return _admin_of(self.connection)[0]
         except KafkaException as error:
-            raise self._failure(error) from None
+            raise failure(self.connection, error.args[0]) from None
 
     def _offsets(self, places: list[Place], spec: OffsetSpec) -> dict[Place, Any]:
         if not places:
@@ -103,8 +101,13 @@ class KafkaCluster:
                     raise self._failure(error) from None
         return answers
 
-    def _failure(self, error: KafkaException) -> Exception:
+    def _failure(self, error: KafkaException) -> Error:
+        """Return what to raise; why nobody answered, the client says only on the side."""
         reported: KafkaError = error.args[0]
+        if reported.code() == KafkaError._TIMED_OUT:  # noqa: SLF001 - so named by the library
+            admin, aside = _admin_of(self.connection)
+            admin.poll(0)
+            reported = aside.take() or reported
         return failure(self.connection, reported)
 
 
@@ -113,6 +116,9 @@ def _code(error: KafkaException) -> int:
 
 
 @lru_cache(maxsize=32)
-def _admin_of(connection: Connection) -> AdminClient:
+def _admin_of(connection: Connection) -> tuple[AdminClient, Aside]:
+    """Return a connection's client, and what it says on the side."""
+    aside = Aside()
     quick = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
-    return AdminClient({**quick, **connection.config()}, logger=LOG)
+    config: dict[str, Any] = {**quick, **connection.config(), "error_cb": aside}
+    return AdminClient(config, logger=LOG), aside

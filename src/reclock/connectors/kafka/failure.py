@@ -1,10 +1,18 @@
 """What went wrong, from the client library's words into ours, without any secret.
 
 Whoever is refused gets the code of that: 28000 for who we are, 42501 for what we asked.
+
+The client library tells why a connection fails on the side only, to a callback and a log.
+``Aside`` remembers the last of it for the error that follows; the log, ``reclock.kafka``,
+is silent unless the program configures logging.
+
+Tests: tests/connectors/kafka/test_failure.py.
 """
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError
@@ -14,6 +22,9 @@ from reclock.secret import scrub
 
 if TYPE_CHECKING:
     from reclock.connectors.kafka.options import Connection
+
+LOG: Final = logging.getLogger("reclock.kafka")
+LOG.addHandler(logging.NullHandler())
 
 MISSING: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001 - so named by the library
@@ -37,6 +48,27 @@ REFUSED: Final = _NOT_LET_IN | {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }
 _INVALID: Final = frozenset({KafkaError._INVALID_ARG, KafkaError.INVALID_CONFIG})  # noqa: SLF001
+
+
+class Aside:
+    """What a client said on the side, as its ``error_cb``."""
+
+    def __init__(self) -> None:
+        self._said: deque[KafkaError] = deque(maxlen=8)
+
+    def __call__(self, error: KafkaError) -> None:
+        """Remember one more error."""
+        self._said.append(error)
+
+    def refusal(self) -> KafkaError | None:
+        """Return why we are not let in, if that is what was said."""
+        return next((error for error in self._said if error.code() in REFUSED), None)
+
+    def take(self) -> KafkaError | None:
+        """Return a refusal, else what was said first; forget everything."""
+        said = self.refusal() or next(iter(self._said), None)
+        self._said.clear()
+        return said
 
 
 def failure(connection: Connection, error: KafkaError) -> Error:

@@ -26,9 +26,8 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from logging import getLogger
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +35,9 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 from confluent_kafka import TopicPartition as Place
 
 from reclock.connectors.kafka.cluster import COLUMNS, schema_of
-from reclock.connectors.kafka.failure import MISSING, OUT_OF_RANGE, REFUSED, failure
+from reclock.connectors.kafka.failure import LOG, MISSING, OUT_OF_RANGE, Aside, failure
 from reclock.errors import PositionsLost, SourceRegressed, SourceUnavailable
+from reclock.secret import scrub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ _QUEUE_KILOBYTES: Final = 16_384
 _WAIT_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 30.0
 
-_CONFIG: Final = {
+SETTINGS: Final = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "auto.offset.reset": "error",
@@ -65,8 +65,17 @@ _CONFIG: Final = {
     "queued.max.messages.kbytes": str(_QUEUE_KILOBYTES),
     "reconnect.backoff.max.ms": "1000",
 }
+"""The first four are correctness; the others keep ticks quick and memory bounded."""
 
-_pool: dict[tuple[int, Connection], list[Consumer]] = defaultdict(list)
+
+class _Client(NamedTuple):
+    """A consumer, and what it says on the side."""
+
+    consumer: Consumer
+    aside: Aside
+
+
+_pool: dict[tuple[int, Connection], list[_Client]] = defaultdict(list)
 """Idle consumers by process and connection: a fork must not use its parent's."""
 
 
@@ -75,24 +84,27 @@ def fetch(
 ) -> Iterator[pa.RecordBatch]:
     """Yield all records of ``spans``, in order within each partition."""
     idle = _pool[os.getpid(), connection]
-    consumer = idle.pop() if idle else _consumer(connection)
     try:
-        yield from _Reading(consumer, connection, topic, spans, extra).batches()
-        consumer.unassign()
+        client = idle.pop()
+    except IndexError:
+        client = _connect(connection)
+    client.aside.take()
+    try:
+        yield from _Reading(client, connection, topic, spans, extra).batches()
+        client.consumer.unassign()
     except BaseException:  # also a reader that wants no more: its prefetch is in the way
-        consumer.close()
+        client.consumer.close()
         raise
-    idle.append(consumer)
+    idle.append(client)
 
 
-def _consumer(connection: Connection) -> Consumer:
+def _connect(connection: Connection) -> _Client:
+    aside = Aside()
     identity = {"group.id": f"{connection.group_prefix}reclock"}
     isolation = {"isolation.level": connection.isolation}
+    config = {**SETTINGS, **connection.config(), **identity, **isolation, "error_cb": aside}
     try:
-        return Consumer(
-            {**_CONFIG, **connection.config(), **identity, **isolation},
-            logger=getLogger("reclock.kafka"),
-        )
+        return _Client(Consumer(config, logger=LOG), aside)
     except KafkaException as error:
         raise failure(connection, error.args[0]) from None
 
@@ -102,13 +114,13 @@ class _Reading:
 
     def __init__(
         self,
-        consumer: Consumer,
+        client: _Client,
         connection: Connection,
         topic: str,
         spans: Sequence[Span],
         extra: Sequence[str],
     ) -> None:
-        self._consumer = consumer
+        self._consumer, self._aside = client
         self._connection = connection
         self._topic = topic
         self._spans = {span.partition: span for span in spans}
@@ -132,6 +144,8 @@ class _Reading:
             records = self._without_events(taken)
             if records:
                 deadline = time.monotonic() + _PATIENCE_SECONDS
+            elif (refusal := self._aside.refusal()) is not None:
+                raise failure(self._connection, refusal)
             elif time.monotonic() > deadline:
                 raise self._silent()
             if records and (piece := self._piece(records)).num_rows:
@@ -192,7 +206,8 @@ class _Reading:
                 self._consumer.pause([Place(self._topic, partition)])
 
     def _raise_lasting(self, error: KafkaError, partition: int | None) -> None:
-        """Raise what no waiting mends; the client goes on trying at everything else."""
+        """Raise what no waiting mends; at everything else the client goes on trying."""
+        self._aside(error)
         if error.code() in OUT_OF_RANGE:
             span = self._spans.get(-1 if partition is None else partition)
             message = f'topic "{self._topic}" no longer has offsets that were to be read'
@@ -204,14 +219,15 @@ class _Reading:
         if error.code() in MISSING:
             message = f'topic "{self._topic}" was deleted while it was read'
             raise SourceRegressed(message, hint="drop the source and create it anew")
-        if error.code() in REFUSED:
-            raise failure(self._connection, error)
 
     def _silent(self) -> SourceUnavailable:
         message = f"Kafka at {self._connection.brokers} does not answer"
         waiting = ", ".join(map(str, sorted(self._open)))
         detail = f'no record of topic "{self._topic}" in {_PATIENCE_SECONDS:g} s'
-        return SourceUnavailable(message, detail=f"{detail}, waiting for partitions {waiting}")
+        detail += f", waiting for partitions {waiting}"
+        if (said := self._aside.take()) is not None:
+            detail += f": {scrub(said.str(), self._connection.secrets)}"
+        return SourceUnavailable(message, detail=detail)
 
 
 def _column(name: str, records: list[Message]) -> pa.Array:

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reclock.errors import InvalidValue, PositionsLost
+from reclock.errors import InvalidValue, PositionsLost, SourceUnavailable
 from reclock.time.position import KafkaPosition
 
 if TYPE_CHECKING:
@@ -68,6 +68,9 @@ def parse_start_offset(text: str) -> Start:
 def resolve(start: Start, cluster: Cluster, name: str, topic: Topic) -> Antichain[KafkaPosition]:
     """Return the frontier at which a source of topic ``name`` begins."""
     marks = cluster.watermarks(name, topic.partitions)
+    if leaderless := sorted(set(topic.partitions) - marks.keys()):
+        message = f'partition {leaderless[0]} of topic "{name}" has no leader'
+        raise SourceUnavailable(message, hint="a source begins when all partitions are there")
     match start:
         case Earliest():
             offsets = {p: mark.low for p, mark in marks.items()}
