@@ -129,7 +129,7 @@ class Broker:
                     hint = "stop it first, or choose another directory with --dir"
                     raise BrokerFailed(message, hint=hint)
                 return running
-            port = _claim(DEFAULT_PORT if port is None else port)
+            port = claim_port(DEFAULT_PORT if port is None else port)
             jars = kafka_jars(report)
             report("starting Apache Kafka")
             self._configure(port)
@@ -169,7 +169,7 @@ class Broker:
 
     def _configure(self, port: int) -> None:
         """Write the broker's settings; the controller's port is nobody's business."""
-        controller = _claim(0)
+        controller = claim_port(0)
         settings = {
             **_SETTINGS,
             "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}",
@@ -248,7 +248,7 @@ class Broker:
         return BrokerFailed(message, detail="\n".join(said[-10:]), hint=f"see {self._log()}")
 
 
-def _claim(port: int) -> int:
+def claim_port(port: int) -> int:
     """Return ``port``, or a free one for 0; refuse one that somebody listens on."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

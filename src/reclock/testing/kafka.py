@@ -8,7 +8,7 @@ is one broker for the whole session.
 
 Durability is Kafka's own; the cleaner and the deletion of files do not take their time.
 
-Checked by tests/connectors/kafka/test_source.py.
+Checked by tests/testing/test_kafka.py and tests/connectors/kafka/test_source.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: 
 from reclock.connectors.kafka.client import KafkaCluster
 from reclock.connectors.kafka.cluster import Span
 from reclock.connectors.kafka.options import Connection
-from reclock.dev.kafka import Broker
+from reclock.dev.kafka import Broker, claim_port
 from reclock.errors import Error
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     from reclock.connectors.kafka.cluster import Topic
     from reclock.testing.kafka_conformance import Record
+
+USER: Final = "joe"
+PASSWORD: Final = "hunter2"
 
 _SETTINGS: Final = {
     "log.cleaner.backoff.ms": "20",
@@ -64,12 +67,18 @@ def running_kafka() -> Iterator[RealKafka]:
 
 
 class RealKafka:
-    """A broker, as a test drives it; stopped and started it keeps its port and topics."""
+    """A broker, as a test drives it; stopped and started it keeps its ports and topics.
+
+    ``address`` is open to all, ``guarded`` to the one who knows ``PASSWORD``.
+    """
 
     def __init__(self, directory: Path) -> None:
-        self._broker = Broker(directory, _SETTINGS)
-        self.port = self._broker.start(0).port
+        self.port, controller, guarded = (claim_port(0) for _ in range(3))
         self.address = f"127.0.0.1:{self.port}"
+        self.guarded = f"127.0.0.1:{guarded}"
+        self.directory = directory
+        self._broker = Broker(directory, _SETTINGS | _listeners(self.port, controller, guarded))
+        self.start()
         self._admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         self._producer = Producer(self._config())
 
@@ -167,6 +176,24 @@ class RealKafka:
                 message = f"topic {topic} did not change in time"
                 raise Error(message)
             time.sleep(0.01)
+
+
+def _listeners(port: int, controller: int, guarded: int) -> dict[str, str]:
+    """Return settings by which the broker listens twice, once with a guard at the door."""
+    clients = f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{guarded}"
+    plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    return {
+        "listeners": f"{clients},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": clients,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listener.security.protocol.map": (
+            "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
+        ),
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+            f'{plain} required user_{USER}="{PASSWORD}";'
+        ),
+    }
 
 
 class RealTransaction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from reclock.connectors.kafka.source import KafkaReader, KafkaSource, spans_of
 from reclock.connectors.kafka.start import parse_start_offset
 from reclock.errors import Error, InvalidValue, SourceUnavailable
 from reclock.remap.batch import Range
+from reclock.testing.kafka import PASSWORD, USER
 from reclock.testing.kafka_conformance import CASES, Record, read_rows
 from reclock.testing.kafka_log import MemoryKafka
 from reclock.time.position import KafkaPosition, offsets_of
@@ -99,6 +101,35 @@ def test_a_reader_travels(kafka: RealKafka) -> None:
     (batch,) = reader.read([Range(0, 0, 1, Timestamp(5))])
     assert batch.schema == reader.schema
     assert batch["value"].to_pylist() == [b"a"]
+
+
+@pytest.mark.kafka
+def test_credentials_let_us_in_and_are_not_shown(
+    kafka: RealKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = kafka.create_topic()
+    kafka.produce(topic, 0, Record(b"a"))
+
+    def cluster(password: str) -> KafkaCluster:
+        options = {
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "PLAIN",
+            "kafka.sasl.username": USER,
+            "kafka.sasl.password": password,
+        }
+        return KafkaCluster(Connection.of(kafka.guarded, options), timeout=1.0)
+
+    source, _ = KafkaSource.create(cluster(PASSWORD), topic)
+    assert [row["value"] for row in read_rows(source, (0, 0, 1))] == [b"a"]
+    stranger = replace(source, cluster=cluster("swordfish"))
+    for step in (stranger.verify, lambda: read_rows(stranger, (0, 0, 1))):
+        with pytest.raises(SourceUnavailable, match="refuses us") as caught:
+            step()
+        assert caught.value.code == "28000"
+        shown = f"{caught.value} {caught.value.__dict__} {source} {stranger} {caplog.text}"
+        assert PASSWORD not in shown
+        assert "swordfish" not in shown
+    assert "Authentication failed" in caplog.text, "the log was written, and searched"
 
 
 def test_nobody_there_is_transient_and_a_secret_is_not_shown() -> None:
