@@ -7,6 +7,8 @@ counts; errors must be raised exactly when the evaluator raises them.
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from random import Random
 
 import pyarrow as pa
@@ -22,7 +24,19 @@ from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import Constant, Distinct, Negate, QueryPlan, Threshold, Union
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.schema import Column, Schema
-from reclock.sql.types import INTEGER
+from reclock.sql.types import (
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    MONTHS,
+    TEXT,
+    TIMESTAMPTZ,
+    Array,
+    Numeric,
+)
 from reclock.testing.evaluate import answer, evaluate
 from reclock.testing.queries import FuzzCatalog, random_query, random_tables
 
@@ -125,6 +139,8 @@ def ask(spark):
     def run(plan, tables):
         with spark_errors():
             script = batch.query(plan, leaves(tables))
+            for name, rows in script.constants:
+                session.createDataFrame(rows).createOrReplaceTempView(name)
             for part in script.parts:
                 rows = session.sql(part.text)
                 rows = rows.localCheckpoint() if part.computed else rows
@@ -168,6 +184,39 @@ def test_a_row_without_a_value_is_an_error(ask, text, code):
         ask(plan, TABLES)
     assert raised.value.code == code
     assert "|" not in raised.value.message
+
+
+KINDS = (INTEGER, TEXT, BOOLEAN, Numeric(9, 2), MONTHS, INTERVAL, DATE, TIMESTAMPTZ, BYTEA,
+         Array(MONTHS), DOUBLE)  # fmt: skip
+LONG = [
+    (i, f"it's {i}\n", i % 2 == 0, Decimal(i) / 4, i, timedelta(days=i, microseconds=-i),
+     date(2024, 1, 1) + timedelta(i), datetime(2024, 1, 1, i % 24, tzinfo=UTC), bytes([i]),
+     (i, None), i / 8)
+    for i in range(100)
+]  # fmt: skip
+
+
+def shown(rows):
+    """Return the rows as answers show them: months as days, arrays as lists."""
+    columns = [from_python([r[i] for r in rows], k) for i, k in enumerate(KINDS)]
+    table = pa.Table.from_arrays(columns, names=[str(i) for i in range(len(KINDS))])
+    return [tuple(map(frozen, row)) for row in rows_of(table, KINDS)]
+
+
+@pytest.mark.parametrize("limit", [0, 10**6], ids=["table", "text"])
+def test_long_constants_are_tables_and_the_same(ask, monkeypatch, limit):
+    monkeypatch.setattr(batch.leaf, "TEXT_ROWS", limit)
+    schema = Schema(tuple(Column(f"k{i}", kind) for i, kind in enumerate(KINDS)))
+    nothing = (None,) * len(KINDS)
+    rows = Constant(schema, (*((row, 1 + i % 3) for i, row in enumerate(LONG)), (nothing, 2)))
+    taken = Constant(schema, (*((row, -1) for row in LONG[::2]), (nothing, -1)))
+    for node in (rows, Union((rows, taken)), Threshold(Union((rows, taken)))):
+        plan = QueryPlan(node, node.width)
+        assert bool(batch.query(plan, {}).constants) == (limit == 0)
+        assert Counter(ask(plan, {})) == Counter(shown(answer(plan, {})))
+    with pytest.raises(Error) as raised:
+        ask(QueryPlan(taken, taken.width), {})
+    assert raised.value.code == "22000"
 
 
 def test_what_is_shared_is_computed_once_and_text_stays_linear():

@@ -163,6 +163,9 @@ def _frame(
         exact = sum(_sizes(plan, leaves).values()) <= EXACT_ROWS
         script = batch.query(plan, tables, f"{name}_part", stored=stored, exact=exact)
         register_exact(session, [*(part.text for part in script.parts), script.text])
+        for table, rows_of in script.constants:
+            made.append(table)
+            session.createDataFrame(rows_of).createTempView(table)
         for part in script.parts:
             rows = session.sql(part.text)
             made.append(part.name)

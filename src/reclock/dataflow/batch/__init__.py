@@ -44,6 +44,8 @@ from reclock.sql.rewrite.lower_joins import lower_joins
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
+
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.relation import QueryPlan
@@ -69,10 +71,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The parts of a query, in order, and the SELECT that is its answer."""
+    """The parts of a query, in order, and the SELECT that is its answer.
+
+    ``constants`` are tables that all of them may read: the rows of long constants.
+    """
 
     parts: tuple[Part, ...]
     text: str
+    constants: tuple[tuple[str, pa.Table], ...] = ()
 
 
 def query(
@@ -96,7 +102,7 @@ def query(
     text = select(named(visible), made.source)
     if plan.order:
         text += f" ORDER BY {total_order(plan.order, made.columns)}"
-    return Script(tuple(renderer.parts), text)
+    return Script(tuple(renderer.parts), text, tuple(renderer.constants))
 
 
 class _Renderer:
@@ -111,6 +117,7 @@ class _Renderer:
         self._done: dict[Node, Relation] = {}
         self._sizes: dict[Node, int] = {}
         self.parts: list[Part] = []
+        self.constants: list[tuple[str, pa.Table]] = []
 
     def whole(self) -> Relation:
         """Return the rows of the root."""
@@ -135,13 +142,20 @@ class _Renderer:
         self.parts.append(Part(name, made.text, computed))
         return Relation(f"SELECT * FROM {name}", made.kinds, made.counted, table=name)
 
+    def _constant(self, node: Constant) -> Relation:
+        if not leaf.is_long(node):
+            return leaf.constant(node)
+        name = f"{self._prefix}_rows_{len(self.constants)}"
+        self.constants.append((name, leaf.table_of(node)))
+        return leaf.named_constant(node, name)
+
     def _render(self, node: Node) -> Relation:  # noqa: PLR0911, PLR0912 - one case per node
         inputs = [self._relation(child) for child in node.inputs]
         match node:
             case Get():
                 return leaf.leaf(self._tables[node.item], [c.type for c in node.schema])
             case Constant():
-                return leaf.constant(node)
+                return self._constant(node)
             case Project():
                 return row.project(node, inputs[0])
             case Filter():
@@ -165,7 +179,7 @@ class _Renderer:
             case Threshold():
                 return multiset.threshold(inputs[0])
         message = f"a plan with {type(node).__name__} cannot be computed in batch"
-        raise NotSupported(message)
+        raise NotSupported(message, hint="make a materialized view of the query")
 
 
 def _lowered(node: Node) -> Node:
