@@ -1,7 +1,8 @@
 """Durations as people write them, and nothing else yet that is configurable.
 
 ``'250ms'``, ``'1s'``, ``'20 days'``, ``'0'``: one spelling for SQL options, settings and
-the command line (DESIGN section 17). Values are whole milliseconds.
+the command line (DESIGN section 17). Values are whole milliseconds, a century at the most: what
+is longer is a mistake, and more than clocks and locks can wait.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _UNITS = {
     "d": 86_400_000, "day": 86_400_000, "days": 86_400_000,
     "w": 604_800_000, "week": 604_800_000, "weeks": 604_800_000,
 }  # fmt: skip
+
+LONGEST_MS = 36_500 * _UNITS["d"]
 
 _DURATION = re.compile(r"\s*(?P<count>\d+(\.\d+)?)\s*(?P<unit>[a-z]+)\s*", re.IGNORECASE)
 
@@ -43,7 +46,11 @@ def parse_duration(text: str) -> int:
         message = f'invalid duration "{text}"'
         hint = "write a number and a unit, such as '250ms', '1s', '20 days', or '0'"
         raise InvalidValue(message, hint=hint)
-    return int(Decimal(match["count"]) * scale)
+    ms = int(Decimal(match["count"]) * scale)
+    if ms > LONGEST_MS:
+        message = f'duration "{text}" is too long'
+        raise InvalidValue(message, hint=f"write at most '{format_duration(LONGEST_MS)}'")
+    return ms
 
 
 def format_duration(ms: int) -> str:

@@ -111,6 +111,9 @@ def test_a_session_s_own_value_hides_the_system_s_until_it_is_reset(db):
         ("ALTER SYSTEM SET timestamp_interval = 'soon'", "22023", "'250ms'"),
         ("ALTER SYSTEM SET timestamp_interval = '0'", "22023", "1ms or more"),
         ("ALTER SYSTEM SET timestamp_interval = '0.1 ms'", "22023", "1ms or more"),
+        ("ALTER SYSTEM SET timestamp_interval = '36501 days'", "22023", "at most '36500d'"),
+        ("ALTER SYSTEM SET statement_timeout = '99999999 weeks'", "22023", "at most '36500d'"),
+        ("SET statement_timeout = '99999999 weeks'", "22023", "at most '36500d'"),
         ("ALTER SYSTEM SET transaction_isolation = 'chaos'", "22023", "strict serializable"),
         ("SET transaction_isolation = 'chaos'", "22023", "strict serializable"),
         ("SET timestamp_interval = '1s'", "0A000", "ALTER SYSTEM SET timestamp_interval"),
@@ -147,6 +150,16 @@ def test_a_change_happens_whole_or_not_at_all(opener, point, restart):
     again = opener.reopened(db)
     assert shown(again, "statement_timeout") == "8s"
     assert again.execute("SHOW TABLES").rows == [("s",), ("t",)]
+
+
+def test_the_longest_durations_work(opener):
+    db = opener(background=True)
+    db.execute("ALTER SYSTEM SET timestamp_interval = '36500 days'")
+    db.execute("ALTER SYSTEM SET statement_timeout = '36500 days'")
+    db.execute("CREATE TABLE t (a INT) WITH (RETAIN HISTORY FOR '36500 days')")
+    db.execute("INSERT INTO t VALUES (1)")
+    assert db.execute("SELECT a FROM t").rows == [(1,)]
+    assert db._core.loop.failures == {}
 
 
 def test_objects_and_settings_share_the_catalog_and_nothing_else(opener):
