@@ -225,7 +225,12 @@ def test_a_read_waits_no_longer_than_its_timeout(opener):
 
 def test_a_write_waits_no_longer_than_its_timeout_for_its_turn(db):
     db.execute("SET statement_timeout = '20ms'; CREATE TABLE t (a INT)")
-    statements = ("INSERT INTO t VALUES (1)", "DELETE FROM t", "CREATE TABLE u (a INT)")
+    statements = (
+        "INSERT INTO t VALUES (1)",
+        "DELETE FROM t",
+        "CREATE TABLE u (a INT)",
+        "ALTER TABLE t SET (RETAIN HISTORY FOR '1h')",
+    )
     with ThreadPoolExecutor(1) as pool, db._core.lock:
         for statement in statements:
             with pytest.raises(StatementTimeout, match="no turn"):
