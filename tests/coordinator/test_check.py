@@ -116,3 +116,19 @@ def test_a_hold_on_what_is_gone_is_found(shop):
     assert "test/1" in found.message
     hold.release()
     assert shop.check() == []
+
+
+def test_a_transaction_that_still_reads_what_is_gone_is_no_finding(shop):
+    with shop.session() as session:
+        session.execute("BEGIN; SELECT count(*) FROM t")
+        shop.execute("DROP TABLE t CASCADE")
+        assert shop.check() == []
+        assert session.execute("SELECT count(*) FROM t").rows == [(10_000,)]
+    assert shop.execute("SELECT * FROM reclock.holds").rows == []
+
+
+def test_a_subscription_that_does_not_know_yet_is_no_finding(shop):
+    with shop.subscribe("SUBSCRIBE (SELECT count(*) FROM v)"):
+        shop.execute("DROP TABLE t CASCADE")
+        assert shop.check() == []
+    assert shop.check() == []

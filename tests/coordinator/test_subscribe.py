@@ -155,6 +155,14 @@ def test_constants_are_complete(shop):
         assert sub.closed
 
 
+def test_a_materialized_constant_is_complete_too(shop):
+    shop.execute("CREATE MATERIALIZED VIEW one AS SELECT 1 AS x")
+    with shop.subscribe("SUBSCRIBE one WITH (PROGRESS)") as sub:
+        (row, progress) = sub
+        assert (row.row, row.diff, progress.timestamp) == ((1,), 1, sub.as_of)
+        assert sub.closed
+
+
 def test_a_time_that_is_forgotten_is_refused_with_every_since(shop, opener):
     opener.clock.advance(60_000)
     shop.execute("CREATE TABLE other (k INT); SELECT * FROM t")
@@ -335,6 +343,44 @@ def test_a_failure_while_a_query_begins_to_be_kept_leaves_nothing_to_read(shop, 
     assert leftovers(shop) == NOTHING
     again = opener.reopened(shop)
     assert leftovers(again) == NOTHING
+
+
+def nth(number):
+    """Return an action that raises only the so-manieth time."""
+    hits = iter(range(1, 100))
+
+    def act():
+        if next(hits) == number:
+            message = f"the {number}th time"
+            raise FailpointRaised(message)
+
+    return act
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("step", ["begin", "end", "drop"])
+def test_views_that_came_or_went_without_anybody_knowing(shop, step, number, opener):
+    query = "SUBSCRIBE (SELECT max(a) AS x FROM t)"
+    sub = None if step == "begin" else shop.subscribe(query)
+    opener.clock.advance(1_000)
+    shop.execute("INSERT INTO t VALUES (7, 77)")
+    with armed({"durable.commit.after": nth(number)}):  # of the tick, of the change
+        if step == "end":
+            sub.close()
+        else:
+            with pytest.raises(FailpointRaised):
+                shop.subscribe(query) if step == "begin" else shop.execute("DROP TABLE t CASCADE")
+    if step == "drop":
+        if number == 1:
+            shop.execute("DROP TABLE t CASCADE")
+        with pytest.raises(UndefinedName):
+            list(sub)
+        shop.execute("CREATE TABLE t (k INT, a INT); INSERT INTO t VALUES (1, 77)")
+    shop.execute("INSERT INTO t VALUES (8, 70)")
+    shop.tick()
+    with shop.subscribe(query) as again:
+        assert plain(again) == [(1, (77,))]
+    assert leftovers(shop) == NOTHING
 
 
 def test_a_crash_leaves_state_that_the_next_opening_removes(shop, opener):

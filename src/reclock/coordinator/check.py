@@ -8,7 +8,8 @@ Read-only, beside everything else, from one world:
 - every arrangement that the objects need is there, and no other;
 - the frontiers agree: ``U ≤ W``, ``read_ts ≥ U − 1``, ``since < U``, and the runs of an
   object are readable from its since on;
-- nobody holds an object that is gone, or a time that is forgotten.
+- nobody holds a time that is forgotten, or an object that is gone, but for transactions that
+  still read it and subscriptions that will be told when they read on.
 
 Every byte is read, so the cost is the size of the state. A ``Finding`` has an object, a
 SQLSTATE and a text, like an error; a state that is whole gives none.
@@ -135,8 +136,11 @@ def _pending(world: World, state: TimelineState) -> Iterator[Finding]:
 
 def _holds(core: Core, world: World) -> Iterator[Finding]:
     sinces = {i: s for state in world.timelines.values() for i, s in state.sinces.items()}
+    read, open_ = core.read_objects(), core.subscribers.holders()
     for row in core.holds.rows():
         since = sinces.get(row.object)
+        if since is None and (row.object in read or row.holder in open_):
+            continue
         if since is None:
             message = f"{row.holder} holds an object that is gone"
             yield _finding(row.object, message, code=HoldViolation.sqlstate)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from reclock.arrangement.gc import collect
+from reclock.coordinator.change import reconcile
 from reclock.coordinator.define import load_catalog
 from reclock.coordinator.history import History
 from reclock.coordinator.merging import Merger
@@ -105,6 +106,7 @@ class Core:
             if self._stale:
                 self._replace(self.load(self._world.transients))
                 self._stale = False
+                reconcile(self)  # a transient view may have come or gone unnoticed
             yield self._world
 
     @contextmanager
@@ -130,6 +132,11 @@ class Core:
         """Let the segments of a pinned world go."""
         with self.moved:
             self._readers.remove(world)
+
+    def read_objects(self) -> set[ObjectId]:
+        """Return the objects of all worlds that somebody reads from."""
+        with self.moved:
+            return set().union(*(world.items for world in self._readers))
 
     def state(self, timeline: Timeline) -> TimelineState:
         """Return the state of a timeline, beginning it if it is new; hold the lock."""
@@ -203,16 +210,20 @@ class Core:
     def load(self, transients: Mapping[ObjectId, MaterializedView] | None = None) -> World:
         """Read everything from the store: what opening a database does.
 
-        ``transients`` are those of this process, which no store has.
+        ``transients`` are those of this process, which no store has; those whose rows are not
+        stored are left out: they never came, or have gone.
         """
         stored = self._catalog_store.load()
         catalog = load_catalog(stored)
         self.settings.values = Values.read(stored)
         passing = {} if transients is None else transients
-        world = World(stored, catalog, settings=self.settings.values, transients=passing)
         known = {item.timeline for item in catalog.items.values() if item.timeline is not None}
         known |= self._oracle_store.load_all().keys()
-        return world.with_states(
+        states = [
             TimelineState.open(self.store, self.segments, timeline, catalog, passing.values())
             for timeline in sorted(known, key=str)
-        )
+        ]
+        kept = {view for state in states for view in state.shape.views}
+        there = {view: item for view, item in passing.items() if view in kept}
+        world = World(stored, catalog, settings=self.settings.values, transients=there)
+        return world.with_states(states)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.arrangements import Arrangements, Traces, layouts_of
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.wal import Wal
+from reclock.dataflow.graph import collection_of
 from reclock.durable.manifest_store import ManifestStore
 from reclock.durable.oracle_store import OracleRecord, OracleStore
 from reclock.ids import ObjectId
@@ -68,15 +69,19 @@ class TimelineState:
         catalog: Catalog,
         transients: Iterable[MaterializedView] = (),
     ) -> TimelineState:
-        """Return what is durable of a timeline; it begins at 0 if there is nothing."""
+        """Return what is durable of a timeline; it begins at 0 if there is nothing.
+
+        Of ``transients`` only those count whose rows are there.
+        """
         record = OracleStore(store).load_all().get(timeline)
         stored = rules.OracleState()
         if record is not None:
             stored = rules.OracleState(record.read_ts, record.write_ts)
         wal = Wal.open(store, timeline)
-        manifest = ManifestStore(store).open(manifest_of(timeline))
-        shape = Shape.of(catalog, timeline, transients)
-        return cls(timeline, stored, wal, Arrangements.read(manifest), shape, segments)
+        arranged = Arrangements.read(ManifestStore(store).open(manifest_of(timeline)))
+        there = [view for view in transients if collection_of(view.id) in arranged.runs]
+        shape = Shape.of(catalog, timeline, there)
+        return cls(timeline, stored, wal, arranged, shape, segments)
 
     @property
     def upper(self) -> Timestamp:

@@ -132,6 +132,11 @@ class Subscribers:
         with self._lock:
             self._open.add(subscription)
 
+    def holders(self) -> set[HolderId]:
+        """Return as whom the subscriptions that are open hold things."""
+        with self._lock:
+            return {subscription.holder for subscription in self._open}
+
     def close(self) -> None:
         """End all subscriptions; those who wait are woken."""
         self._closed = True

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
-    from reclock.ids import ObjectId
+    from reclock.ids import HolderId, ObjectId
     from reclock.sql.schema import Schema
     from reclock.time.timestamp import Timestamp
 
@@ -111,6 +111,11 @@ class Subscription:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns of ``values``."""
         return self.schema.names
+
+    @property
+    def holder(self) -> HolderId:
+        """As whom it holds what it has not given yet."""
+        return self._grip.holder
 
     @property
     def closed(self) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.define import Recording
-from reclock.coordinator.item import RelationItem, View
+from reclock.coordinator.item import RelationItem
 from reclock.coordinator.system.answer import refuse_maintained
 from reclock.dataflow.ordering import OrderBy
 from reclock.errors import NotSupported, UndefinedName
@@ -110,7 +110,6 @@ def plan_target(statement: Subscribe, parameters: tuple[object, ...], catalog: C
         node: Node = relation.plan or Get(
             relation.id, relation.name, relation.schema, relation.timeline, relation.unique_keys
         )
-        assert (relation.plan is not None) == isinstance(named, View)
     else:
         assert statement.query is not None
         node = plan_query(
