@@ -52,6 +52,19 @@ def test_the_least_recently_used_give_way(tmp_path):
     assert len(changes_in(LAYOUT, second)) == 1, "what is evicted is not closed"
 
 
+def test_what_is_removed_is_forgotten(tmp_path):
+    store = LocalStore(tmp_path)
+    a, b = write(store, 2)
+    cache = RunCache()
+    kept = cache.open(store, b, LAYOUT)
+    for ref in (a, b):
+        assert len(changes_in(LAYOUT, cache.open(store, ref, LAYOUT))) == 1
+    cache.forget(store, [a.segment])
+    assert list(cache._maps) == [(store, b.segment)]
+    assert len(cache) == 1
+    assert cache.open(store, b, LAYOUT) is kept
+
+
 def test_one_cache_per_process_from_many_threads(tmp_path):
     store = LocalStore(tmp_path)
     refs = write(store, 20) * 10

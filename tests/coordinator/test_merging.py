@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from reclock.arrangement.cache import process_cache
 from reclock.coordinator import merging
 from reclock.coordinator.merging import FEW_RUNS
 from reclock.dataflow.graph import collection_of
@@ -53,6 +54,20 @@ def test_history_is_kept_for_the_window_and_forgotten_after_it(t, opener):
         expected = min(60, max(0, time // 1_000 - 1))
         got = sum(b.num_rows for b in shard.snapshot(type(only(t).upper)(time)))
         assert got in {expected, expected + 1}
+
+
+def test_removed_files_leave_no_map_that_keeps_their_space(t, opener):
+    t.execute("ALTER SYSTEM SET logical_compaction_window = '1s'")
+    for n in range(FEW_RUNS + 4):
+        opener.clock.advance(1_000)
+        t.insert("t", [(n * 1_000 + k, k) for k in range(1_000)])
+        t.tick()
+        t._core.merger.wait()
+    assert t.check() == []
+    there = t._core.segments
+    mapped = {name for store, name in process_cache()._maps if store == there}
+    assert mapped
+    assert mapped <= set(there.names())
 
 
 def test_an_objects_own_retention_wins(db, opener):

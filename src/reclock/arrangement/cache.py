@@ -3,7 +3,8 @@
 A Spark worker runs thousands of tasks over the same shards. Opening a run costs a system
 call, a checksum of its table, and for a run first touched a checksum of its batches; the
 cache pays that once. What is evicted is forgotten, not closed: whoever still reads a run
-keeps its map alive.
+keeps its map alive. A map keeps the space of a file that was removed, so whoever removes
+segments calls ``forget``.
 
 A copy in a remote store's local cache may be damaged by a crash of the machine. A run that
 does not check out is fetched again before it is called corrupt.
@@ -23,6 +24,8 @@ import pyarrow as pa
 from reclock.arrangement.run import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.store import Store
@@ -63,6 +66,15 @@ class RunCache:
             self._runs[key] = run
             _trim(self._runs, self._capacity)
         return run
+
+    def forget(self, store: Store, segments: Collection[str]) -> None:
+        """Let go of segments that were removed."""
+        gone = set(segments)
+        with self._lock:
+            for name in gone:
+                self._maps.pop((store, name), None)
+            for key in [key for key in self._runs if key[0] == store and key[1].segment in gone]:
+                del self._runs[key]
 
     def _bytes(self, store: Store, ref: RunRef) -> pa.Buffer:
         """Return the bytes of a run, fewer than it should have if its file is cut off."""

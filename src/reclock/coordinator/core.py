@@ -18,6 +18,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from reclock.arrangement.cache import process_cache
 from reclock.arrangement.gc import collect
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.define import load_catalog
@@ -189,7 +190,10 @@ class Core:
         """Remove the segments that no world names; hold the lock."""
         if self._stale:
             return []
-        return collect(self.segments, lambda: set(self.in_flight), self._named)
+        removed = collect(self.segments, lambda: set(self.in_flight), self._named)
+        if removed:
+            process_cache().forget(self.segments, removed)
+        return removed
 
     def _named(self) -> set[str]:
         with self.moved:
