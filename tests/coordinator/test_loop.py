@@ -31,7 +31,7 @@ class Ticks:
         self.most_at_once = 0
         original = __import__("reclock.coordinator.tick", fromlist=["tick"]).tick
 
-        def tick(core, timeline):
+        def tick(core, timeline, *, regular):
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
             try:
@@ -39,7 +39,7 @@ class Ticks:
                 sleep(self.durations.pop(len(self.began), self.durations.get("each", 0)))
                 if timeline in self.failing:
                     raise self.failing[timeline]
-                return original(core, timeline)
+                return original(core, timeline, regular=regular)
             finally:
                 self.at_once -= 1
 

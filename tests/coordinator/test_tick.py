@@ -131,3 +131,24 @@ def test_the_upper_of_views_never_passes_that_of_tables(db, opener):
         db.tick()
         assert only(db).arrangements.upper == only(db).wal.upper
         assert only(db).wal.upper == at(only(db).oracle.read_ts + 1)
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["alone", "loop"])
+def test_only_regular_ticks_are_on_the_grid_of_the_interval(opener, background):
+    """However long the interval: what people do now does not move time ahead of the clock."""
+    opener.clock.set(1_500)
+    db = opener(background=background)
+    db.execute("ALTER SYSTEM SET timestamp_interval = '10m'")
+    db.execute("CREATE TABLE t (a INT)")
+    db.execute("INSERT INTO t VALUES (1)")
+    db.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
+    assert db.execute("SELECT s FROM v").rows == [(1,)]
+    db.execute("UPDATE t SET a = 2; DELETE FROM t WHERE a = 1")
+    with db.subscribe("SUBSCRIBE (SELECT max(a) AS m FROM t)", timeout=10) as sub:
+        assert next(sub).row == (2,)
+    written = db.execute("INSERT INTO t VALUES (3)").timestamp
+    assert 1_500 < written < 1_550
+    opener.clock.set(9_000)
+    assert db.execute("SELECT s FROM v").timestamp == written
+    assert db.execute("INSERT INTO t VALUES (4)").timestamp in {9_000, 9_001}
+    assert db.tick()["EpochMilliseconds"] == 600_001

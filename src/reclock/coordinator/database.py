@@ -119,7 +119,9 @@ class Database:
         self._check_open()
         self._core.subscribers.sweep()
         timelines = tuple(self._core.world.timelines)
-        return {str(timeline): tick(self._core, timeline).upper for timeline in timelines}
+        return {
+            str(timeline): tick(self._core, timeline, regular=True).upper for timeline in timelines
+        }
 
     def dataframe(self, sql: str, parameters: Sequence[object] = ()) -> Any:
         """Return a query as a Spark DataFrame, at the time the query would be answered at.

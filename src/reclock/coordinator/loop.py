@@ -10,7 +10,8 @@ one more, which covers everything that came meanwhile, every write at its own ti
 that were missed are not made up for one by one. One thread, so never two ticks at once.
 
 A reader that waits for a time calls ``wake``: the loop ticks that timeline at once instead of
-at the next deadline. Many readers that wait share that tick. The grid stays where it is. A
+at the next deadline, and closes now, not a time on the grid of the interval, which may be far
+ahead. Many readers that wait share that tick. The deadlines stay where they are. A
 tick keeps writers out, so one on demand comes no sooner after the last than that one took:
 readers who never stop asking leave writers half of the time.
 
@@ -30,13 +31,13 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.supervisor import Failure, failed
 from reclock.coordinator.tick import tick
 from reclock.errors import StorageError
+from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reclock.coordinator.core import Core
     from reclock.time.timeline import Timeline
-    from reclock.time.timestamp import Timestamp
 
 
 class Loop:
@@ -89,31 +90,33 @@ class Loop:
         while not self._stopped:
             due = self._due()
             began = monotonic()
-            for timeline in due:
-                self._tick(timeline)
+            for timeline in sorted(due, key=str):
+                self._tick(timeline, regular=due[timeline])
             ended = monotonic()
             self._rested = ended + (ended - began)
 
-    def _due(self) -> tuple[Timeline, ...]:
-        """Wait until there is something to tick, and return it; nothing when stopped."""
+    def _due(self) -> dict[Timeline, bool]:
+        """Wait until there is something to tick; return which of it regularly, which on demand.
+
+        There is nothing when it is stopped.
+        """
         with self._signal:
             while not self._stopped:
                 now = monotonic()
                 interval = self._core.settings.timestamp_interval_ms / 1_000
-                due = set()
+                regular, wanted = set(), self._retries(now)
                 if now >= self._passed + interval:
                     self._passed = last_point(self._passed, now, interval)
-                    due |= self._core.world.timelines.keys() - self._failures.keys()
-                due |= self._retries(now)
+                    regular = self._core.world.timelines.keys() - self._failures.keys()
                 if now >= self._rested:
-                    due |= self._woken()
-                if due:
-                    return tuple(sorted(due, key=str))
+                    wanted |= self._woken()
+                if regular or wanted:
+                    return dict.fromkeys(wanted, False) | dict.fromkeys(regular, True)
                 deadlines = [f.retry_at for f in self._failures.values() if not f.permanent]
                 if self._wanted:
                     deadlines.append(self._rested)
                 self._signal.wait(min([self._passed + interval, *deadlines]) - now)
-        return ()
+        return {}
 
     def _retries(self, now: float) -> set[Timeline]:
         failures = self._failures.items()
@@ -125,17 +128,20 @@ class Loop:
         return {
             timeline
             for timeline, time in wanted.items()
-            if timeline not in self._failures and timelines[timeline].upper <= time
+            if timeline not in self._failures
+            and timeline in timelines
+            and timelines[timeline].upper <= time
         }
 
-    def _tick(self, timeline: Timeline) -> None:
+    def _tick(self, timeline: Timeline, *, regular: bool) -> None:
         if self._stopped:
             return
         before = self._failures.get(timeline)
         try:
-            tick(self._core, timeline)
+            tick(self._core, timeline, regular=regular)
         except Exception as error:
-            upper = self._core.world[timeline].upper
+            state = self._core.world.timelines.get(timeline)
+            upper = Timestamp(0) if state is None else state.upper
             failure = failed(timeline, upper, error, before, monotonic())
             self._failures = {**self._failures, timeline: failure}
             self._tell()

@@ -225,14 +225,20 @@ def _holder() -> HolderId:
 def _advance(core: Core, timeline: Timeline, choice: Choice, deadline: float | None) -> None:
     """Let time pass until a choice may be ready."""
     state, now = core.world[timeline], core.clock.now_ms()
-    next_tick = state.tick_time(now, core.settings.timestamp_interval_ms)
-    due = next_tick is not None and next_tick >= choice.timestamp
+
+    def reaches(interval: int) -> bool:
+        next_tick = state.tick_time(now, interval)
+        return next_tick is not None and next_tick >= choice.timestamp
+
+    due = reaches(1)
     if core.loop is not None:
         if due:
             core.loop.wake(timeline, choice.timestamp)
         _wait(core, core.loop, timeline, choice, deadline)
     elif due or state.upper > choice.timestamp:
         tick(core, timeline)
+    elif reaches(core.settings.timestamp_interval_ms):
+        tick(core, timeline, regular=True)
     else:
         message = f"timestamp {choice.timestamp} is not complete yet"
         hint = "let the clock get there, or open the database with background=True to wait"

@@ -1,7 +1,10 @@
 """One tick of a timeline, from its upper to the next, in numbered steps.
 
 1. The clock and the frontier of tables give the time T that the tick closes; an idle
-   timeline whose clock has not moved has nothing to close.
+   timeline whose clock has not moved has nothing to close. Regular ticks close times on the
+   grid of ``timestamp_interval``, so T may be ahead of the clock by less than an interval.
+   Those that a read, a write or a change of the catalog calls for close now, or the last
+   write if that is later: however long the interval, they do not run ahead.
 2. The writes that are pending are gathered: one delta per table, every time its own.
 3. The engine computes what they append to every arrangement.
 4. All new runs are written, in one file, or in the publishing transaction if small.
@@ -43,11 +46,15 @@ if TYPE_CHECKING:
     from reclock.time.timestamp import Timestamp
 
 
-def tick(core: Core, timeline: Timeline) -> TimelineState:
-    """Run one tick of ``timeline``, if there is anything to close; return its state after."""
+def tick(core: Core, timeline: Timeline, *, regular: bool = False) -> TimelineState:
+    """Run one tick of ``timeline``, if there is anything to close; return its state after.
+
+    A ``regular`` one is on the grid of the interval, others close what they must.
+    """
     with core.writing(), PRECEDENCE.going_first():
         state = core.state(timeline)
-        time = state.tick_time(core.clock.now_ms(), core.settings.timestamp_interval_ms)
+        interval = core.settings.timestamp_interval_ms if regular else 1
+        time = state.tick_time(core.clock.now_ms(), interval)
         if time is None:
             return state
         watch = Watch()

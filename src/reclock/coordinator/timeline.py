@@ -136,10 +136,11 @@ class TimelineState:
         now = max(now_ms, self.table_upper) if self.timeline == EPOCH_MS else self.table_upper
         return rules.write(self.oracle, now)
 
-    def tick_time(self, now_ms: int, interval: int) -> Timestamp | None:
+    def tick_time(self, now_ms: int, interval: int = 1) -> Timestamp | None:
         """Return the time that the next tick closes; None if there is nothing to close.
 
-        A timeline without a clock moves only when something was written.
+        That is now, rounded up to ``interval``, or the time of what is pending, if that is
+        later. A timeline without a clock moves only when something was written.
         """
         if self.timeline == EPOCH_MS:
             now = round_up(max(now_ms, 0), interval)

@@ -344,11 +344,10 @@ class Subscription:
         assert timeline is not None
         world, state = core.world, core.world[timeline]
         left = None if deadline is None else deadline - monotonic()
-        interval = core.settings.timestamp_interval_ms
-        next_tick = state.tick_time(core.clock.now_ms(), interval)
+        now, interval = core.clock.now_ms(), core.settings.timestamp_interval_ms
         if core.loop is None:
-            if next_tick is not None:
-                tick(core, timeline)
+            if state.tick_time(now, interval) is not None:
+                tick(core, timeline, regular=True)
                 return True
             if left is None or left <= 0:
                 return False
@@ -360,8 +359,10 @@ class Subscription:
         core.loop.check(timeline)
         if left is not None and left <= 0:
             return False
-        if self._next is None and next_tick is not None and next_tick >= self.as_of:
-            core.loop.wake(timeline, self.as_of)
+        if self._next is None:
+            next_tick = state.tick_time(now)
+            if next_tick is not None and next_tick >= self.as_of:
+                core.loop.wake(timeline, self.as_of)
         self._wake.clear()
         if not self._closed:
             parked = Parked(self._wake, self._wanted)
