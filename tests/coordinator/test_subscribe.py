@@ -319,6 +319,24 @@ def test_fetch_gives_what_is_there_in_parts_if_asked(shop):
         assert not sub.closed
 
 
+def test_an_interrupt_in_the_middle_ends_it_rather_than_repeat(shop, monkeypatch):
+    sub = shop.subscribe("SUBSCRIBE t")
+    assert len(list(sub)) == 2
+    for n in (3, 4):
+        shop.execute(f"INSERT INTO t VALUES ({n}, {n})")
+    assert plain(sub.fetch(10)) == [(1, (3, 3))]
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sub, "_told", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sub.fetch()
+    monkeypatch.undo()
+    assert sub.closed
+    assert (sub.fetch(), holds(shop)) == ([], [])
+
+
 def test_a_lost_handle_lets_go(shop):
     sub = shop.subscribe("SUBSCRIBE (SELECT max(a) AS x FROM t)")
     next(sub)

@@ -202,7 +202,11 @@ class Subscription:
                 if not self._wait(deadline):
                     break
                 continue
-            chunk = next(self._pending, None)
+            try:
+                chunk = next(self._pending, None)
+            except BaseException:  # also an interrupt: what was given of it must not come again
+                self._closed = True
+                raise
             if chunk is None:
                 self._pending = None
             elif chunk:
