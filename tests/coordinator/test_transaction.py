@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -403,3 +405,14 @@ def test_transactions_happen_whole_or_not_at_all(make_opener, transactions):
             found = db.execute(f"SELECT k FROM {name} ORDER BY k").rows
             assert found == [(k,) for k in sorted(expected)]
     assert db._core.holds.rows() == ()
+
+
+def test_a_session_that_is_lost_lets_go_with_the_next_tick(db):
+    db.execute("CREATE TABLE lost (a INT)")
+    session = db.session()
+    session.execute("BEGIN; SELECT * FROM lost")
+    assert db._core.holds.rows()
+    del session
+    gc.collect()
+    db.tick()
+    assert (db._core.holds.rows(), db._core._readers) == ((), [])

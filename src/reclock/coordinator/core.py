@@ -15,6 +15,7 @@ Tests: tests/coordinator/test_crash.py: a crash, or an error, at every step of e
 from __future__ import annotations
 
 import threading
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ from reclock.errors import StorageError
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from reclock.arrangement.store import Store as Segments
     from reclock.clock import Clock
@@ -71,6 +72,8 @@ class Core:
         self._oracle_store = OracleStore(store)
         self._stale = False
         self._readers: list[World] = []
+        self.lost: deque[Callable[[], None]] = deque()
+        """How to let go of what transactions held that nobody ended; done by the next tick."""
         self._records = 0
         self.history = History(self.settings)
         self._world = self.history.followed(self.load(), None)
@@ -133,6 +136,11 @@ class Core:
         """Let the segments of a pinned world go."""
         with self.moved:
             self._readers.remove(world)
+
+    def let_go(self) -> None:
+        """Let go of what was held by transactions that are garbage; hold the lock."""
+        while self.lost:
+            self.lost.popleft()()
 
     def read_objects(self) -> set[ObjectId]:
         """Return the objects of all worlds that somebody reads from."""

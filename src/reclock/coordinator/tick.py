@@ -52,6 +52,7 @@ def tick(core: Core, timeline: Timeline, *, regular: bool = False) -> TimelineSt
     A ``regular`` one is on the grid of the interval, others close what they must.
     """
     with core.writing(), PRECEDENCE.going_first():
+        core.let_go()
         state = core.state(timeline)
         interval = core.settings.timestamp_interval_ms if regular else 1
         time = state.tick_time(core.clock.now_ms(), interval)

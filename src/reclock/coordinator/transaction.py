@@ -13,7 +13,8 @@ one timestamp, after checking the keys of all tables over all rows (P7). Nothing
 before. What a transaction wrote it cannot read.
 
 An error, of whatever kind, aborts: what was held is released at once, and only ROLLBACK, or
-COMMIT, which then is one, ends it. SET is undone by a rollback, SET LOCAL ends in any case.
+COMMIT, which then is one, ends it. SET is undone by a rollback, SET LOCAL ends in any case. What
+a session held that was lost without being closed is let go by the next tick.
 
 Tests: tests/coordinator/test_transaction.py.
 """
@@ -23,8 +24,10 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
+from weakref import finalize
 
 from reclock.coordinator.as_of import asked
 from reclock.coordinator.constraints import check_not_null, fitted
@@ -86,6 +89,11 @@ class Snapshot:
         choice = choose(self.world, plan, settings, self.timestamp, same)
         return replace(choice, rule="the time of the transaction")
 
+    def release(self, core: Core) -> None:
+        """Let go of what is held."""
+        self.hold.release()
+        core.unpin(self.world)
+
     def _elsewhere(self, wanted: Timestamp) -> InvalidTransactionState:
         message = f"the transaction reads at {self.timestamp}, not at {wanted}"
         return InvalidTransactionState(message, hint="use a transaction for each time")
@@ -98,6 +106,7 @@ class Transaction:
         self._core = core
         self._read_only = begin.read_only
         self._snapshot: Snapshot | None = None
+        self._finalizer: finalize[..., Transaction] | None = None
         self._writes: list[Change] = []
         self.aborted = False
         self.kept = settings.copy()
@@ -187,6 +196,8 @@ class Transaction:
             return  # something was forgotten or dropped just now: the read is repeated
         self._core.pin(at.world)
         self._snapshot = Snapshot(at.plan.root.timeline, at.world, at.timestamp, hold)
+        lost = partial(self._snapshot.release, self._core)
+        self._finalizer = finalize(self, self._core.lost.append, lost)
 
     # Writes.
 
@@ -231,10 +242,10 @@ class Transaction:
 
     def release(self) -> None:
         """Let go of what is held; again is harmless."""
-        if self._snapshot is not None:
-            self._snapshot.hold.release()
-            self._core.unpin(self._snapshot.world)
-            self._snapshot = None
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is not None and self._finalizer is not None:
+            self._finalizer.detach()
+            snapshot.release(self._core)
 
 
 def _check_same(known: TimelineContext, other: TimelineContext) -> None:
