@@ -59,7 +59,7 @@ def stored(directory: Path) -> int:
 
 
 def constrained(directory: Path) -> dict[str, Any]:
-    """Fill a database to ``FILLED`` times the limit of this process, use it, and say how that went."""
+    """Fill a database to ``FILLED`` times the limit of this process, use it, say how that went."""
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
     with largest_resident() as largest, Shop(directory, CUSTOMERS * 10) as shop:
         shop.view("v", TOTALS)
