@@ -90,7 +90,7 @@ def stages_of(places: int, *, grouped: bool) -> tuple[int, ...]:
     """Return the bits of each stage's buckets that suit so many places.
 
     >>> stages_of(1, grouped=False), stages_of(10, grouped=False)
-    ((20, 16, 12, 8, 4, 0), (18, 16, 14, 12, 10, 8, 4, 0))
+    ((20, 16, 12, 8, 4, 0), (18, 16, 14, 12, 10, 8, 6, 4, 0))
     >>> stages_of(10, grouped=True)
     (8, 4, 0)
     """
