@@ -190,3 +190,53 @@ def test_a_killed_process_leaves_all_or_nothing_and_no_lock(opener, point, rows)
     command = [sys.executable, "-c", KILLED, str(opener.path), point]
     assert subprocess.run(command, check=False).returncode == EXIT_STATUS
     assert opener().execute("SELECT a FROM t ORDER BY a").rows == rows
+
+
+LIVED = """
+import sys
+from reclock import ManualClock
+from reclock.coordinator import core
+from reclock.coordinator.database import Database
+from reclock.testing.failpoints import arm
+from reclock.testing.model_engine import ModelEngine
+
+core.COMPACT_AFTER = 12
+clock = ManualClock(1_000)
+db = Database(sys.argv[1], ModelEngine(), clock=clock, background=False)
+db.execute("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+for n in range(60):
+    if n == 20:
+        arm(sys.argv[2], "exit")
+    db.insert("t", [(n * 1_000 + k,) for k in range(1 + n * 50 % 1_000)])
+    if n % 10 == 5:
+        db.execute(f"CREATE INDEX i{n} ON t (a)")
+    clock.advance(1_000)
+    db.tick()
+    db._core.merger.wait()
+    result = db.execute("SELECT n FROM v")
+    print(int(result.timestamp), result.rows[0][0], flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "tick.compute.before", "tick.publish.before", "tick.publish.after",
+        "ddl.publish.before", "ddl.publish.after",
+        "durable.compact.before", "durable.compact.folded", "durable.compact.after",
+        "arrangement.segment.before_rename", "arrangement.segment.after_rename",
+    ],
+)  # fmt: skip
+def test_a_killed_process_gives_the_same_answers_for_the_past(opener, point):
+    command = [sys.executable, "-c", LIVED, str(opener.path), point]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ran.returncode == EXIT_STATUS, ran.stderr
+    db = opener()
+    assert db.check() == []
+    told = [tuple(map(int, line.split())) for line in ran.stdout.splitlines()]
+    (since,) = db.execute("SELECT since FROM reclock.frontiers WHERE object = 'v'").rows[0]
+    kept = [(time, count) for time, count in told if time >= since]
+    assert kept
+    for time, count in kept:
+        assert db.execute(f"SELECT n FROM v AS OF {time}").rows == [(count,)]
+    assert db.execute("SELECT n FROM v").rows == db.execute("SELECT count(*) FROM t").rows
