@@ -10,7 +10,9 @@ This since is *logical*: reads before it are refused, whether or not a merge has
 the times before it yet, so what can be read does not depend on when merges ran. Merges
 follow the ledger (``merging``): the since of an object's runs is never beyond it. An object
 that nobody changes moves like any other. When a database is opened, the ledger begins with
-the since of the runs, moved as above: holds of a process that died hold nothing.
+the since of the runs, moved as above: holds of a process that died hold nothing. Only the
+since of the runs is durable, so after a window was made larger a restart may find more
+history than the ledger had admitted; what it finds is exact.
 
 Cost: O(objects) per step. Keeps P5; tests: tests/coordinator/test_history.py.
 """

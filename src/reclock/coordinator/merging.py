@@ -2,9 +2,9 @@
 
 After a tick the arrangements with many runs are looked at; those whose sizes call for it
 (``arrangement.merge``) are merged by a worker, all of one timeline into one file; merges of
-many rows by another, so that few small runs never wait for them. Nothing
-waits for it: the next publish after it is done swaps the merged runs in, and until then
-everybody reads the old ones. If it fails nothing has changed, and a later tick tries again.
+many rows by another, so that small runs never wait for them. No tick waits for either: the
+next publish after one is done swaps the merged runs in, and until then everybody reads the
+old ones. If it fails nothing has changed, and a later tick tries again.
 
 A merge also compacts: what holds the rows of objects to the earliest of their sinces
 (``history``), the state of operators to the latest time. Where nothing calls for a merge,

@@ -55,8 +55,8 @@ class KafkaCluster:
     def watermarks(self, topic: str, partitions: Iterable[int]) -> dict[int, Watermarks]:
         """Return where each partition begins and ends; those without a leader are left out."""
         places = [Place(topic, partition) for partition in partitions]
-        low = self._offsets(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-        high = self._offsets(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        low = self._offsets(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call] # has no types
+        high = self._offsets(places, OffsetSpec.latest())  # type: ignore[no-untyped-call] # has no types
         lows, highs = self._results(low), self._results(high)
         return {p: Watermarks(lows[p], highs[p]) for p in sorted(lows.keys() & highs.keys())}
 

@@ -100,7 +100,7 @@ class KafkaSource:
 
     def probe(self, bound: Antichain[KafkaPosition]) -> Antichain[KafkaPosition]:
         """Return each partition's stable end."""
-        known: dict[int, int] = offsets_of(bound)  # type: ignore[assignment]
+        known: dict[int, int] = offsets_of(bound)  # type: ignore[assignment] # Kafka numbers them
         topic = self._described()
         if gone := sorted(known.keys() - set(topic.partitions)):
             message = f'topic "{self.topic}" lost partition {gone[0]}'

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def alter_retain_history(context: Context, statement: AlterRetainHistory) -> Result:
-    """Keep more or less history of an object from now on; what is forgotten stays so."""
+    """Keep more or less history of an object from now on."""
     with context.writing() as world:
         item = world.catalog.get(statement.name, kind_of(statement.kind))
         if not item.keeps_state:
