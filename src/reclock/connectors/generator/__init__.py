@@ -1,0 +1,5 @@
+"""Load generators as sources: logs that nobody has to write.
+
+``model`` says what a generator is, ``draw`` and ``text`` where its numbers and words come
+from, ``counter``, ``auction`` and ``bank`` are the generators, ``source`` makes them sources.
+"""
