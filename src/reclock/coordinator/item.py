@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from reclock.dataflow.envelope import NONE
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.types import arrow_types
 from reclock.sql.names import CatalogItem
@@ -126,6 +127,36 @@ class Table(RelationItem):
     def relation(self) -> CatalogItem:
         """Return what planning sees of it."""
         keys: Keys = frozenset({frozenset(self.key)}) if self.checks_key else frozenset()
+        return CatalogItem(self.id, self.name, self.kind, self.schema, self.timeline, keys)
+
+
+@dataclass(frozen=True)
+class Source(RelationItem):
+    """Rows made of records that are read from outside; ``envelope`` says how.
+
+    ``primary_key`` holds positions; the envelopes that have one see to it that it is unique.
+    """
+
+    kind: ClassVar[str] = "source"
+
+    columns: tuple[TableColumn, ...] = ()
+    primary_key: tuple[int, ...] = ()
+    envelope: str = NONE
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns."""
+        return Schema(tuple(c.column for c in self.columns))
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The columns its rows are arranged by: the primary key, else all."""
+        return self.primary_key or tuple(range(len(self.columns)))
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it."""
+        unique = bool(self.primary_key) and self.envelope != NONE
+        keys: Keys = frozenset({frozenset(self.primary_key)}) if unique else frozenset()
         return CatalogItem(self.id, self.name, self.kind, self.schema, self.timeline, keys)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.item import Index, MaterializedView, Table
+from reclock.coordinator.item import Index, MaterializedView, Source, Table
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.render import build as render
 
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 class Shape:
     """The graph of a timeline's objects; the plans of its views, inputs first.
 
-    ``indexes`` has for each object that is indexed the arrangements that its indexes are;
-    ``kept`` for each object with rows the arrangements that hold them.
+    ``sources`` has the objects whose records come from outside; ``indexes`` for each object
+    that is indexed the arrangements that its indexes are; ``kept`` for each object with rows
+    the arrangements that hold them.
     """
 
     graph: Graph
     views: Mapping[ObjectId, Node]
     indexes: Mapping[ObjectId, tuple[ArrangementId, ...]]
     kept: Mapping[ObjectId, tuple[ArrangementId, ...]]
+    sources: Mapping[ObjectId, render.Source] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -41,24 +43,31 @@ class Shape:
         passing = (view for view in transients if view.timeline == timeline)
         items = (*catalog.of_timeline(timeline), *passing)
         views = {i.id: render.View(i.plan, i.key) for i in items if isinstance(i, MaterializedView)}
+        sources = {
+            i.id: render.Source(i.schema, i.primary_key, i.envelope)
+            for i in items
+            if isinstance(i, Source)
+        }
         indexes = [i for i in items if isinstance(i, Index)]
         graph, arranged = render.build_graph(
             {i.id: render.Relation(i.schema, i.key) for i in items if isinstance(i, Table)},
             views,
             {i.id: render.Index(i.on, i.key) for i in indexes},
+            sources,
         )
         by: dict[ObjectId, tuple[ArrangementId, ...]] = {}
         for index in indexes:
             by[index.on] = (*by.get(index.on, ()), arranged[index.id])
         kept = {
             i.id: (collection_of(i.id), errors_of(i.id))
-            if i.id in views
+            if i.id in graph.views
             else (collection_of(i.id),)
             for i in items
-            if isinstance(i, Table | MaterializedView)
+            if isinstance(i, Table | Source | MaterializedView)
         }
         kept |= {item: (arrangement,) for item, arrangement in arranged.items()}
-        return cls(graph, {item: view.plan for item, view in views.items()}, by, kept)
+        plans = {item: view.plan for item, view in views.items()}
+        return cls(graph, plans, by, kept, sources)
 
     @cached_property
     def owners(self) -> Mapping[ArrangementId, frozenset[ObjectId]]:

@@ -6,6 +6,10 @@ of the other, or of a common part that fails, must not count the same error twic
 would stay when its row is gone. So of kept views with errors only the uppermost count; and
 where the errors of two cannot be told apart (a step that may fail is below both, or is run
 anyway), those views are not read but computed again.
+
+A source is always read, for its records are gone. It never needs to be computed again: its
+steps are those of no other object, so its errors are in question only as a part of those of
+views above it, which are then computed from it.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.steps.accumulate import Accumulate
+from reclock.dataflow.steps.faults import Faults
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.steps.linear import FlatMap, Linear
 from reclock.dataflow.steps.multiset import Union
@@ -99,4 +104,4 @@ def _doubtful(graph: Graph, views: set[ObjectId], computed: Iterable[int]) -> se
 def _may_fail(graph: Graph, at: int) -> bool:
     step = graph.steps[at]
     moves = isinstance(step, Linear) and step.moves is not None
-    return isinstance(step, Accumulate | Groups | Linear | FlatMap) and not moves
+    return isinstance(step, Accumulate | Groups | Linear | FlatMap | Faults) and not moves

@@ -10,6 +10,9 @@ columns. The collection of an object (table, view) is an arrangement like any ot
 its key if it has one, else by its whole row, so operators probe it directly. Those with
 ``history`` are read as of past times; the state of operators needs only the latest.
 
+A source is a view whose steps begin with an input of records. Records are not kept: how they
+are divided among workers is said by arrangements that are only ``passing``.
+
 Built once per change of the catalog (``render``), used by every tick (``maintain``).
 """
 
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
 
 ArrangementId = NewType("ArrangementId", str)
-"""``u7`` is the collection of object u7, ``u7!errors`` its errors; others are shared state."""
+"""``u7`` is the collection of object u7, ``u7!errors`` its errors; others are shared state,
+or, with another word after the ``!``, that of the envelope of a source."""
 
 
 def collection_of(item: ObjectId) -> ArrangementId:
@@ -41,6 +45,11 @@ def collection_of(item: ObjectId) -> ArrangementId:
 def errors_of(item: ObjectId) -> ArrangementId:
     """Return the arrangement of the error rows of ``item``."""
     return ArrangementId(f"{item}!errors")
+
+
+def input_of(item: ObjectId) -> ArrangementId:
+    """Return how the records of a source are arranged to be passed to workers."""
+    return ArrangementId(f"{item}!input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +130,8 @@ class Graph:
     """All steps and arrangements of a timeline.
 
     ``tables`` maps an object that is written from outside to its input step; ``views`` an
-    object that is computed to the step that gives its rows.
+    object that is computed to the step that gives its rows; ``sources`` those of the views
+    whose records come from outside to their input step.
     """
 
     steps: tuple[Step, ...]
@@ -130,6 +140,19 @@ class Graph:
     views: Mapping[ObjectId, int]
     reads: Mapping[int, frozenset[ArrangementId]]
     """The arrangements that each step looks up or appends to."""
+    sources: Mapping[ObjectId, int] = field(default_factory=dict)
+    passing: Mapping[ArrangementId, Arrangement] = field(default_factory=dict)
+    """How the input of a step lies between workers, where it is no state: never kept."""
+
+    def keying(self, name: ArrangementId) -> Keying:
+        """Return how an arrangement lies, one that is kept or one that is passing."""
+        return (self.passing.get(name) or self.arrangements[name]).keying
+
+    def entry(self, item: ObjectId) -> tuple[int, ArrangementId]:
+        """Return where changes of a table or source come in, and how workers divide them."""
+        if item in self.sources:
+            return self.sources[item], input_of(item)
+        return self.tables[item], collection_of(item)
 
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:

@@ -1,4 +1,4 @@
-"""``reclock.errors``: what is wrong now, in views and in the background."""
+"""``reclock.errors``: what is wrong now, in views and sources, and in the background."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _rows(moment: Moment) -> Iterator[Row]:
 
 def _of_views(moment: Moment) -> Iterator[Row]:
     for state in moment.world.timelines.values():
-        for view in state.shape.views:
+        for view in state.shape.graph.views:
             as_of = moment.as_of(state, state.sinces[view].element())
             name = moment.world.items[view].name
             for (code, message), count in sorted(view_errors(state, view, as_of).items()):
@@ -53,10 +53,10 @@ def _of_the_loop(moment: Moment) -> Iterator[Row]:
 
 ERRORS = system_relation(
     "errors",
-    "What is wrong: errors that views hold at the time of the read, and failures of the "
-    "background loop.",
+    "What is wrong: errors that views and sources hold at the time of the read, and failures of "
+    "the background loop.",
     (
-        Described("object", TEXT, "the view; NULL: the background loop", nullable=True),
+        Described("object", TEXT, "the view or source; NULL: the background loop", nullable=True),
         Described("timestamp", BIGINT, "when it was so"),
         Described("code", TEXT, "the SQLSTATE"),
         Described("message", TEXT, "what is wrong"),

@@ -28,7 +28,6 @@ from reclock.dataflow.bulk.answers import (
 )
 from reclock.dataflow.bulk.exchange import Reader, by_hash
 from reclock.dataflow.bulk.task import ANSWERS, DDL, references
-from reclock.dataflow.graph import collection_of
 from reclock.dataflow.group_text import group_text
 from reclock.dataflow.operators.groups import snapshots
 from reclock.dataflow.spark_errors import carried
@@ -102,12 +101,8 @@ class _Rows:
 
     def _part(self, part: int) -> Iterator[pa.RecordBatch]:
         reader = Reader(self.schedule.graph, self.shelf, part)
-        item = self.schedule.given.get(self.source)
-        rows = (
-            reader.kept_rows(self.source)
-            if item is None
-            else reader.collection(collection_of(item))
-        )
+        given = self.schedule.given.get(self.source)
+        rows = reader.kept_rows(self.source) if given is None else reader.collection(given)
         here = pa.array(np.full(rows.num_rows, reader.first))
         columns = [rows.column(i) for i in self.used]
         names = ["kh", *(f"c{i}" for i in self.used)]

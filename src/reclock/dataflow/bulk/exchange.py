@@ -97,7 +97,10 @@ class Reader:
         return RunCache()
 
     def arranged(self, name: ArrangementId) -> pa.RecordBatch:
-        """Return the consolidated updates of an arrangement in this part's range."""
+        """Return the updates of an arrangement in this part's range.
+
+        They are consolidated; those that are only passing are all there are, in their order.
+        """
         made = self._gathered.get(name)
         if made is None:
             made = self._gathered[name] = self._gather(name)
@@ -105,7 +108,7 @@ class Reader:
 
     def collection(self, name: ArrangementId) -> pa.RecordBatch:
         """Return the rows of an arrangement in this part's range, as a delta."""
-        return self._graph.arrangements[name].keying.restore(self.arranged(name))
+        return self._graph.keying(name).restore(self.arranged(name))
 
     def has(self, name: ArrangementId) -> bool:
         """Return whether the graph keeps an arrangement that has rows."""
@@ -131,10 +134,13 @@ class Reader:
         return concat(found) if found else layout.empty()
 
     def _gather(self, name: ArrangementId) -> pa.RecordBatch:
-        layout = self._graph.arrangements[name].keying.layout
+        layout = self._graph.keying(name).layout
         if name in self._shelf.exchanged:
             found = list(self._slices(layout, self._shelf.exchanged[name]))
-            return consolidate(layout, concat(found)) if found else layout.empty()
+            if not found:
+                return layout.empty()
+            whole = concat(found)
+            return whole if name in self._graph.passing else consolidate(layout, whole)
         shard = self._shard(name) if self._shelf.hydrating else None
         if shard is None:
             return layout.empty()

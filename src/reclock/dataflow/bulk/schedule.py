@@ -2,8 +2,8 @@
 
 A step runs in the first stage in which all of its inputs can be had:
 
-* what is ``given`` (collections that are kept, or the changes of tables in a tick) can be
-  read in every stage, by parts;
+* what is ``given`` (collections that are kept, or in a tick the changes of tables and the
+  records of sources) can be read in every stage, by parts;
 * a step that looks at one update at a time takes the rows its worker has, so it runs where
   its inputs do; but if its expressions are Spark's and workers cannot ask (``ahead``), one
   stage later, when they were asked;
@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from reclock.dataflow.given import Given
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.steps.accumulate import Accumulate, Stage
 from reclock.dataflow.steps.groups import Groups
@@ -29,6 +28,7 @@ from reclock.dataflow.steps.stateful import Clamp, Join, TopK
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from reclock.dataflow.given import Given
     from reclock.dataflow.graph import ArrangementId, Graph, Step
     from reclock.ids import ObjectId
     from reclock.sql.plan.scalar import Scalar
@@ -64,8 +64,8 @@ class Schedule:
 
     graph: Graph
     new: frozenset[ArrangementId]
-    given: Mapping[int, ObjectId]
-    """Steps whose rows are there, and the object whose collection they are of."""
+    given: Mapping[int, ArrangementId]
+    """Steps whose rows are there, and how they lie."""
     steps: frozenset[int]
     """Those that run."""
     stages: tuple[StagePlan, ...]
@@ -76,13 +76,14 @@ class Schedule:
     ) -> Schedule:
         """Return how to fill new arrangements; ``ahead`` if Spark is asked before a stage."""
         steps = graph.needed(new, given.steps) - given.steps.keys()
-        stages = _Scheduler(graph, new, given, steps, ahead=ahead).stages()
-        return cls(graph, new, given.steps, steps, stages)
+        stages = _Scheduler(graph, new, given.steps, given.errors, steps, ahead=ahead).stages()
+        collections = {at: collection_of(item) for at, item in given.steps.items()}
+        return cls(graph, new, collections, steps, stages)
 
     @classmethod
     def of_tick(cls, graph: Graph, changed: Collection[ObjectId], *, ahead: bool) -> Schedule:
-        """Return how to bring every arrangement up to date with changes of tables."""
-        given = {graph.tables[item]: item for item in changed}
+        """Return how to bring every arrangement up to date with changes from outside."""
+        given = dict(map(graph.entry, changed))
         live = set(given)
         for at, step in enumerate(graph.steps):
             if not live.isdisjoint(step.inputs):
@@ -92,9 +93,9 @@ class Schedule:
             name for name, arrangement in graph.arrangements.items()
             if arrangement.source in live or not live.isdisjoint(graph.writers.get(name, ()))
         }  # fmt: skip
-        tables = {collection_of(item) for item in changed}
+        tables = graph.arrangements.keys() & given.values()
         new = frozenset(touched - tables)
-        scheduler = _Scheduler(graph, new, Given(given, {}), steps, ahead=ahead)
+        scheduler = _Scheduler(graph, new, given, {}, steps, ahead=ahead)
         return cls(graph, new | tables, given, steps, scheduler.stages(finished=tables))
 
 
@@ -117,15 +118,16 @@ class _Scheduler:
         self,
         graph: Graph,
         new: frozenset[ArrangementId],
-        given: Given,
+        given: Collection[int],
+        kept_errors: Mapping[ArrangementId, frozenset[ObjectId]],
         steps: frozenset[int],
         *,
         ahead: bool,
     ) -> None:
         self._graph = graph
         self._new = new
-        self._given = given.steps
-        self._kept_errors = given.errors
+        self._given = given
+        self._kept_errors = kept_errors
         self._steps = steps
         self._ahead = ahead
         self._made: dict[int, int] = {}

@@ -21,7 +21,7 @@ from reclock.dataflow import delta as deltas
 from reclock.dataflow.bulk.answers import Answers, AskedNow
 from reclock.dataflow.bulk.exchange import Reader, by_hash, spill_layout
 from reclock.dataflow.bulk.schedule import Grouped
-from reclock.dataflow.graph import ArrangementId, Output, collection_of, errors_of
+from reclock.dataflow.graph import ArrangementId, Output, errors_of
 from reclock.dataflow.spark_errors import carried
 from reclock.dataflow.steps.accumulate import Accumulate
 from reclock.dataflow.steps.groups import Groups
@@ -182,7 +182,7 @@ class _Part:
 
     def _exchange(self, writer: _Writer) -> None:
         for name, at in self._plan.exchanged.items():
-            keying = self._graph.arrangements[name].keying
+            keying = self._graph.keying(name)
             step = self._graph.steps[at]
             if isinstance(step, Accumulate) and step.state == name:
                 updates = step.operator.partial(
@@ -223,7 +223,7 @@ class _Part:
     def _rows(self, at: int) -> pa.RecordBatch:
         """Return this part of a step's rows: given, made in this stage, or kept by another."""
         if at in self._given:
-            return self._reader.collection(collection_of(self._given[at]))
+            return self._reader.collection(self._given[at])
         if at in self._outputs:
             return self._outputs[at].oks
         return self._reader.kept_rows(at)

@@ -1,7 +1,8 @@
 """A tick of many changes, in parts: what ``maintain.Tick`` computes, by the same operators.
 
-The changes of each table are cut into as many slices as parts run at once, arranged by the
-key of the table, and exchanged like everything else; so a part has all changes of its range
+The changes of each table, and the records of each source, are cut into as many slices as
+parts run at once, arranged by the key of the table, or that of the source's envelope, and
+exchanged like everything else; so a part has all changes of its range
 of keys, at all their times. Operators look their state up in the runs that are kept, the
 same for all parts; a look-up costs what its keys do, not what the runs hold. Steps and
 arrangements that no change reaches are left out of the schedule.
@@ -17,7 +18,6 @@ from reclock.dataflow.bulk.exchange import Kept, Shelf, by_hash
 from reclock.dataflow.bulk.schedule import Schedule
 from reclock.dataflow.bulk.stages import Stages, parts_for
 from reclock.dataflow.bulk.task import EXCHANGED
-from reclock.dataflow.graph import collection_of
 from reclock.time.description import Description
 from reclock.time.frontier import at
 
@@ -77,12 +77,12 @@ def _changes(
     *,
     slices: int,
 ) -> Iterator[Made]:
-    """Write the changes of the tables where all parts can read their ranges."""
+    """Write the changes of tables and sources where all parts can read their ranges."""
     with SegmentWriter(shelf.store, f"{stem}-changes") as writer:
         names = []
         for item, delta in changes.items():
-            name = collection_of(item)
-            keying = graph.arrangements[name].keying
+            _, name = graph.entry(item)
+            keying = graph.keying(name)
             size = -(-delta.num_rows // slices)
             for start in range(0, delta.num_rows, max(1, size)):
                 updates = by_hash(keying.arrange(delta.slice(start, size)))

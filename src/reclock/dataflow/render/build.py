@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from reclock.dataflow.render.builder import Builder
 from reclock.dataflow.render.nodes import render
+from reclock.dataflow.render.source import render_source
 from reclock.dataflow.steps.leaf import Input
 from reclock.dataflow.types import arrow_types
 
@@ -25,6 +26,19 @@ class Relation:
 
     schema: Schema
     key: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An object whose records are read from outside.
+
+    ``key`` is its primary key, empty if it has none; ``envelope`` is one of those in
+    ``dataflow.envelope``.
+    """
+
+    schema: Schema
+    key: tuple[int, ...]
+    envelope: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,7 @@ def build_graph(
     tables: Mapping[ObjectId, Relation],
     views: Mapping[ObjectId, View],
     indexes: Mapping[ObjectId, Index],
+    sources: Mapping[ObjectId, Source] | None = None,
 ) -> tuple[Graph, dict[ObjectId, ArrangementId]]:
     """Return the graph, and the arrangement of each index.
 
@@ -56,6 +71,8 @@ def build_graph(
     for item, table in tables.items():
         step = builder.step(Input(item, arrow_types(table.schema)), f"table {item}")
         builder.table(item, step, table.key)
+    for item, source in (sources or {}).items():
+        render_source(builder, item, source)
     found: dict[ObjectId, ArrangementId] = {}
     for item, view in views.items():
         builder.view(item, render(builder, view.plan), view.key)

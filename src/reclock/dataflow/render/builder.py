@@ -13,7 +13,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.dataflow.error_rows import ERROR_TYPES
-from reclock.dataflow.graph import Arrangement, ArrangementId, Graph, collection_of, errors_of
+from reclock.dataflow.graph import (
+    Arrangement,
+    ArrangementId,
+    Graph,
+    collection_of,
+    errors_of,
+    input_of,
+)
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.steps.multiset import Union
 
@@ -38,6 +45,8 @@ class Builder:
         self._reads: dict[int, set[ArrangementId]] = {}
         self._tables: dict[ObjectId, int] = {}
         self._views: dict[ObjectId, int] = {}
+        self._sources: dict[ObjectId, int] = {}
+        self._passing: dict[ArrangementId, Arrangement] = {}
 
     def step(self, step: Step, fingerprint: str, *state: ArrangementId) -> int:
         """Add ``step`` unless it is there; ``fingerprint`` names what it computes."""
@@ -88,6 +97,16 @@ class Builder:
         self._collect(item, step, key)
         self._arranged[step, key] = collection_of(item)
 
+    def source(self, item: ObjectId, step: int, key: tuple[int, ...]) -> ArrangementId:
+        """Take the records of ``item`` in at ``step``, divided among workers by ``key``."""
+        self._sources[item] = step
+        return self.passing(input_of(item), step, key)
+
+    def passing(self, name: ArrangementId, step: int, key: tuple[int, ...]) -> ArrangementId:
+        """Divide the rows of ``step`` among workers by ``key``, and keep nothing."""
+        self._passing[name] = Arrangement(name, Keying(self.types(step), key), step)
+        return name
+
     def view(self, item: ObjectId, step: int, key: tuple[int, ...]) -> None:
         """Keep the rows of ``step`` as the collection of ``item``, and its errors."""
         self._views[item] = step
@@ -113,7 +132,15 @@ class Builder:
     def graph(self) -> Graph:
         """Return what was built."""
         reads = {at: frozenset(state) for at, state in self._reads.items()}
-        return Graph(tuple(self._steps), dict(self._arrangements), self._tables, self._views, reads)
+        return Graph(
+            tuple(self._steps),
+            dict(self._arrangements),
+            self._tables,
+            self._views,
+            reads,
+            self._sources,
+            self._passing,
+        )
 
     def _collect(self, item: ObjectId, step: int, key: tuple[int, ...]) -> None:
         name = collection_of(item)

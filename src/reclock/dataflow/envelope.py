@@ -1,0 +1,72 @@
+"""Envelopes: what the records of a source say beside the columns of a row, and where.
+
+Definition. The input of a source has the columns of its rows, then those of its envelope::
+
+    none      code text, message text
+    upsert    order int64, tombstone bool, code text, message text
+    debezium  one column per column of the row (the row before), has_before bool,
+              has_after bool, op text, partition int32, position_1 text, position_2 int64,
+              position_3 int64, order int64, code text, message text
+
+A record with a ``code`` is a fault: it could not be decoded, and becomes an error row (code,
+message). ``order`` tells which of the records of one key at one time is the last. In the
+debezium envelope the columns of the row are the row after; ``has_before`` and ``has_after``
+say which of the two the record has. Of a record without a row after, the columns of the key
+may hold the key of the record (from the key of the message) all the same.
+
+Records are written as deltas of those columns, each with the diff 1. Other columns than
+``code`` and ``message`` of a fault may be NULL.
+
+Tests: tests/dataflow/test_envelopes.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from reclock.dataflow.delta import Types
+
+NONE: Final = "none"
+UPSERT: Final = "upsert"
+DEBEZIUM: Final = "debezium"
+
+_FAULT: Final = (pa.field("code", pa.string()), pa.field("message", pa.string()))
+_UPSERT: Final = (pa.field("order", pa.int64()), pa.field("tombstone", pa.bool_()), *_FAULT)
+_DEBEZIUM: Final = (
+    pa.field("has_before", pa.bool_()),
+    pa.field("has_after", pa.bool_()),
+    pa.field("op", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("position_1", pa.string()),
+    pa.field("position_2", pa.int64()),
+    pa.field("position_3", pa.int64()),
+    pa.field("order", pa.int64()),
+    *_FAULT,
+)
+
+
+def envelope_fields(envelope: str, row: Types) -> tuple[pa.Field, ...]:
+    """Return the columns of an envelope, which come after those of the row.
+
+    >>> [field.name for field in envelope_fields(UPSERT, (pa.int64(),))]
+    ['order', 'tombstone', 'code', 'message']
+    >>> [field.name for field in envelope_fields(DEBEZIUM, (pa.int64(),))][:3]
+    ['before_0', 'has_before', 'has_after']
+    """
+    if envelope == DEBEZIUM:
+        before = (pa.field(f"before_{i}", kind) for i, kind in enumerate(row))
+        return (*before, *_DEBEZIUM)
+    return {NONE: _FAULT, UPSERT: _UPSERT}[envelope]
+
+
+def envelope_types(envelope: str, row: Types) -> Types:
+    """Return the types of the columns of an envelope."""
+    return tuple(field.type for field in envelope_fields(envelope, row))
+
+
+def input_types(envelope: str, row: Types) -> Types:
+    """Return the types of the input of a source: those of the row, then of the envelope."""
+    return (*row, *envelope_types(envelope, row))
