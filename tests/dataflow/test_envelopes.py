@@ -1,38 +1,110 @@
-"""The envelopes of sources against a fold in plain Python, at every time (P3, P9)."""
+"""The envelopes of sources against a fold in plain Python, at every time (P3, P9).
+
+Random records: many times in one tick, ties, NULL keys, tombstones, faults, duplicates,
+empty ticks; in the driver and in parts. Every tick finds its state in the store, as after a
+restart. Views over sources are in test_envelope_views.py.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
+from collections import Counter
+from copy import deepcopy
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from reclock.dataflow import delta as deltas
-from reclock.dataflow.envelope import NONE, input_types
-from reclock.dataflow.graph import collection_of, errors_of
-from reclock.dataflow.maintain import Tick
-from reclock.dataflow.render.build import Source, build_graph
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reclock.arrangement.store import LocalStore
+from reclock.change.update import Update
+from reclock.dataflow.bulk import stages
+from reclock.dataflow.bulk.workers import Threads
+from reclock.dataflow.envelope import NONE, UPSERT, input_types
+from reclock.dataflow.render.build import Source
+from reclock.dataflow.types import arrow_types
 from reclock.ids import ObjectId
 from reclock.sql.schema import Column, Schema
-from reclock.sql.types import BIGINT, TEXT
+from reclock.sql.types import DOUBLE, INTEGER, TEXT
+from reclock.testing.deltas import delta_of
+from reclock.testing.envelopes import fold_of
 from reclock.testing.evaluator import PythonEvaluator
+from reclock.testing.source_graph import SourceGraph
+from reclock.time.timestamp import Timestamp
 
 S = ObjectId("u1")
+SCHEMA = Schema((Column("a", INTEGER), Column("f", DOUBLE), Column("s", TEXT)))
+TICK = 3
+"""Times in a tick."""
+
+codes = st.sampled_from([(None, None)] * 6 + [("22P02", "no number"), ("22000", "no text")])
+values = st.tuples(
+    st.sampled_from([None, 0, 1, 1, 2]),
+    st.sampled_from([None, 0.0, -0.0, float("nan"), 1.5]),
+    st.sampled_from([None, "", "x", "y"]),
+)
+NONE_RECORDS = st.builds(lambda row, fault: (*row, *fault), values, codes)
+UPSERT_RECORDS = st.builds(
+    lambda row, order, tombstone, fault: (*row, order, tombstone, *fault),
+    values, st.integers(0, 3), st.sampled_from([False, False, True, None]), codes,
+)  # fmt: skip
 
 
-def test_records_with_a_fault_are_error_rows_and_the_others_rows():
-    source = Source(Schema((Column("a", BIGINT), Column("b", TEXT))), (), NONE)
-    graph, _ = build_graph({}, {}, {}, {S: source})
-    types = input_types(NONE, (pa.int64(), pa.string()))
-    columns = [[1, None, 1], ["x", None, "x"], [None, "22P02", None], [None, "no", None]]
-    records = deltas.build(
-        [pa.array(c, t) for c, t in zip(columns, types, strict=True)],
-        np.array([5, 5, 6]),
-        np.ones(3, np.int64),
-    )
-    made = Tick(graph, {S: records}, {}, range(5, 7)).run(PythonEvaluator())
-    rows = graph.keying(collection_of(S)).restore(made[collection_of(S)])
-    assert rows.to_pylist() == [
-        {"c0": 1, "c1": "x", "time": 5, "diff": 1},
-        {"c0": 1, "c1": "x", "time": 6, "diff": 1},
-    ]
-    errors = graph.keying(errors_of(S)).restore(made[errors_of(S)])
-    assert errors.to_pylist() == [{"c0": "22P02", "c1": "no", "time": 5, "diff": 1}]
+def ticks_of(records):
+    """Ticks of (time in the tick, record); empty ones too."""
+    return st.lists(st.lists(st.tuples(st.integers(0, TICK - 1), records), max_size=8), max_size=6)
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch):
+    monkeypatch.setattr(stages, "PART_ROWS", 3)
+
+
+def batch_of(source, records, first):
+    types = input_types(source.envelope, arrow_types(source.schema))
+    return delta_of(types, [Update(r, Timestamp(first + t), 1) for t, r in records])
+
+
+def check(source, ticks, *, in_parts, compacting=False):
+    with TemporaryDirectory() as path:
+        workers = Threads(2, PythonEvaluator()) if in_parts else None
+        graph = SourceGraph({S: source}, LocalStore(Path(path)), workers)
+        fold, expected = fold_of(source), {0: (Counter(), Counter())}
+        for number, records in enumerate(ticks):
+            first = 1 + number * TICK
+            graph.tick({S: batch_of(source, records, first)}, range(first, first + TICK))
+            for time in range(TICK):
+                fold.take([record for t, record in records if t == time])
+                expected[first + time] = deepcopy((fold.rows, fold.errors))
+            if compacting:
+                expected = {max(expected): expected[max(expected)]}
+                for name in graph.graph.arrangements:
+                    graph.compact(name, max(expected))
+        for time, (rows, errors) in expected.items():
+            assert graph.rows_at(S, time) == rows, time
+            assert graph.errors_at(S, time) == errors, time
+        return graph
+
+
+@settings(max_examples=50)
+@given(ticks=ticks_of(NONE_RECORDS), key=st.sampled_from([(), (0,)]), in_parts=st.booleans())
+def test_none_is_its_fold_at_every_time(ticks, key, in_parts):
+    check(Source(SCHEMA, key, NONE), ticks, in_parts=in_parts)
+
+
+@settings(max_examples=150)
+@given(ticks=ticks_of(UPSERT_RECORDS), key=st.sampled_from([(0,), (2, 0), (1,), (0, 1, 2)]))
+def test_upsert_is_its_fold_at_every_time(ticks, key):
+    check(Source(SCHEMA, key, UPSERT), ticks, in_parts=False)
+
+
+@settings(max_examples=40)
+@given(ticks=ticks_of(UPSERT_RECORDS), key=st.sampled_from([(0,), (2, 0)]))
+def test_upsert_in_parts_is_its_fold_at_every_time(ticks, key):
+    check(Source(SCHEMA, key, UPSERT), ticks, in_parts=True)
+
+
+@settings(max_examples=40)
+@given(ticks=ticks_of(UPSERT_RECORDS), in_parts=st.booleans())
+def test_upsert_goes_on_from_compacted_state(ticks, in_parts):
+    check(Source(SCHEMA, (0,), UPSERT), ticks, in_parts=in_parts, compacting=True)

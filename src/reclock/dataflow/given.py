@@ -23,6 +23,7 @@ from reclock.dataflow.steps.faults import Faults
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.steps.linear import FlatMap, Linear
 from reclock.dataflow.steps.multiset import Union
+from reclock.dataflow.steps.upsert import Upsert
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -104,4 +105,4 @@ def _doubtful(graph: Graph, views: set[ObjectId], computed: Iterable[int]) -> se
 def _may_fail(graph: Graph, at: int) -> bool:
     step = graph.steps[at]
     moves = isinstance(step, Linear) and step.moves is not None
-    return isinstance(step, Accumulate | Groups | Linear | FlatMap | Faults) and not moves
+    return isinstance(step, Accumulate | Groups | Linear | FlatMap | Faults | Upsert) and not moves

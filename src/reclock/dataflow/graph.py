@@ -52,6 +52,11 @@ def input_of(item: ObjectId) -> ArrangementId:
     return ArrangementId(f"{item}!input")
 
 
+def faults_of(item: ObjectId) -> ArrangementId:
+    """Return the arrangement of the keys of a source whose last record is a fault."""
+    return ArrangementId(f"{item}!faults")
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a step emits: a delta, and error rows ``(code, message)`` as a delta, if any."""

@@ -24,6 +24,7 @@ from reclock.dataflow.steps.accumulate import Accumulate, Stage
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.steps.linear import FlatMap, Linear
 from reclock.dataflow.steps.stateful import Clamp, Join, TopK
+from reclock.dataflow.steps.upsert import Upsert
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.sql.plan.scalar import Scalar
 
-Grouped: TypeAlias = Clamp | TopK | Stage | Groups
+Grouped: TypeAlias = Clamp | TopK | Stage | Groups | Upsert
 Keyed: TypeAlias = Join | Grouped
 
 
@@ -103,6 +104,8 @@ def keyed_inputs(step: Keyed) -> tuple[tuple[int, ArrangementId], ...]:
     """Return the inputs of an operator with a key, and how each must be arranged."""
     if isinstance(step, Join):
         return (step.left, step.left_state), (step.right, step.right_state)
+    if isinstance(step, Upsert):
+        return ((step.source, step.passing),)
     return ((step.source, step.state),)
 
 

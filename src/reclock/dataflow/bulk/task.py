@@ -20,7 +20,7 @@ from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.bulk.answers import Answers, AskedNow
 from reclock.dataflow.bulk.exchange import Reader, by_hash, spill_layout
-from reclock.dataflow.bulk.schedule import Grouped
+from reclock.dataflow.bulk.schedule import Grouped, keyed_inputs
 from reclock.dataflow.graph import ArrangementId, Output, errors_of
 from reclock.dataflow.spark_errors import carried
 from reclock.dataflow.steps.accumulate import Accumulate
@@ -136,7 +136,6 @@ class _Part:
         )
         self._outputs: dict[int, Output] = {}
         self._inputs: Mapping[int, pa.RecordBatch] = {}
-        self._totals: dict[ArrangementId, pa.RecordBatch] = {}
 
     # What a step sees.
 
@@ -214,11 +213,12 @@ class _Part:
         for name in sorted(self._plan.finished):
             layout = self._graph.arrangements[name].keying.layout
             writer.add(FINISHED, name, layout, self._reader.arranged(name), self._part)
-        for name, totals in self._totals.items():
-            if name in self._task.schedule.new:
-                layout = self._graph.arrangements[name].keying.layout
-                named = pa.RecordBatch.from_arrays(totals.columns, schema=layout.schema)
-                writer.add(FINISHED, name, layout, consolidate(layout, named), self._part)
+        for output in self._outputs.values():
+            for name, updates in output.appended.items():
+                if name in self._task.schedule.new:
+                    layout = self._graph.arrangements[name].keying.layout
+                    named = pa.RecordBatch.from_arrays(updates.columns, schema=layout.schema)
+                    writer.add(FINISHED, name, layout, consolidate(layout, named), self._part)
 
     def _rows(self, at: int) -> pa.RecordBatch:
         """Return this part of a step's rows: given, made in this stage, or kept by another."""
@@ -234,15 +234,15 @@ class _Part:
             return Output(deltas.empty(step.types))
         if isinstance(step, Accumulate):
             made = step.operator.combined(self._reader.arranged(step.state), self.trace(step.state))
-            self._totals[step.state] = made.state
-            return Output(made.delta, made.errors if made.errors.num_rows else None)
+            errors = made.errors if made.errors.num_rows else None
+            return Output(made.delta, errors, {step.state: made.state})
         if isinstance(step, Join):
             left, right = (self._reader.collection(n) for n in (step.left_state, step.right_state))
             traces = self.trace(step.left_state), self.trace(step.right_state)
             return Output(step.operator.step(left, traces[0], right, traces[1]))
         self._inputs = {}
         if isinstance(step, Grouped):
-            self._inputs = {step.source: self._reader.collection(step.state)}
+            self._inputs = {at: self._reader.collection(name) for at, name in keyed_inputs(step)}
         started = step.run(self)
         return started if isinstance(started, Output) else self._answered(at, started)
 

@@ -87,7 +87,10 @@ class Builder:
 
     def state(self, fingerprint: str, keying: Keying) -> ArrangementId:
         """Make state that its step appends to itself."""
-        name = self._named(fingerprint, keying.key)
+        return self.named_state(self._named(fingerprint, keying.key), keying)
+
+    def named_state(self, name: ArrangementId, keying: Keying) -> ArrangementId:
+        """Make state that its step appends to itself, and that belongs to one object."""
         self._arrangements[name] = Arrangement(name, keying, None)
         return name
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.dataflow.envelope import NONE, input_types
+from reclock.dataflow.envelope import NONE, UPSERT, input_types
+from reclock.dataflow.graph import collection_of, faults_of
+from reclock.dataflow.operators.upsert import Upsert as UpsertOperator
 from reclock.dataflow.steps.faults import Faults
 from reclock.dataflow.steps.leaf import Input
+from reclock.dataflow.steps.upsert import Upsert
 from reclock.dataflow.types import arrow_types
 from reclock.errors import NotSupported
 
 if TYPE_CHECKING:
+    from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.render.build import Source
     from reclock.dataflow.render.builder import Builder
     from reclock.ids import ObjectId
@@ -27,9 +31,24 @@ def render_source(builder: Builder, item: ObjectId, source: Source) -> None:
     whole = tuple(range(len(row)))
     name = f"source {item}"
     records = builder.step(Input(item, input_types(source.envelope, row)), name)
-    if source.envelope != NONE:
+    if source.envelope == NONE:
+        builder.source(item, records, source.key or whole)
+        rows = builder.step(Faults(records, row), name)
+    elif source.envelope == UPSERT:
+        passing = builder.source(item, records, source.key)
+        rows = _upsert(builder, item, source, records, passing)
+    else:
         message = f"the envelope {source.envelope} is not supported"
         raise NotSupported(message)
-    builder.source(item, records, source.key or whole)
-    rows = builder.step(Faults(records, row), name)
     builder.view(item, rows, source.key or whole)
+
+
+def _upsert(
+    builder: Builder, item: ObjectId, source: Source, records: int, passing: ArrangementId
+) -> int:
+    names = tuple(source.schema[i].name for i in source.key)
+    operator = UpsertOperator(arrow_types(source.schema), source.key, names)
+    collection = collection_of(item)
+    faults = builder.named_state(faults_of(item), operator.faults)
+    step = Upsert(records, passing, collection, faults, operator)
+    return builder.step(step, f"source {item}", collection, faults)
