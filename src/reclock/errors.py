@@ -14,6 +14,7 @@ facts, and an optional ``hint`` that says what to do. ::
     ├── SourceUnavailable           08006  a source did not answer, or lets nobody in
     ├── SourceRegressed             55000  a source moved backwards (deleted, truncated)
     │   └── PositionsLost           55000  a source no longer has what was to be read
+    ├── SourceStopped               22P02  a source that was told to stop at a bad record did
     ├── TimelineMismatch            0A000  data of unlike clocks in one dataflow
     ├── Unreadable                  22023  a read outside [since, …)
     ├── HoldViolation               55000  a hold asked for, or moved to, compacted time
@@ -150,6 +151,12 @@ class SourceRegressed(Error):
 
 class PositionsLost(SourceRegressed):
     """A source no longer has positions that were to be read, such as records past retention."""
+
+
+class SourceStopped(Error):
+    """A record cannot be decoded, and the source was told to stop there: ``on_error = 'stop'``."""
+
+    sqlstate = "22P02"
 
 
 class TimelineMismatch(Error):

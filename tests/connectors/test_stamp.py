@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.connectors.stamp import stamp
-from reclock.remap.batch import ranges
+from reclock.remap.batch import NOT_BOUND, Range, ranges
 from reclock.remap.follow import time_of
 from reclock.remap.trace import Remap
 from reclock.time.position import KafkaPosition
@@ -36,3 +36,9 @@ def test_a_stamp_is_the_time_that_follow_gives(
     parts = np.array([part for part, _ in records], np.int32)
     found = stamp(bound, parts, np.array([offset for _, offset in records], np.int64))
     assert found.tolist() == [time_of(remap, KafkaPosition.exact(p, o)) for p, o in records]
+
+
+def test_parts_may_have_names() -> None:
+    bound = [Range("a", 0, 5, Timestamp(1)), Range("b", 0, 5, Timestamp(2))]
+    parts = np.array(["b", "a", "c"], object)
+    assert stamp(bound, parts, np.zeros(3, np.int64)).tolist() == [2, 1, NOT_BOUND]

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 
 
 def stamp(
-    ranges: Sequence[Range], parts: NDArray[np.int32], offsets: NDArray[np.int64]
+    ranges: Sequence[Range],
+    parts: NDArray[np.int32] | NDArray[np.object_],
+    offsets: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Return the time of each record.
+    """Return the time of each record; parts are numbers, or names as objects.
 
     >>> from reclock.remap.batch import Range
     >>> from reclock.time.timestamp import Timestamp

@@ -24,6 +24,7 @@ from reclock.connectors.generator.auction import EPOCH, FIELDS, Auction
 from reclock.connectors.generator.bank import ACCOUNTS, Bank
 from reclock.connectors.generator.counter import Counter
 from reclock.connectors.generator.model import ARROW, LIMIT, VERSION
+from reclock.connectors.spans import spans_of
 from reclock.errors import InvalidValue, NewerFormat
 from reclock.time.position import KafkaPosition, offsets_of
 
@@ -63,7 +64,7 @@ class GeneratorReader:
 
     def read(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``ranges``; events that have none are gaps."""
-        for start, stop in _joined(ranges):
+        for _, start, stop in spans_of(ranges):
             first, last = self.generator.before(start), self.generator.before(stop)
             for begin in range(first, last, _BATCH_EVENTS):
                 yield self._batch(begin, min(begin + _BATCH_EVENTS, last))
@@ -149,19 +150,3 @@ def _number(options: Mapping[str, str], name: str, default: int, least: int, mos
         message = f'option "{name}" must be a whole number from {least} to {most}, got {text}'
         raise InvalidValue(message)
     return value
-
-
-def _joined(ranges: Sequence[Range]) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of ``ranges``, those that follow one another as one."""
-    begun: tuple[int, int] | None = None
-    for _, start, stop, _ in sorted(ranges, key=lambda r: r.start):
-        if start >= stop:
-            continue
-        if begun is not None and begun[1] == start:
-            begun = begun[0], stop
-            continue
-        if begun is not None:
-            yield begun
-        begun = start, stop
-    if begun is not None:
-        yield begun
