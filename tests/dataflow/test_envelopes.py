@@ -20,7 +20,7 @@ from reclock.arrangement.store import LocalStore
 from reclock.change.update import Update
 from reclock.dataflow.bulk import stages
 from reclock.dataflow.bulk.workers import Threads
-from reclock.dataflow.envelope import NONE, UPSERT, input_types
+from reclock.dataflow.envelope import DEBEZIUM, NONE, UPSERT, input_types
 from reclock.dataflow.render.build import Source
 from reclock.dataflow.types import arrow_types
 from reclock.ids import ObjectId
@@ -47,6 +47,23 @@ NONE_RECORDS = st.builds(lambda row, fault: (*row, *fault), values, codes)
 UPSERT_RECORDS = st.builds(
     lambda row, order, tombstone, fault: (*row, order, tombstone, *fault),
     values, st.integers(0, 3), st.sampled_from([False, False, True, None]), codes,
+)  # fmt: skip
+positions = st.one_of(
+    st.tuples(st.sampled_from([None, "a", "b"]), st.sampled_from([None, 0, 1]), st.just(None)),
+    st.tuples(st.none(), st.integers(0, 5), st.sampled_from([None, 0, 1])),
+)
+DEBEZIUM_RECORDS = st.builds(
+    lambda after, before, images, op, partition, position, order, fault: (
+        *after, *before, *images, op, partition, *position, order, *fault
+    ),
+    values,
+    values,
+    st.sampled_from([(True, True), (True, True), (False, True), (True, False), (False, False)]),
+    st.sampled_from(["c", "c", "r", "u", "u", "d", "d", None, "t"]),
+    st.integers(0, 1),
+    positions,
+    st.integers(0, 3),
+    codes,
 )  # fmt: skip
 
 
@@ -86,25 +103,45 @@ def check(source, ticks, *, in_parts, compacting=False):
         return graph
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(ticks=ticks_of(NONE_RECORDS), key=st.sampled_from([(), (0,)]), in_parts=st.booleans())
 def test_none_is_its_fold_at_every_time(ticks, key, in_parts):
     check(Source(SCHEMA, key, NONE), ticks, in_parts=in_parts)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(ticks=ticks_of(UPSERT_RECORDS), key=st.sampled_from([(0,), (2, 0), (1,), (0, 1, 2)]))
 def test_upsert_is_its_fold_at_every_time(ticks, key):
     check(Source(SCHEMA, key, UPSERT), ticks, in_parts=False)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(ticks=ticks_of(UPSERT_RECORDS), key=st.sampled_from([(0,), (2, 0)]))
 def test_upsert_in_parts_is_its_fold_at_every_time(ticks, key):
     check(Source(SCHEMA, key, UPSERT), ticks, in_parts=True)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(ticks=ticks_of(UPSERT_RECORDS), in_parts=st.booleans())
 def test_upsert_goes_on_from_compacted_state(ticks, in_parts):
     check(Source(SCHEMA, (0,), UPSERT), ticks, in_parts=in_parts, compacting=True)
+
+
+@settings(max_examples=100)
+@given(ticks=ticks_of(DEBEZIUM_RECORDS), key=st.sampled_from([(), (0,), (2, 0), (1,)]))
+def test_debezium_is_its_fold_at_every_time(ticks, key):
+    check(Source(SCHEMA, key, DEBEZIUM), ticks, in_parts=False)
+
+
+@settings(max_examples=30)
+@given(ticks=ticks_of(DEBEZIUM_RECORDS), key=st.sampled_from([(), (0,)]))
+def test_debezium_in_parts_is_its_fold_at_every_time(ticks, key):
+    # A key in two partitions has no order there; ours have one over all.
+    ordered = [[(t, (*r[:-3], n, *r[-2:])) for n, (t, r) in enumerate(tick)] for tick in ticks]
+    check(Source(SCHEMA, key, DEBEZIUM), ordered, in_parts=True)
+
+
+@settings(max_examples=30)
+@given(ticks=ticks_of(DEBEZIUM_RECORDS), key=st.sampled_from([(), (0,)]))
+def test_debezium_goes_on_from_compacted_state(ticks, key):
+    check(Source(SCHEMA, key, DEBEZIUM), ticks, in_parts=False, compacting=True)

@@ -9,13 +9,15 @@ Definition. The input of a source has the columns of its rows, then those of its
               position_3 int64, order int64, code text, message text
 
 A record with a ``code`` is a fault: it could not be decoded, and becomes an error row (code,
-message). ``order`` tells which of the records of one key at one time is the last. In the
-debezium envelope the columns of the row are the row after; ``has_before`` and ``has_after``
-say which of the two the record has. Of a record without a row after, the columns of the key
-may hold the key of the record (from the key of the message) all the same.
+message). ``order`` is never NULL, and tells which of the records of one key at one time is
+the last. Records are written as deltas of those columns, each with the diff 1.
 
-Records are written as deltas of those columns, each with the diff 1. Other columns than
-``code`` and ``message`` of a fault may be NULL.
+In the debezium envelope the columns of the row are the row after; ``has_before`` and
+``has_after`` say which of the two rows the record has, ``op`` is ``c``, ``r``, ``u`` or ``d``,
+or NULL for a record without a value. Of a record without a row after, a fault too, the
+columns of the key may hold the key of the record (from the key of the message). ``position_…``
+is where the change is in the log of its database: later changes of a partition have greater
+ones, compared part by part, NULL first; all three NULL if it is not known.
 
 Tests: tests/dataflow/test_envelopes.py.
 """
@@ -27,6 +29,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reclock.dataflow.delta import Types
 
 NONE: Final = "none"
@@ -60,6 +64,13 @@ def envelope_fields(envelope: str, row: Types) -> tuple[pa.Field, ...]:
         before = (pa.field(f"before_{i}", kind) for i, kind in enumerate(row))
         return (*before, *_DEBEZIUM)
     return {NONE: _FAULT, UPSERT: _UPSERT}[envelope]
+
+
+def envelope_columns(envelope: str, row: Types, records: pa.RecordBatch) -> Mapping[str, pa.Array]:
+    """Return the columns of the envelope of records of rows of these types, by name."""
+    fields = envelope_fields(envelope, row)
+    columns = records.columns[len(row) : len(row) + len(fields)]
+    return {field.name: column for field, column in zip(fields, columns, strict=True)}
 
 
 def envelope_types(envelope: str, row: Types) -> Types:

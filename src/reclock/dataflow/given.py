@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.steps.accumulate import Accumulate
+from reclock.dataflow.steps.debezium import Floor, Images
 from reclock.dataflow.steps.faults import Faults
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.steps.linear import FlatMap, Linear
@@ -105,4 +106,5 @@ def _doubtful(graph: Graph, views: set[ObjectId], computed: Iterable[int]) -> se
 def _may_fail(graph: Graph, at: int) -> bool:
     step = graph.steps[at]
     moves = isinstance(step, Linear) and step.moves is not None
-    return isinstance(step, Accumulate | Groups | Linear | FlatMap | Faults | Upsert) and not moves
+    computes = isinstance(step, Accumulate | Groups | Linear | FlatMap) and not moves
+    return computes or isinstance(step, Faults | Upsert | Images | Floor)

@@ -52,6 +52,16 @@ def input_of(item: ObjectId) -> ArrangementId:
     return ArrangementId(f"{item}!input")
 
 
+def images_of(item: ObjectId) -> ArrangementId:
+    """Return how the changes that a source captures are passed to workers by their key."""
+    return ArrangementId(f"{item}!images")
+
+
+def positions_of(item: ObjectId) -> ArrangementId:
+    """Return the arrangement of the greatest positions in the log that a source captures."""
+    return ArrangementId(f"{item}!positions")
+
+
 def faults_of(item: ObjectId) -> ArrangementId:
     """Return the arrangement of the keys of a source whose last record is a fault."""
     return ArrangementId(f"{item}!faults")

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from reclock.change.value import canonical
-from reclock.dataflow.envelope import DEBEZIUM, NONE
+from reclock.dataflow.envelope import NONE, UPSERT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,7 +80,115 @@ class UpsertFold:
             self.values[key] = record[: self.width]
 
 
-Fold = NoneFold | UpsertFold
+class CountFold:
+    """Rows come and go; one that goes and is not there is an error for ever."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[Row] = Counter()
+        self.errors: Counter[Row] = Counter()
+
+    def take(self, changes: Iterable[tuple[Row, int]]) -> None:
+        """Fold the changes of one time in, all at once."""
+        for row, diff in changes:
+            self.rows[row] += diff
+        for row, count in list(self.rows.items()):
+            if count < 0:
+                self.errors["22000", "a row was taken away that was not there"] -= count
+            if count <= 0:
+                del self.rows[row]
+
+
+class DebeziumFold:
+    """Changes of a table: those that were not seen before, one after the other."""
+
+    def __init__(self, width: int, inner: UpsertFold | CountFold) -> None:
+        self.width, self.inner = width, inner
+        self.reached: dict[int, tuple[Row, set[Row]]] = {}
+        """By partition, the greatest position and the records at it."""
+        self.lasting: Counter[Row] = Counter()
+
+    @property
+    def rows(self) -> Counter[Row]:
+        """The rows of the table."""
+        return self.inner.rows
+
+    @property
+    def errors(self) -> Counter[Row]:
+        """The errors of records, and those of what they were applied to."""
+        return self.lasting + self.inner.errors
+
+    def take(self, records: Iterable[Row]) -> None:
+        """Fold the records of one time in, by their order."""
+        ordered = sorted(records, key=lambda record: record[-3])
+        fresh = [record for record in map(canonical, ordered) if self._fresh(record)]
+        if isinstance(self.inner, UpsertFold):
+            key = self.inner.key
+            self.inner.take([made for record in fresh for made in self._keyed(record, key)])
+        else:
+            self.inner.take([made for record in fresh for made in self._changes(record)])
+
+    def _fresh(self, record: Row) -> bool:
+        said = record[2 * self.width :]
+        op, partition, *position = said[2:7]
+        if op == "r" or position == [None] * 3:
+            return True
+        here = tuple((part is not None, part) for part in position)
+        event = (*record[: 2 * self.width], *said[:3], *said[-2:])
+        reached, events = self.reached.get(partition, ((), set()))
+        if here < reached or (here == reached and event in events):
+            return False
+        self.reached[partition] = here, {event} | (events if here == reached else set())
+        return True
+
+    def _fault(self, record: Row, *, keyed: bool) -> Fault | None:
+        has_before, has_after, op, *_, code, message = record[2 * self.width :]
+        name = "NULL" if op is None else f'"{op}"'
+        if code is not None:
+            return code, message
+        if op not in {"c", "r", "u", "d"}:
+            return "22000", f"unknown operation {name}"
+        if op != "d" and not has_after:
+            return "22000", f"operation {name} without the row after"
+        if op in {"u", "d"} and not has_before and not keyed:
+            advice = "declare a PRIMARY KEY or set the table's REPLICA IDENTITY FULL"
+            return "22000", f"operation {name} without the row before: {advice}"
+        return None
+
+    def _silent(self, record: Row) -> bool:
+        has_before, has_after, op, *_, code, _message = record[2 * self.width :]
+        return not has_before and not has_after and op is None and code is None
+
+    def _keyed(self, record: Row, key: tuple[int, ...]) -> list[Row]:
+        if self._silent(record):
+            return []
+        after, before = record[: self.width], record[self.width : 2 * self.width]
+        has_before, has_after, op, *_, order, _code, _message = record[2 * self.width :]
+        fault = self._fault(record, keyed=True) or (None, None)
+        old = [before[i] for i in key]
+        known = has_before and None not in old
+        made = []
+        moved = known and has_after and old != [after[i] for i in key]
+        if op == "u" and moved and fault[0] is None:
+            made.append((*before, order, True, None, None))
+        if known and (op == "d" or not has_after):
+            after = before
+        return [*made, (*after, order, op == "d", *fault)]
+
+    def _changes(self, record: Row) -> list[tuple[Row, int]]:
+        if self._silent(record):
+            return []
+        fault = self._fault(record, keyed=False)
+        if fault is not None:
+            self.lasting[fault] += 1
+            return []
+        op = record[2 * self.width + 2]
+        made = [] if op == "d" else [(record[: self.width], 1)]
+        if op in {"u", "d"}:
+            made.append((record[self.width : 2 * self.width], -1))
+        return made
+
+
+Fold = NoneFold | UpsertFold | DebeziumFold
 
 
 def fold_of(source: Source) -> Fold:
@@ -88,6 +196,7 @@ def fold_of(source: Source) -> Fold:
     width = len(source.schema)
     if source.envelope == NONE:
         return NoneFold(width)
-    if source.envelope == DEBEZIUM:
-        raise NotImplementedError
-    return UpsertFold(width, source.key, tuple(source.schema[i].name for i in source.key))
+    upsert = UpsertFold(width, source.key, tuple(source.schema[i].name for i in source.key))
+    if source.envelope == UPSERT:
+        return upsert
+    return DebeziumFold(width, upsert if source.key else CountFold())

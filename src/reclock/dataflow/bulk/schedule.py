@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.steps.accumulate import Accumulate, Stage
+from reclock.dataflow.steps.debezium import Floor, Fresh
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.steps.linear import FlatMap, Linear
 from reclock.dataflow.steps.stateful import Clamp, Join, TopK
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.sql.plan.scalar import Scalar
 
-Grouped: TypeAlias = Clamp | TopK | Stage | Groups | Upsert
+Passed: TypeAlias = Fresh | Upsert | Floor
+Grouped: TypeAlias = Clamp | TopK | Stage | Groups | Passed
 Keyed: TypeAlias = Join | Grouped
 
 
@@ -104,7 +106,7 @@ def keyed_inputs(step: Keyed) -> tuple[tuple[int, ArrangementId], ...]:
     """Return the inputs of an operator with a key, and how each must be arranged."""
     if isinstance(step, Join):
         return (step.left, step.left_state), (step.right, step.right_state)
-    if isinstance(step, Upsert):
+    if isinstance(step, Passed):
         return ((step.source, step.passing),)
     return ((step.source, step.state),)
 

@@ -30,13 +30,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reclock.arrangement.column import canonical
-from reclock.arrangement.consolidate import consolidate
-from reclock.arrangement.layout import diff_of, kh_of, time_of
+from reclock.arrangement.layout import diff_of, time_of
 from reclock.arrangement.row import rows_equal
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.error_rows import ERROR_TYPES
 from reclock.dataflow.grouping import group
 from reclock.dataflow.keying import Keying
+from reclock.dataflow.operators.records import in_order, stored
 from reclock.errors import Corrupt
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Upsert:
     def step(self, records: pa.RecordBatch, rows: Trace, faults: Trace) -> Upserted:
         """Return the changes of a tick, from the traces of the rows and of the faulty keys."""
         lasting, keyed = self._keyless(records)
-        keyed = _by_order(keyed, len(self.types))
+        keyed = keyed.take(pa.array(in_order(keyed.column(len(self.types)))))
         user = [canonical(column) for column in deltas.rows_of(keyed)]
         keys = [user[i] for i in self.key]
         kh = deltas.key_hash(keys, keyed.num_rows)
@@ -195,22 +195,11 @@ class _Versions:
 
 def _present(layout: Layout, found: Matches) -> tuple[Int64s, pa.RecordBatch]:
     """Return which keys asked for are there, and what is stored for each."""
-    zeros = np.zeros(len(found.probe), np.int64)
-    numbered = layout.batch(found.probe, layout.rows(found.updates), zeros, diff_of(found.updates))
-    there = consolidate(layout, numbered)
-    owner = kh_of(there)
+    owner, there = stored(layout, found)
     if (diff_of(there) != 1).any() or (owner[1:] == owner[:-1]).any():
         message = "a key of an upsert source has more than one row"
         raise Corrupt(message)
     return owner, there
-
-
-def _by_order(records: pa.RecordBatch, at: int) -> pa.RecordBatch:
-    """Return records sorted by the column ``at``; equal ones in the order they have."""
-    order = records.column(at).to_numpy(zero_copy_only=False)
-    if (order[1:] >= order[:-1]).all():
-        return records
-    return records.take(pa.array(np.argsort(order, kind="stable")))
 
 
 def _no_key(name: str) -> str:

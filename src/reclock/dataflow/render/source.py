@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.dataflow.envelope import NONE, UPSERT, input_types
-from reclock.dataflow.graph import collection_of, faults_of
+from reclock.dataflow.envelope import DEBEZIUM, NONE, UPSERT, envelope_fields, input_types
+from reclock.dataflow.graph import collection_of, faults_of, images_of, positions_of
+from reclock.dataflow.operators.fresh import POSITIONS
+from reclock.dataflow.operators.fresh import Fresh as FreshOperator
+from reclock.dataflow.operators.images import Images as ImagesOperator
 from reclock.dataflow.operators.upsert import Upsert as UpsertOperator
+from reclock.dataflow.steps.debezium import Floor, Fresh, Images
 from reclock.dataflow.steps.faults import Faults
 from reclock.dataflow.steps.leaf import Input
 from reclock.dataflow.steps.upsert import Upsert
 from reclock.dataflow.types import arrow_types
-from reclock.errors import NotSupported
 
 if TYPE_CHECKING:
     from reclock.dataflow.graph import ArrangementId
@@ -38,9 +41,24 @@ def render_source(builder: Builder, item: ObjectId, source: Source) -> None:
         passing = builder.source(item, records, source.key)
         rows = _upsert(builder, item, source, records, passing)
     else:
-        message = f"the envelope {source.envelope} is not supported"
-        raise NotSupported(message)
+        rows = _debezium(builder, item, source, records)
     builder.view(item, rows, source.key or whole)
+
+
+def _debezium(builder: Builder, item: ObjectId, source: Source, records: int) -> int:
+    row, name = arrow_types(source.schema), f"source {item}"
+    names = [field.name for field in envelope_fields(DEBEZIUM, row)]
+    passing = builder.source(item, records, (len(row) + names.index("partition"),))
+    positions = builder.named_state(positions_of(item), POSITIONS)
+    fresh = Fresh(records, passing, positions, FreshOperator(row), builder.types(records))
+    images = Images(builder.step(fresh, name, positions), ImagesOperator(row, source.key))
+    changes = builder.step(images, name)
+    if source.key:
+        passing = builder.passing(images_of(item), changes, source.key)
+        return _upsert(builder, item, source, changes, passing)
+    passing = builder.passing(images_of(item), changes, tuple(range(len(row))))
+    collection = collection_of(item)
+    return builder.step(Floor(changes, passing, collection, row), name, collection)
 
 
 def _upsert(
