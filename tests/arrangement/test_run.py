@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -52,13 +53,19 @@ def test_the_first_version_stays_readable():
         "length": 512, "checksum": 123, "segment": "tick-9.task-0-00ff.seg", "offset": 64,
     }  # fmt: skip
     ref = RunRef.from_json(stored)
-    assert ref.to_json() == stored
+    assert ref.to_json() == stored | {"v": 2}
     assert str(ref) == "run u7.join/3 [{5}, {9}) since {2} in segment tick-9.task-0-00ff.seg"
+    assert RunRef.from_json(stored | {"inline": "Ynl0ZXM="}).inline == b"bytes"
+
+
+def test_bytes_inline_are_deflated(tmp_path):
+    ref = write(tmp_path, rows=3, inline_limit=10_000)
+    assert len(ref.to_json()["inline"]) < ref.length
 
 
 def test_a_later_version_is_refused():
-    with pytest.raises(NewerFormat, match="format 2"):
-        RunRef.from_json({"v": 2})
+    with pytest.raises(NewerFormat, match="format 3"):
+        RunRef.from_json({"v": 3})
 
 
 @pytest.mark.parametrize("damage", [{"lower": None}, {"rows": ...}, {"upper": [0], "lower": [5]}])
@@ -126,7 +133,9 @@ def test_wrong_bytes_inline_are_corrupt(tmp_path):
     ref = write(tmp_path, rows=3, inline_limit=10_000)
     assert ref.segment is None
     stored = ref.to_json()
-    damaged = RunRef.from_json(stored | {"inline": "AAAA" + stored["inline"][4:]})
+    with pytest.raises(Corrupt, match="run reference does not decode"):
+        RunRef.from_json(stored | {"inline": "AAAA" + stored["inline"][4:]})
+    damaged = replace(ref, inline=b"AAAA" + ref.inline[4:])
     with pytest.raises(Corrupt, match="in its manifest"):
         list(RunCache().open(LocalStore(tmp_path), damaged, LAYOUT))
 

@@ -195,12 +195,10 @@ def test_a_killed_process_leaves_all_or_nothing_and_no_lock(opener, point, rows)
 LIVED = """
 import sys
 from reclock import ManualClock
-from reclock.coordinator import core
 from reclock.coordinator.database import Database
 from reclock.testing.failpoints import arm
 from reclock.testing.model_engine import ModelEngine
 
-core.COMPACT_AFTER = 12
 clock = ManualClock(1_000)
 db = Database(sys.argv[1], ModelEngine(), clock=clock, background=False)
 db.execute("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
@@ -223,7 +221,7 @@ for n in range(60):
     [
         "tick.compute.before", "tick.publish.before", "tick.publish.after",
         "ddl.publish.before", "ddl.publish.after",
-        "durable.compact.before", "durable.compact.folded", "durable.compact.after",
+        "durable.append.before", "durable.commit.before", "durable.commit.after",
         "arrangement.segment.before_rename", "arrangement.segment.after_rename",
     ],
 )  # fmt: skip

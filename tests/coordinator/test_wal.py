@@ -40,14 +40,13 @@ def test_what_is_written_is_pending_until_it_is_retired():
     assert Wal.open(store, EPOCH_MS) == wal
 
 
-def test_compaction_forgets_what_is_retired_and_keeps_what_is_pending():
+def test_what_is_retired_is_gone_and_what_is_pending_is_kept():
     store = MemoryStore()
     wal = Wal.open(store, EPOCH_MS)
     for time in (1, 3):
         wal = publish(store, wal.write(Timestamp(time), {ObjectId("u1"): run(time)}))
         wal = publish(store, wal.retire(Timestamp(time + 1)))
     wal = publish(store, wal.write(Timestamp(7), {ObjectId("u1"): run(7)}))
-    store.compact(wal.collection, at(7))
     assert len(store.snapshot(wal.collection).updates) == 1
     assert Wal.open(store, EPOCH_MS) == wal
 

@@ -17,7 +17,6 @@ from collections import Counter
 
 import pytest
 
-from reclock.coordinator import core
 from reclock.errors import Error, Unreadable
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
 
@@ -282,12 +281,6 @@ class Walk:
 
     def check(self):
         assert self.db.check() == []
-
-
-@pytest.fixture(autouse=True)
-def _compact_often(monkeypatch):
-    """Let walks get to the compaction of the durable collections, and crash in it."""
-    monkeypatch.setattr(core, "COMPACT_AFTER", 12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

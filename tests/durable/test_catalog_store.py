@@ -33,7 +33,6 @@ def test_every_change_is_one_version(reopen: Callable[[], Store]) -> None:
     catalog = changed(catalogs.append(catalog, {U1: {"name": "orders"}, U2: {"name": "v"}}))
     catalog = changed(catalogs.append(catalog, {U1: {"name": "Orders"}, U2: None}))
     assert (catalog.version, catalog.items()) == (2, {U1: {"name": "Orders"}})
-    catalogs.compact(catalog)
     assert len(store.snapshot(CATALOG).updates) == 1
     assert CatalogStore(reopen()).load().items() == {U1: {"name": "Orders"}}
 
@@ -51,9 +50,3 @@ def test_a_catalog_from_the_future_is_refused(store: Store) -> None:
     store.open(CATALOG, 99)
     with pytest.raises(NewerFormat):
         CatalogStore(store)
-
-
-def test_compacting_an_empty_catalog_does_nothing(store: Store) -> None:
-    catalogs = CatalogStore(store)
-    catalogs.compact(catalogs.load())
-    assert catalogs.load().version == 0

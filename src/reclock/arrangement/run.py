@@ -13,7 +13,8 @@ in a process. A wrong byte is an error that names the run and its segment, never
 answer; opening a shard costs nothing that grows with its size.
 
 ``RunRef`` is what manifests store: JSON with a version. The bytes are in a segment, or
-inline in the reference when there are few, or nowhere when the run has no rows.
+inline in the reference when there are few, deflated since version 2: of a few rows, half is
+schema and padding; or nowhere when the run has no rows.
 
 Tests: tests/arrangement/test_run.py.
 """
@@ -22,10 +23,10 @@ from __future__ import annotations
 
 import json
 import struct
+import zlib
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.layout import Int64s, Layout
 
-VERSION: Final = 1
+VERSION: Final = 2
 MAGIC: Final = b"RUN1"
 _TAIL: Final = struct.Struct("<I4s")
 _END_OF_STREAM: Final = b"\xff\xff\xff\xff\0\0\0\0"
@@ -87,7 +88,7 @@ class RunRef:
         if self.segment is not None:
             made |= {"segment": self.segment, "offset": self.offset}
         if self.inline is not None:
-            made["inline"] = b64encode(self.inline).decode()
+            made["inline"] = b64encode(zlib.compress(self.inline, zlib.Z_BEST_SPEED)).decode()
         return made
 
     @classmethod
@@ -108,11 +109,18 @@ class RunRef:
                 checksum=stored["checksum"],
                 segment=stored.get("segment"),
                 offset=stored.get("offset", 0),
-                inline=b64decode(stored["inline"]) if "inline" in stored else None,
+                inline=_inline(stored),
             )
-        except (KeyError, TypeError, ValueError, InvalidValue) as cause:
+        except (KeyError, TypeError, ValueError, zlib.error, InvalidValue) as cause:
             message = "run reference does not decode"
             raise Corrupt(message, detail=f"{stored!r}: {cause!r}") from cause
+
+
+def _inline(stored: dict[str, Any]) -> bytes | None:
+    if "inline" not in stored:
+        return None
+    data = b64decode(stored["inline"])
+    return data if stored["v"] == 1 else zlib.decompress(data)
 
 
 class Encoder:
@@ -128,19 +136,26 @@ class Encoder:
         """Yield the bytes; rows, length and checksum are set when it ends."""
         schema = self._layout.schema_bytes
         yield self._counted(schema)
-        table: dict[str, Any] = {"schema": [len(schema), crc32(schema)], "batches": []}
+        table: dict[str, Any] = {"schema": [len(schema), zlib.crc32(schema)], "batches": []}
         for batch in batches:
             kh = kh_of(batch)
             offset, message = self.length, batch.serialize()
             yield self._counted(message)
-            entry = [offset, len(message), batch.num_rows, crc32(message), int(kh[0]), int(kh[-1])]
+            entry = [
+                offset,
+                len(message),
+                batch.num_rows,
+                zlib.crc32(message),
+                int(kh[0]),
+                int(kh[-1]),
+            ]
             table["batches"].append(entry)
             self.rows += batch.num_rows
             del batch, kh, message  # large: not kept while the next one is made
         yield self._counted(pa.py_buffer(_END_OF_STREAM))
         text = json.dumps(table, separators=(",", ":")).encode()
         tail = text + _TAIL.pack(len(text), MAGIC)
-        self.checksum = crc32(tail)
+        self.checksum = zlib.crc32(tail)
         yield self._counted(pa.py_buffer(tail))
 
     def _counted(self, piece: pa.Buffer) -> pa.Buffer:
@@ -228,16 +243,16 @@ class Run:
             return None
         size, magic = _TAIL.unpack(data.slice(len(data) - _TAIL.size))
         start = len(data) - _TAIL.size - size
-        if magic != MAGIC or start < 0 or crc32(data.slice(start)) != self.ref.checksum:
+        if magic != MAGIC or start < 0 or zlib.crc32(data.slice(start)) != self.ref.checksum:
             return None
         return int(size)
 
     def _checked(self, offset: int, length: int, checksum: int, part: str) -> pa.Buffer:
         piece = self._data.slice(offset, length)
-        if crc32(piece) != checksum and (fresh := self._reread()) is not None:
+        if zlib.crc32(piece) != checksum and (fresh := self._reread()) is not None:
             self._data = fresh
             piece = self._data.slice(offset, length)
-        if crc32(piece) != checksum:
+        if zlib.crc32(piece) != checksum:
             raise corrupt(self.ref, f"{part} does not match its checksum")
         return piece
 

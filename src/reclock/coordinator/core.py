@@ -44,13 +44,10 @@ if TYPE_CHECKING:
     from reclock.coordinator.item import MaterializedView
     from reclock.coordinator.loop import Loop
     from reclock.durable.store import Append, Store
-    from reclock.ids import CollectionId, HolderId, ObjectId
+    from reclock.ids import HolderId, ObjectId
     from reclock.time.holds import Hold, Holds
     from reclock.time.timeline import Timeline
     from reclock.time.timestamp import Timestamp
-
-COMPACT_AFTER = 1_024
-"""After how many records that came or went the durable collections are compacted."""
 
 
 class Core:
@@ -74,7 +71,6 @@ class Core:
         self._readers: list[World] = []
         self.lost: deque[Callable[[], None]] = deque()
         """How to let go of what transactions held that nobody ended; done by the next tick."""
-        self._records = 0
         self.history = History(self.settings)
         self._world = self.history.followed(self.load(), None)
         self.merger = Merger(self)
@@ -176,23 +172,7 @@ class Core:
             message = f'durable collection "{lost.collection}" has moved unexpectedly'
             detail = f"it is at {lost.current_upper}"
             raise StorageError(message, detail=detail, hint="try the statement again")
-        self._records += sum(len(append.updates) for append in appends)
         self._replace(world.with_states(moved))
-
-    def housekeep(self) -> None:
-        """Compact the durable collections when enough has come and gone; hold the lock."""
-        if self._records < COMPACT_AFTER or self._stale:
-            return
-        for state in self._world.timelines.values():
-            manifest = state.arrangements.manifest.contents.state
-            for collection, upper in (
-                (state.wal.collection, state.table_upper),
-                (manifest.collection, state.upper),
-            ):
-                self._compact(collection, upper)
-        if self._world.stored.version:
-            self.catalog_store.compact(self._world.stored)
-        self._records = 0
 
     def collect_garbage(self) -> list[str]:
         """Remove the segments that no world names; hold the lock."""
@@ -207,11 +187,6 @@ class Core:
         with self.moved:
             worlds = [self._world, *self._readers]
         return set().union(*(world.named_segments() for world in worlds))
-
-    def _compact(self, collection: CollectionId, upper: Timestamp) -> None:
-        """Forget what is told apart only before the last complete time."""
-        if upper > 0:
-            self.store.compact(collection, at(upper.back()))
 
     def _replace(self, world: World) -> None:
         with self.moved:

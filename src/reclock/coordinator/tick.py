@@ -77,7 +77,6 @@ def tick(core: Core, timeline: Timeline, *, regular: bool = False) -> TimelineSt
         if core.merger.published(timeline) or any(e.run.segment for e in state.wal.pending):
             core.collect_garbage()
         core.merger.consider(after)
-        core.housekeep()
         return after
 
 

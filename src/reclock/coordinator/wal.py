@@ -12,8 +12,8 @@ are in no run of the table's collection; nothing is lost or counted twice by any
 The collection's upper W is the frontier of all tables of the timeline: a write at w needs
 W ≤ w and moves W to {w+1}; a tick closes the times before its upper.
 
-Cost: a write is one record; what is pending is kept in memory too. Retired records cancel
-when the collection is compacted.
+Cost: a write is one record; what is pending is kept in memory too. A record goes for good
+when it is retired: nobody asks what was pending earlier.
 
 Tests: tests/coordinator/test_wal.py.
 """
@@ -95,7 +95,7 @@ class Wal:
         """Return the append that retires all pending entries at ``time``, and closes it."""
         new_upper = at(time.step())
         updates = tuple(StoredUpdate(entry.text, time, -1) for entry in self.pending)
-        append = Append(self.collection, updates, self.upper, new_upper)
+        append = Append(self.collection, updates, self.upper, new_upper, since=at(time))
         return append, Wal(self.collection, new_upper)
 
 

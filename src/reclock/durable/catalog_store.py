@@ -2,7 +2,8 @@
 
 The upper of the collection ``catalog`` is the catalog's version: changes made to version n
 happen at time n and lead to version n + 1, by compare-and-append. Who changes an outdated
-version loses and is told the current one. What an item says is the coordinator's business.
+version loses and is told the current one. Only the present version is kept. What an item
+says is the coordinator's business.
 
 Checked by tests/durable/test_catalog_store.py.
 """
@@ -71,7 +72,3 @@ class CatalogStore:
         """Change the catalog durably; on a lost race return where it is instead."""
         append, changed = self.change(catalog, changes)
         return self._store.append([append]) or changed
-
-    def compact(self, catalog: Catalog) -> None:
-        """Forget the versions before ``catalog``."""
-        self._store.compact(CATALOG, Antichain.of(catalog.version.back()))

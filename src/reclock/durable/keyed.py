@@ -1,9 +1,9 @@
 """Collections that hold one JSON record per key: the shape of the catalog and manifests.
 
 The record of a key is the text ``{"key": …, "value": {…}}``. Changing it retracts the
-stored text, exactly as it was read, and adds the new one; so the contents at any time are
-the sum of the updates, and compaction keeps one row per key. A collection whose sum is
-anything else than one record per key is ``Corrupt``.
+stored text, exactly as it was read, and adds the new one, and forgets what was before, all in
+one append: nobody asks for earlier contents, so one row per key is kept. A collection whose
+sum is anything else than one record per key is ``Corrupt``.
 
 Checked by tests/durable/test_keyed.py.
 """
@@ -78,10 +78,10 @@ class Contents:
             for text, diff in ((old, -1), (new, 1)):
                 if text is not None and old != new:
                     updates.append(StoredUpdate(text, self.state.upper.element(), diff))
-        append = Append(self.state.collection, tuple(updates), self.state.upper, new_upper)
-        after = CollectionState(
-            self.state.collection, self.state.version, self.state.since, new_upper
-        )
+        known = self.state
+        since = known.upper if updates else known.since
+        append = Append(known.collection, tuple(updates), known.upper, new_upper, since)
+        after = CollectionState(known.collection, known.version, since, new_upper)
         return append, Contents(after, MappingProxyType(dict(sorted(texts.items()))))
 
 

@@ -1,10 +1,11 @@
 """Manifests: which runs make up a collection, and how far it is complete.
 
 The collection ``manifest/<object id>`` holds one record per run: its name, and a JSON
-description that the arrangement reads and this module does not. Its frontiers *are* those
-of the object: publishing a tick moves uppers and adds runs of many objects in one
-transaction, so a tick is visible whole or not at all; an idle tick writes no record. A
-merge swaps runs together with the next tick. Compaction moves the object's since.
+description that the arrangement reads and this module does not. Its upper *is* that of the
+object: publishing a tick moves uppers and adds runs of many objects in one transaction, so a
+tick is visible whole or not at all; an idle tick writes no record. A merge swaps runs
+together with the next tick. Only the present runs are kept: from when on the object can be
+read is what their descriptions say.
 
 Invariant: a run that no manifest names is garbage; one that a manifest names exists,
 because it was written before it was published.
@@ -37,11 +38,6 @@ class Manifest:
     """The runs of an object, with its frontiers."""
 
     contents: Contents
-
-    @property
-    def since(self) -> Antichain[Timestamp]:
-        """The earliest time at which the object can be read."""
-        return self.contents.state.since
 
     @property
     def upper(self) -> Antichain[Timestamp]:
@@ -90,10 +86,6 @@ class ManifestStore:
     def publish(self, publications: Sequence[Publication]) -> UpperMismatch | None:
         """Take all steps at once, or none and say whose manifest has moved."""
         return self._store.append([publication.append() for publication in publications])
-
-    def compact(self, item: ObjectId, since: Antichain[Timestamp]) -> None:
-        """Let ``item`` be read only from ``since`` on."""
-        self._store.compact(_collection(item), since)
 
     def drop(self, item: ObjectId) -> None:
         """Forget the manifest of ``item``; its runs become garbage."""

@@ -25,16 +25,15 @@ from reclock.durable.store import (
 )
 from reclock.errors import Fenced, StorageError
 from reclock.failpoints import hit
-from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
+    from reclock.durable.rules import Sums
     from reclock.ids import CollectionId
     from reclock.time.antichain import Antichain
-
-_Sums = dict[tuple[Timestamp, str], int]
+    from reclock.time.timestamp import Timestamp
 
 
 @dataclass(slots=True)
@@ -42,7 +41,7 @@ class MemoryDisk:
     """What is durable: collections, their updates, and who owns them."""
 
     states: dict[CollectionId, CollectionState] = field(default_factory=dict)
-    sums: dict[CollectionId, _Sums] = field(default_factory=dict)
+    sums: dict[CollectionId, Sums] = field(default_factory=dict)
     epoch: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -117,12 +116,11 @@ class MemoryStore:
                 if current != append.expected_upper:
                     return UpperMismatch(append.collection, current)
             hit("durable.append.before")
-            added = [(append, rules.summed(append.updates)) for append in appends]
+            after = [self._appended(append) for append in appends]
             hit("durable.commit.before")
-            for append, sums in added:
-                state = self._disk.states[append.collection]
-                self._disk.states[append.collection] = replace(state, upper=append.new_upper)
-                self._disk.sums[append.collection].update(sums)
+            for state, sums in after:
+                self._disk.states[state.collection] = state
+                self._disk.sums[state.collection] = sums
         hit("durable.commit.after")
         return None
 
@@ -133,12 +131,7 @@ class MemoryStore:
             state = self._get(collection)
             rules.check_compaction(state, since)
             hit("durable.compact.before")
-            folded = (
-                StoredUpdate(data, time if since.less_equal(time) else since.element(), diff)
-                for (time, data), diff in self._disk.sums[collection].items()
-                if not since.is_closed
-            )
-            sums = rules.summed(folded)
+            sums = _folded(self._disk.sums[collection], since)
             hit("durable.compact.folded")
             self._disk.states[collection] = replace(state, since=since)
             self._disk.sums[collection] = sums
@@ -173,6 +166,15 @@ class MemoryStore:
         found = (StoredUpdate(data, time, diff) for (time, data), diff in kept)
         return Snapshot(state, tuple(u for u in found if lower.less_equal(u.time)))
 
+    def _appended(self, append: Append) -> tuple[CollectionState, Sums]:
+        """Return a collection after an append, and what is in it then."""
+        state = replace(self._get(append.collection), upper=append.new_upper)
+        sums = self._disk.sums[append.collection] | rules.summed(append.updates)
+        if not append.updates or append.since is None:
+            return state, sums
+        rules.check_compaction(state, append.since)
+        return replace(state, since=append.since), _folded(sums, append.since)
+
     def _get(self, collection: CollectionId) -> CollectionState:
         self._check_open()
         state = self._disk.states.get(collection)
@@ -191,3 +193,12 @@ class MemoryStore:
         if self._closed:
             message = "the durable store is closed"
             raise StorageError(message)
+
+
+def _folded(sums: Sums, since: Antichain[Timestamp]) -> Sums:
+    """Return what is left of a collection that is compacted to ``since``."""
+    return rules.summed(
+        StoredUpdate(data, time if since.less_equal(time) else since.element(), diff)
+        for (time, data), diff in sums.items()
+        if not since.is_closed
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from reclock.durable.store import BEGINNING
 from reclock.errors import InvalidCompaction, InvalidValue, NewerFormat, Unreadable
-from reclock.time.timestamp import INT64_MAX
+from reclock.time.timestamp import INT64_MAX, Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from reclock.durable.store import Append, CollectionState, StoredUpdate
     from reclock.ids import CollectionId
     from reclock.time.antichain import Antichain
-    from reclock.time.timestamp import Timestamp
+
+Sums = dict[tuple[Timestamp, str], int]
+"""The diffs of a collection's updates by time and data, none of them zero."""
 
 
 def unknown(collection: CollectionId) -> InvalidValue:
@@ -68,12 +70,12 @@ def check_readable(state: CollectionState, lower: Antichain[Timestamp]) -> None:
         raise Unreadable(message, detail=detail, hint="take a snapshot of the collection")
 
 
-def summed(updates: Iterable[StoredUpdate]) -> dict[tuple[Timestamp, str], int]:
+def summed(updates: Iterable[StoredUpdate]) -> Sums:
     """Return the sum of diffs for each time and data, without those that cancel.
 
     Raises ``InvalidValue`` for a sum that no store could keep.
     """
-    sums: dict[tuple[Timestamp, str], int] = {}
+    sums: Sums = {}
     for update in updates:
         key = (update.time, update.data)
         sums[key] = sums.get(key, 0) + update.diff

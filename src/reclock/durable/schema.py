@@ -33,6 +33,11 @@ from reclock.time.timestamp import Timestamp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from reclock.durable.rules import Sums
+
+Row = dict[str, object]
+"""A row to insert, by the names of its columns."""
+
 metadata: Final = MetaData()
 
 store: Final = Table(
@@ -71,15 +76,18 @@ def digest(data: str) -> bytes:
     return blake2b(data.encode(), digest_size=16).digest()
 
 
-def update_row(collection: str, data: str, time: Timestamp, diff: int) -> dict[str, object]:
-    """Return an update as it is stored."""
-    return {
-        "collection": collection,
-        "digest": digest(data),
-        "time": int(time),
-        "data": data,
-        "diff": diff,
-    }
+def update_rows(collection: str, sums: Sums) -> list[Row]:
+    """Return updates as they are stored."""
+    return [
+        {
+            "collection": collection,
+            "digest": digest(data),
+            "time": int(time),
+            "data": data,
+            "diff": diff,
+        }
+        for (time, data), diff in sums.items()
+    ]
 
 
 def column(frontier: Antichain[Timestamp]) -> int | None:

@@ -5,16 +5,18 @@
 
 Cost of an append to n collections: one transaction with one look at the owner, one
 executemany for the n uppers and one for the updates. An upper is advanced only where it
-is the expected one; fewer rows changed than asked for means a lost race.
+is the expected one; fewer rows changed than asked for means a lost race. One that compacts
+adds to that what ``folding`` says.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from sqlalchemy import and_, bindparam, delete, false, func, insert, select, update
+from sqlalchemy import and_, bindparam, delete, false, insert, select, update
 
 from reclock.durable import rules, schema
+from reclock.durable.folding import fold
 from reclock.durable.prepared import Prepared
 from reclock.durable.store import (
     BEGINNING,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from reclock.durable.database import Database
+    from reclock.durable.rules import Sums
     from reclock.ids import CollectionId
     from reclock.time.antichain import Antichain
     from reclock.time.timestamp import Timestamp
@@ -107,11 +110,7 @@ class SqlStore:
             }
             for append in appends
         ]
-        rows = [
-            schema.update_row(append.collection, data, time, diff)
-            for append in appends
-            for (time, data), diff in rules.summed(append.updates).items()
-        ]
+        changed = [(append, rules.summed(append.updates)) for append in appends if append.updates]
         with self._database.lock:
             with self._database.writing() as writer:
                 hit("durable.append.before")
@@ -119,8 +118,7 @@ class SqlStore:
                 if lost:
                     writer.rollback()
                 else:
-                    if rows:
-                        self._insert.execute_many(writer, rows)
+                    self._write(writer, [row for one in changed for row in _rows(writer, *one)])
                     hit("durable.commit.before")
             if lost:
                 return self._mismatch(appends)
@@ -133,12 +131,7 @@ class SqlStore:
             state = _get(writer, collection)
             rules.check_compaction(state, since)
             hit("durable.compact.before")
-            if since.is_closed:
-                writer.execute(delete(_update).where(_update.c.collection == collection))
-            elif since != state.since:
-                _fold(writer, state, since.element())
-            moved = update(_collection).where(_collection.c.id == collection)
-            writer.execute(moved.values(since=schema.column(since)))
+            self._write(writer, fold(writer, state, since, {}))
             hit("durable.compact.folded")
         hit("durable.compact.after")
 
@@ -162,6 +155,10 @@ class SqlStore:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _write(self, writer: Connection, rows: list[schema.Row]) -> None:
+        if rows:
+            self._insert.execute_many(writer, rows)
 
     def _read(self, collection: CollectionId, lower: Antichain[Timestamp]) -> Snapshot:
         """Return the updates stored at times beyond ``lower``, in one statement."""
@@ -212,28 +209,10 @@ def _get(connection: Connection, collection: CollectionId) -> CollectionState:
     return state
 
 
-def _fold(writer: Connection, state: CollectionState, since: Timestamp) -> None:
-    """Sum by data the updates that read as one time from now on.
-
-    Only data with an update in (old since, new since] can have more than one; of those,
-    only data with several is rewritten.
-    """
-    here = and_(_update.c.collection == state.collection, _update.c.time <= int(since))
-    arrived = _update.c.time > schema.column(state.since)
-    several = (
-        select(_update.c.digest, func.min(_update.c.data), func.sum(_update.c.diff))
-        .where(here, _update.c.digest.in_(select(_update.c.digest).where(here, arrived)))
-        .group_by(_update.c.digest)
-        .having(func.count() > 1)
-    )
-    sums: Sequence[Any] = writer.execute(several).all()
-    if sums:
-        of = delete(_update).where(here, _update.c.digest == bindparam("of"))
-        writer.execute(of, [{"of": digest} for digest, _, _ in sums])
-    kept = [
-        schema.update_row(state.collection, data, since, int(diff))
-        for _, data, diff in sums
-        if diff
-    ]
-    if kept:
-        writer.execute(insert(_update), kept)
+def _rows(writer: Connection, append: Append, sums: Sums) -> list[schema.Row]:
+    """Return the rows to insert for an append, of which ``sums`` are the updates."""
+    if append.since is not None:
+        state = _get(writer, append.collection)
+        rules.check_compaction(state, append.since)
+        return fold(writer, state, append.since, sums)
+    return schema.update_rows(append.collection, sums)

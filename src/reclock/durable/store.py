@@ -31,7 +31,8 @@ remains readable; only a closed collection may go further, even to ``{}``, where
 is readable and its updates are gone. Updates at times ≤ since read as if at since, summed
 by data; those that cancel disappear. Accumulations at every t beyond the new since are
 unchanged. Cost: proportional to the updates in ``(old since, new since]`` and those they
-are summed with, not to the collection.
+are summed with, not to the collection. An append may compact the collection in the same
+transaction: one of whose history nobody asks so never holds more than what is in it.
 
 Versions. A collection records the newest version of the records in it. ``open`` with an
 older version raises ``NewerFormat``; with a newer one raises the recorded version, and
@@ -152,6 +153,8 @@ class Append:
     updates: tuple[StoredUpdate, ...]
     expected_upper: Antichain[Timestamp]
     new_upper: Antichain[Timestamp]
+    since: Antichain[Timestamp] | None = None
+    """What to compact to with it; without updates nothing is to be folded, and since stays."""
 
     def __post_init__(self) -> None:
         """Refuse an upper that goes back, and updates outside the interval."""
@@ -215,7 +218,8 @@ class Store(Protocol):
     def append(self, appends: Sequence[Append]) -> UpperMismatch | None:
         """Append to every collection, or to none and say whose upper was another.
 
-        No collection may be named twice.
+        No collection may be named twice. Raises ``InvalidCompaction``, and appends nothing,
+        if the since of an append would go back or reach its new upper.
         """
         ...
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reclock.durable.store import Append
 from reclock.errors import InvalidCompaction, Unreadable
 from reclock.testing.store_conformance.kit import (
     CLOSED,
@@ -51,6 +52,26 @@ def compaction_sums_what_it_folds(reopen: Reopen) -> None:
 
 def _by_time(update: StoredUpdate) -> tuple[int, str]:
     return update.time, update.data
+
+
+def an_append_may_compact(reopen: Reopen) -> None:
+    """Check that what it cancels is gone with it, and that a bad since refuses all of it."""
+    store = reopen()
+    c, d = fresh(store, "c", "d")
+    first = [up("a", 1), up("a", 2), up("b", 2), up("moved", 0), up("moved", 1, -1)]
+    append(store, c, first, at(0), at(3))
+    cancel = Append(c, (up("b", 3, -1), up("c", 4), up("d", 6)), at(3), at(9), since=at(4))
+    assert store.append([cancel, Append(d, (), at(0), at(1))]) is None
+    for opened in then_reopened(store, reopen):
+        assert opened.snapshot(c).since == at(4)
+        assert opened.snapshot(c).updates == (up("a", 4, 2), up("c", 4), up("d", 6))
+    store = reopen()
+    for bad in (at(3), at(12)):
+        change = Append(c, (up("e", 9),), at(9), at(12), since=bad)
+        refused(InvalidCompaction, store.append, [Append(d, (), at(1), at(2)), change])
+    assert (store.state(c).upper, store.state(d).upper) == (at(9), at(1))
+    assert store.append([Append(c, (), at(9), at(12), since=at(11))]) is None
+    assert store.state(c).since == at(4), "nothing to fold, so nothing is moved"
 
 
 def since_only_advances_and_stays_before_upper(reopen: Reopen) -> None:
@@ -125,8 +146,10 @@ _changes = st.lists(
     max_size=6,
 )
 _Step = tuple[str, int, list[tuple[str, int, int]]]
+"""A verb, how far it goes, and what it adds."""
+
 _steps: st.SearchStrategy[_Step] = st.one_of(
-    st.tuples(st.just("append"), st.integers(0, 4), _changes),
+    st.tuples(st.sampled_from(["append", "append and compact"]), st.integers(0, 4), _changes),
     st.tuples(st.just("compact"), st.integers(0, 6), st.just([])),
 )
 
@@ -142,13 +165,18 @@ def compaction_changes_no_readable_contents(reopen: Reopen) -> None:
         (c,) = fresh(store, "c")
         model = models[c] = _Model()
         for verb, amount, changes in steps:
-            if verb == "append":
+            if verb != "compact":
                 new = model.upper + amount
                 moved = [(data, model.upper + offset, diff) for data, offset, diff in changes]
                 updates = [up(data, time, diff) for data, time, diff in moved if time < new]
-                assert append(store, c, updates, at(model.upper), at(new)) is None
+                since = max(model.since, new - 1 - len(changes) % 3)
+                compacts = verb == "append and compact" and since < new
+                given_since = at(since) if compacts else None
+                step = Append(c, tuple(updates), at(model.upper), at(new), given_since)
+                assert store.append([step]) is None
                 model.updates += updates
                 model.upper = new
+                model.since = since if compacts and updates else model.since
             else:
                 model.since = max(model.since, min(model.since + amount, model.upper - 1))
                 store.compact(c, at(model.since))
@@ -173,6 +201,7 @@ def _check_against(model: _Model, store: Store, c: CollectionId) -> None:
 
 CASES: Final[tuple[Case, ...]] = (
     compaction_sums_what_it_folds,
+    an_append_may_compact,
     since_only_advances_and_stays_before_upper,
     contents_are_readable_in_the_definite_interval_only,
     a_follower_behind_since_is_told,
