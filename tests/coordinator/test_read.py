@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from time import sleep
 
 import pytest
@@ -115,6 +116,41 @@ def test_as_of_takes_dates_in_the_timeline_that_has_them(db, history):
     for wrong, code in (("'soon'", "22P02"), ("'1969-12-31'", "22023"), (str(2**63), "22008")):
         with pytest.raises(Error) as caught:
             db.execute(f"SELECT * FROM t AS OF {wrong}")
+        assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        3_500, "3500", "1970-01-01T03:00:03.500+03:00",
+        datetime(1970, 1, 1, 0, 0, 3, 500_000),  # noqa: DTZ001  without a zone: in UTC
+        datetime(1970, 1, 1, 3, 0, 3, 500_000, tzinfo=timezone(timedelta(hours=3))),
+    ],
+)  # fmt: skip
+def test_a_time_may_be_a_parameter(db, history, time):
+    answer = db.execute("SELECT n + $1 FROM v AS OF $2", (10, time))
+    assert (answer.rows, answer.timestamp) == ([(12,)], 3_500)
+    assert db.execute("SELECT n FROM v AS OF AT LEAST $1", (time,)).rows == [(5,)]
+    assert list(db.copy("COPY (SELECT n FROM v AS OF $1) TO STDOUT", (time,))) == ["2\n"]
+    (explained,) = db.execute("EXPLAIN TIMESTAMP FOR SELECT n FROM v AS OF $1", (time,)).rows[0]
+    assert "timestamp: 3500" in explained
+    with db.session() as session:
+        session.execute("BEGIN; SELECT n FROM v AS OF $1", (time,))
+        assert session.execute("SELECT n FROM v").rows == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [((), "42P02"), ((None,), "42804"), ((True,), "42804"), ((1.5,), "42804"), ((-1,), "22023")],
+)
+def test_a_parameter_that_is_no_time_is_refused(db, history, given, code):
+    for sql in ("SELECT * FROM t AS OF $1", "SELECT * FROM t AS OF AT LEAST $1"):
+        with pytest.raises(Error) as caught:
+            db.execute(sql, given)
+        assert caught.value.code == code
+    for sql in ("SUBSCRIBE t AS OF $1", "SUBSCRIBE t UP TO $1"):
+        with pytest.raises(Error) as caught:
+            db.subscribe(sql, given)
         assert caught.value.code == code
 
 

@@ -68,6 +68,51 @@ def test_snapshot_then_changes_each_at_its_own_time(shop, what):
     assert leftovers(shop) == NOTHING
 
 
+def test_its_times_may_be_parameters(shop, opener):
+    first = shop.execute("INSERT INTO t VALUES (3, 10)").timestamp
+    opener.clock.advance(1_000)
+    shop.execute("INSERT INTO t VALUES (4, 11)")
+    for what in ("m", "(SELECT a, n FROM m WHERE a > $3)"):
+        sql = f"SUBSCRIBE {what} AS OF $2 UP TO $1"
+        with shop.subscribe(sql, (first + 1, first - 1, 0)) as sub:
+            assert sorted(plain(sub), key=str) == [(-1, (10, 2)), (1, (10, 2)), (1, (10, 3))]
+        lines = shop.copy(f"COPY ({sql}) TO STDOUT", (first + 1, first - 1, 0))
+        assert len(list(lines)) == 3
+    assert leftovers(shop) == NOTHING
+
+
+@pytest.mark.parametrize("what", ["m", f"({TOTALS})"])
+def test_it_ends_with_its_session(shop, what):
+    session, other = shop.session(), shop.session()
+    subs = [session.subscribe(f"SUBSCRIBE {what}") for _ in range(2)]
+    lines = session.copy(f"COPY (SUBSCRIBE {what}) TO STDOUT")
+    assert plain(subs[0]) == [(1, (10, 2))]
+    assert next(lines).endswith("\t1\t10\t2\n")
+    with other.subscribe(f"SUBSCRIBE {what}") as kept:
+        session.close()
+        assert all(sub.closed for sub in subs)
+        assert [sub.fetch() for sub in subs] == [[], []]
+        assert list(lines) == []
+        assert not kept.closed
+        assert len(holds(shop)) == 1
+    assert leftovers(shop) == NOTHING
+
+
+def test_who_waits_for_it_is_woken_when_its_session_is_closed(opener):
+    db = opener(background=True)
+    db.execute("CREATE TABLE t (a INT)")
+    session = db.session()
+    sub = session.subscribe("SUBSCRIBE t")
+    got = []
+    reader = threading.Thread(target=lambda: got.extend(sub))
+    reader.start()
+    session.close()
+    reader.join(20)
+    assert not reader.is_alive()
+    assert got == []
+    assert sub.closed
+
+
 def test_rows_are_consolidated_and_have_multiplicities(shop):
     with shop.subscribe("SUBSCRIBE t WITH (SNAPSHOT = false)") as sub:
         shop.execute("INSERT INTO t VALUES (5, 5), (5, 5)")

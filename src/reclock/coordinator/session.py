@@ -6,7 +6,7 @@ sessions run at the same time; a thread that must not wait for another has its o
 Statements of one text run in order; each is atomic by itself, unless BEGIN made them part of
 a transaction (``transaction``), and the result is that of the last. An error ends the text
 where it stands; outside of a transaction, what ran before it stays done, and the session can
-be used on. Closing a session rolls its transaction back.
+be used on. Closing a session rolls its transaction back and ends its subscriptions.
 
 Tests: tests/coordinator/test_session.py.
 """
@@ -17,7 +17,9 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
 
+from reclock.coordinator.as_of import with_times
 from reclock.coordinator.read import readable
 from reclock.coordinator.result import Result
 from reclock.coordinator.rows import columns_from
@@ -57,6 +59,7 @@ class Session:
         self.core = core
         self._settings = SessionSettings(core.settings)
         self._transaction: Transaction | None = None
+        self._subscriptions: WeakSet[Subscription] = WeakSet()
         self._turns = threading.Lock()
         self._closed = False
 
@@ -82,7 +85,8 @@ class Session:
             for parsed in parse_statements(sql):
                 if self._transaction is not None:
                     self._transaction.admit(parsed.statement)
-                result = run(Context(self, parsed.text, tuple(parameters)), parsed.statement)
+                statement = with_times(parsed.statement, tuple(parameters))
+                result = run(Context(self, parsed.text, tuple(parameters)), statement)
         return result
 
     def insert(self, table: str, rows: object) -> Result:
@@ -104,7 +108,7 @@ class Session:
     def reading(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[Readable]:
         """Give a world in which the one query of ``sql`` can be answered, and the time."""
         with self._turn():
-            statement = parse_statement(sql)
+            statement = with_times(parse_statement(sql), tuple(parameters))
             if not isinstance(statement, SelectStatement):
                 message = "only a query can be a DataFrame"
                 raise InvalidSyntax(message, code="42809", hint="write SELECT …")
@@ -122,7 +126,7 @@ class Session:
         Iterating waits for what comes, ``timeout`` seconds at a time (None: for ever).
         """
         with self._turn():
-            statement = parse_statement(sql)
+            statement = with_times(parse_statement(sql), tuple(parameters))
             if not isinstance(statement, Subscribe):
                 message = "not a SUBSCRIBE"
                 raise InvalidSyntax(message, code="42809", hint="use execute(…)")
@@ -139,7 +143,7 @@ class Session:
         ``timeout`` is that of ``subscribe``, for COPY (SUBSCRIBE …).
         """
         with self._turn():
-            statement = parse_statement(sql)
+            statement = with_times(parse_statement(sql), tuple(parameters))
             if not isinstance(statement, Copy):
                 message = "not a COPY"
                 raise InvalidSyntax(message, code="42809", hint="use execute(…)")
@@ -148,10 +152,15 @@ class Session:
             return copy_lines(Context(self, sql, tuple(parameters)), statement, timeout)
 
     def close(self) -> None:
-        """End the session, after the statement under way; its transaction is rolled back."""
+        """End the session, after the statement under way, with its transaction and subscriptions.
+
+        The transaction is rolled back.
+        """
         with self._turns:
             self._closed = True
             self.end(keep=False)
+        for subscription in tuple(self._subscriptions):
+            subscription.close()
 
     def __enter__(self) -> Self:
         return self
@@ -177,6 +186,10 @@ class Session:
         else:
             with self._transaction.readable(plan_of, as_of) as at:
                 yield at
+
+    def opened(self, subscription: Subscription) -> None:
+        """Remember a subscription, to end it with the session."""
+        self._subscriptions.add(subscription)
 
     def begin(self, statement: Begin) -> None:
         """Begin a transaction."""

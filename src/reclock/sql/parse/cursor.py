@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from reclock.config import parse_duration
 from reclock.errors import InvalidSyntax, InvalidValue
-from reclock.sql.syntax.expression import Name
+from reclock.sql.syntax.expression import Name, Parameter
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
@@ -116,8 +116,12 @@ class Cursor:
         """Return whether the next token is of ``kind``."""
         return not self.at_end and self._tokens[self._at].token_type == kind
 
-    def time(self) -> int | str:
-        """Read a time: a number of the timeline, or a date and time in quotes."""
+    def time(self) -> int | str | Parameter:
+        """Read a time: a number of the timeline, a date and time in quotes, or a parameter."""
+        position = self.position
+        if self.sees_kind(TokenType.PARAMETER):
+            self._at += 1
+            return Parameter(self.number(), position)
         return self.string() if self.sees_kind(TokenType.STRING) else self.number()
 
     def duration(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from reclock.sql.syntax.expression import Parameter
     from reclock.sql.syntax.query import Query
 
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 class AsOf:
     """``AS OF [AT LEAST] t``; a time is a number of the timeline, or a date and time as text."""
 
-    time: int | str
+    time: int | str | Parameter
     at_least: bool = False
 
 

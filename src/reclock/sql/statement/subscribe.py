@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reclock.sql.statement.select import AsOf
-    from reclock.sql.syntax.expression import Name, SortItem
+    from reclock.sql.syntax.expression import Name, Parameter, SortItem
     from reclock.sql.syntax.query import Query
 
 
@@ -33,6 +33,6 @@ class Subscribe:
     snapshot: bool = True
     progress: bool = False
     as_of: AsOf | None = None
-    up_to: int | str | None = None
+    up_to: int | str | Parameter | None = None
     envelope: SubscribeEnvelope | None = None
     order_within: tuple[SortItem, ...] = ()
