@@ -29,7 +29,7 @@ class Measure(NamedTuple):
 
     end: int
     raw: int
-    memory: tuple[int, ...] = ()
+    memory: object = None
 
 
 class Stretch(NamedTuple):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from reclock.connectors.files.content import Measure
 from reclock.connectors.files.failure import truncated, unfit
-from reclock.connectors.files.gzip_members import Whole, decompressed, measured
+from reclock.connectors.files.gzip_members import Progress, decompressed, measured, rest_of
 from reclock.connectors.files.lines import MAX_LINE, SCHEMA, lines, too_long, whole_blocks
 from reclock.errors import InvalidValue
 
@@ -73,22 +73,25 @@ class Text:
     def measure(self, file: BinaryIO, name: str, size: int, known: Measure | None) -> Measure:
         """Return where the last whole line ends."""
         if self._is_compressed(name):
-            whole = measured(file, name, Whole(*known.memory) if known else None)
-            return Measure(whole.end, whole.raw, tuple(whole))
-        end, looked = (known.end, known.memory[0]) if known else (0, 0)
+            before = known.memory if known else None
+            progress = measured(file, name, before if isinstance(before, Progress) else None)
+            return Measure(progress.whole.end, progress.whole.raw, progress)
+        end, looked = (known.end, known.memory) if known else (0, 0)
+        assert isinstance(looked, int)
         found = _last_newline(file, max(looked, size - MAX_LINE - 1), size)
         end = end if found is None else found + 1
         if size - end > MAX_LINE:
             raise too_long(name, end)
-        return Measure(end, end, (size,))
+        return Measure(end, end, size)
 
     def measure_complete(self, file: BinaryIO, name: str, size: int) -> Measure:
         """Return the size; a compressed file must consist of whole members."""
         if not self._is_compressed(name):
             return Measure(size, size)
-        whole = measured(file, name, None)
-        if whole.rest or not whole.raw:
-            detail = f"of its {size} bytes the last {whole.rest} are no whole gzip member"
+        whole = measured(file, name, None).whole
+        rest = rest_of(file, whole)
+        if rest or not whole.raw:
+            detail = f"of its {size} bytes the last {rest} are no whole gzip member"
             raise unfit(name, "is not complete", detail, "wait until it is written")
         return Measure(whole.size, whole.raw)
 
@@ -113,7 +116,7 @@ class Text:
 
     def _bytes(self, file: BinaryIO, at: int, stretch: Stretch) -> Iterator[bytes]:
         if self._is_compressed(stretch.name):
-            chunks = _after(decompressed(file, 0, stretch.name), at)
+            chunks = _after(decompressed(file, stretch.name), at)
         else:
             chunks = _plain(file, at, stretch.stop)
         return chunks if stretch.end is None else _before(chunks, stretch.end - at)
@@ -132,10 +135,10 @@ def _plain(file: BinaryIO, at: int, stop: int) -> Iterator[bytes]:
         at += len(chunk)
 
 
-def _after(made: Iterator[tuple[bytes, int | None]], at: int) -> Iterator[bytes]:
+def _after(chunks: Iterator[bytes], at: int) -> Iterator[bytes]:
     """Yield the bytes from ``at`` on."""
     passed = 0
-    for chunk, _ in made:
+    for chunk in chunks:
         if passed + len(chunk) > at:
             yield chunk[max(0, at - passed) :]
         passed += len(chunk)
