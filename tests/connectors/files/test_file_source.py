@@ -9,6 +9,7 @@ import os
 import pickle
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +135,7 @@ def test_a_file_is_a_part_from_its_first_line_on(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"not yet a line")
     assert source.probe(origin) == origin
     (tmp_path / "a").unlink()
+    source.verify()
     assert source.probe(origin) == origin, "nobody has seen it"
     (tmp_path / "b").write_bytes(b"x\n")
     bound = source.probe(origin)
@@ -418,6 +420,7 @@ def test_batches_are_bounded(tmp_path: Path) -> None:
         assert batch.num_rows <= BATCH_ROWS
         lengths = [len(value) for value in batch.column("value").to_pylist()]
         assert sum(lengths) <= BATCH_BYTES or max(lengths) == 20 << 20
+        assert sum(lengths) <= (20 << 20) + BATCH_BYTES
         count += batch.num_rows
     assert count == 200_041
 
@@ -462,3 +465,29 @@ def test_a_reading_may_be_given_up(tmp_path: Path) -> None:
     assert next(batches).num_rows > 0
     batches.close()  # type: ignore[attr-defined]
     assert len(everything(source)) == 200_000
+
+
+def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
+    """A writer that never waits, and flushes in the middle of lines."""
+    path = tmp_path / "f"
+    path.touch()
+    count = 20_000
+
+    def write() -> None:
+        with path.open("ab", buffering=997) as out:
+            for n in range(count):
+                out.write(b"line %d\n" % n)
+
+    source, bound = FileSource.create(str(path), TEXT)
+    writer = threading.Thread(target=write)
+    writer.start()
+    found: list[bytes] = []
+    while len(found) < count:
+        alive = writer.is_alive()
+        upstream = source.probe(bound)
+        found += [value for _, _, value in rows(source, spans(bound, upstream))]
+        source.verify()
+        bound = upstream
+        assert alive or len(found) == count, "all of it was there"
+    writer.join()
+    assert found == [b"line %d" % n for n in range(count)]

@@ -40,10 +40,10 @@ def test_a_growing_file_is_measured_like_a_new_one(
 
 def test_a_growing_file_is_not_looked_at_again() -> None:
     known = Text().measure(io.BytesIO(b"a\nbc"), "f", 4, None)
-    known = Text().measure(io.BytesIO(b"\n\n\n\nd\ne"), "f", 7, known)
-    assert known.end == 6
-    known = Text().measure(io.BytesIO(b"\n" * 8 + b"x"), "f", 9, known)
-    assert known.end == 8
+    known = Text().measure(io.BytesIO(b"\n\n\n\nd"), "f", 5, known)
+    assert known.end == 2
+    known = Text().measure(io.BytesIO(b"\n\n\n\n\ne\n"), "f", 7, known)
+    assert known.end == 7
 
 
 def test_a_line_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,7 @@ class Text:
         at = max(0, stretch.start - 1)
         if self.header is not None and stretch.start == 0:
             at = self._pass_header(file, stretch, self.header)
-            stretch = stretch._replace(start=min(at, stretch.stop))
+            stretch = stretch._replace(start=at)
             at = max(0, at - 1)
         if stretch.start < stretch.stop:
             yield from lines(self._bytes(file, at, stretch), at, stretch)
