@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from reclock.arrangement.store import LocalStore
 from reclock.change.update import Update
+from reclock.coordinator.shape import Shape
 from reclock.dataflow.bulk import stages
 from reclock.dataflow.bulk.workers import Threads
 from reclock.dataflow.envelope import DEBEZIUM, NONE, UPSERT, input_types
+from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.render.build import Source
 from reclock.dataflow.types import arrow_types
 from reclock.ids import ObjectId
@@ -29,6 +31,7 @@ from reclock.sql.types import DOUBLE, INTEGER, TEXT
 from reclock.testing.deltas import delta_of
 from reclock.testing.envelopes import fold_of
 from reclock.testing.evaluator import PythonEvaluator
+from reclock.testing.model_engine import ModelEngine
 from reclock.testing.source_graph import SourceGraph
 from reclock.time.timestamp import Timestamp
 
@@ -82,10 +85,25 @@ def batch_of(source, records, first):
     return delta_of(types, [Update(r, Timestamp(first + t), 1) for t, r in records])
 
 
-def check(source, ticks, *, in_parts, compacting=False):
+class Modelled(SourceGraph):
+    """The same by the engine of the coordinator's tests."""
+
+    @property
+    def shape(self):
+        kept = {S: (collection_of(S), errors_of(S))}
+        return Shape(self.graph, self.plans, {}, kept, self.sources)
+
+    def _step(self, changes, shards, lower, upper):
+        return ModelEngine().step(self.shape, changes, shards, lower, upper)
+
+    def _hydrate(self, new, shards, as_of):
+        return ModelEngine().hydrate(self.shape, new, shards, as_of)
+
+
+def check(source, ticks, *, in_parts=False, compacting=False, graph_type=SourceGraph):
     with TemporaryDirectory() as path:
         workers = Threads(2, PythonEvaluator()) if in_parts else None
-        graph = SourceGraph({S: source}, LocalStore(Path(path)), workers)
+        graph = graph_type({S: source}, LocalStore(Path(path)), workers)
         fold, expected = fold_of(source), {0: (Counter(), Counter())}
         for number, records in enumerate(ticks):
             first = 1 + number * TICK
@@ -100,7 +118,6 @@ def check(source, ticks, *, in_parts, compacting=False):
         for time, (rows, errors) in expected.items():
             assert graph.rows_at(S, time) == rows, time
             assert graph.errors_at(S, time) == errors, time
-        return graph
 
 
 @settings(max_examples=30)
@@ -112,7 +129,7 @@ def test_none_is_its_fold_at_every_time(ticks, key, in_parts):
 @settings(max_examples=80)
 @given(ticks=ticks_of(UPSERT_RECORDS), key=st.sampled_from([(0,), (2, 0), (1,), (0, 1, 2)]))
 def test_upsert_is_its_fold_at_every_time(ticks, key):
-    check(Source(SCHEMA, key, UPSERT), ticks, in_parts=False)
+    check(Source(SCHEMA, key, UPSERT), ticks)
 
 
 @settings(max_examples=30)
@@ -130,7 +147,7 @@ def test_upsert_goes_on_from_compacted_state(ticks, in_parts):
 @settings(max_examples=100)
 @given(ticks=ticks_of(DEBEZIUM_RECORDS), key=st.sampled_from([(), (0,), (2, 0), (1,)]))
 def test_debezium_is_its_fold_at_every_time(ticks, key):
-    check(Source(SCHEMA, key, DEBEZIUM), ticks, in_parts=False)
+    check(Source(SCHEMA, key, DEBEZIUM), ticks)
 
 
 @settings(max_examples=30)
@@ -144,4 +161,12 @@ def test_debezium_in_parts_is_its_fold_at_every_time(ticks, key):
 @settings(max_examples=30)
 @given(ticks=ticks_of(DEBEZIUM_RECORDS), key=st.sampled_from([(), (0,)]))
 def test_debezium_goes_on_from_compacted_state(ticks, key):
-    check(Source(SCHEMA, key, DEBEZIUM), ticks, in_parts=False, compacting=True)
+    check(Source(SCHEMA, key, DEBEZIUM), ticks, compacting=True)
+
+
+@settings(max_examples=40)
+@given(data=st.data(), envelope=st.sampled_from([NONE, UPSERT, DEBEZIUM]))
+def test_the_engine_of_tests_folds_from_what_is_stored(data, envelope):
+    records = {NONE: NONE_RECORDS, UPSERT: UPSERT_RECORDS, DEBEZIUM: DEBEZIUM_RECORDS}[envelope]
+    key = data.draw(st.sampled_from([(0,), (1,)] if envelope == UPSERT else [(), (0,)]))
+    check(Source(SCHEMA, key, envelope), data.draw(ticks_of(records)), graph_type=Modelled)

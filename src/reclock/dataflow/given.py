@@ -10,6 +10,8 @@ anyway), those views are not read but computed again.
 A source is always read, for its records are gone. It never needs to be computed again: its
 steps are those of no other object, so its errors are in question only as a part of those of
 views above it, which are then computed from it.
+
+Tests: tests/dataflow/test_envelope_views.py.
 """
 
 from __future__ import annotations

@@ -4,12 +4,15 @@ A view that is created late equals the one that was there from the beginning (P1
 both are functions of the same collections: the plan runs once, from nothing, on all rows
 as of ``as_of``. It begins from the collections that are kept already: tables, and the views
 it refers to (with their errors), never from a second reading of a source.
+
+Tests: tests/dataflow/test_envelope_views.py.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.arrangement.consolidate import consolidate
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.given import Given
 from reclock.dataflow.graph import Output, collection_of, errors_of
@@ -36,20 +39,25 @@ def hydrate(
 ) -> dict[ArrangementId, pa.RecordBatch]:
     """Return the updates, all at ``as_of``, that fill the ``new`` arrangements."""
     begin = Given.of(graph, new, traces)
-    reported = set().union(*begin.errors.values())
-    given: dict[int, Output] = {}
-    for step in sorted(graph.needed(new, begin.steps) & begin.steps.keys()):
-        item = begin.steps[step]
-        name, failed = collection_of(item), errors_of(item)
-        rows = contents(graph.arrangements[name].keying, traces.get(name), as_of)
-        errs = None
-        if item in reported:
-            reported.discard(item)  # once, should several steps refer to it
-            errs = contents(graph.arrangements[failed].keying, traces.get(failed), as_of)
-        given[step] = Output(rows, errs)
+
+    def kept(name: ArrangementId) -> pa.RecordBatch:
+        return contents(graph.arrangements[name].keying, traces.get(name), as_of)
+
+    given = {
+        step: Output(kept(collection_of(begin.steps[step])))
+        for step in sorted(graph.needed(new, begin.steps) & begin.steps.keys())
+    }
     times = range(as_of, as_of + 1)
     tick = Tick(graph, {}, {}, times, hydrating=True, given=given, wanted=new)
-    return tick.run(evaluator)
+    made = tick.run(evaluator)
+    for name, items in begin.errors.items():  # each view's own: they need not be the same
+        errs = [kept(errors_of(item)) for item in sorted(items)]
+        keying = graph.arrangements[name].keying
+        if name in made:
+            errs.append(keying.restore(made[name]))
+        if errs:
+            made[name] = consolidate(keying.layout, keying.arrange(deltas.union(errs)))
+    return made
 
 
 def contents(keying: Keying, shard: Shard | None, as_of: Timestamp) -> pa.RecordBatch:

@@ -3,12 +3,13 @@
 What ``dataflow.operators`` does with arrays, as plainly as it can be said. ``fold_of`` begins
 one for a source; ``take`` folds all the records of one time in; ``rows`` and ``errors`` are
 then what the source holds. Records are tuples of the columns of ``dataflow.envelope``.
+``held`` is all that a fold goes on from, as rows: a new one begins there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reclock.change.value import canonical
 from reclock.dataflow.envelope import NONE, UPSERT
@@ -19,16 +20,34 @@ if TYPE_CHECKING:
     from reclock.dataflow.render.build import Source
 
 Row = tuple[Any, ...]
+Rows = Counter[Row]
 Fault = tuple[str, str]
+
+
+class Held(NamedTuple):
+    """What a source holds: rows and errors, the keys with a fault, the positions it reached."""
+
+    rows: Rows
+    errors: Rows
+    faults: Rows
+    positions: Rows
+
+    @classmethod
+    def nothing(cls) -> Held:
+        """Return what a source holds before its first record."""
+        return cls(Counter(), Counter(), Counter(), Counter())
 
 
 class NoneFold:
     """Every record is a row, or an error for ever."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, held: Held) -> None:
         self.width = width
-        self.rows: Counter[Row] = Counter()
-        self.errors: Counter[Row] = Counter()
+        self.rows, self.errors = Counter(held.rows), Counter(held.errors)
+
+    def held(self) -> Held:
+        """Return what a fold goes on from."""
+        return Held(Counter(self.rows), Counter(self.errors), Counter(), Counter())
 
     def take(self, records: Iterable[Row]) -> None:
         """Fold the records of one time in."""
@@ -43,19 +62,25 @@ class NoneFold:
 class UpsertFold:
     """Every key has what its last record says."""
 
-    def __init__(self, width: int, key: tuple[int, ...], names: tuple[str, ...]) -> None:
-        self.width, self.key, self.names = width, key, names
-        self.values: dict[Row, Row] = {}
-        self.faults: dict[Row, Fault] = {}
-        self.lasting: Counter[Row] = Counter()
+    def __init__(self, source: Source, held: Held) -> None:
+        self.width, self.key = len(source.schema), source.key
+        self.names = tuple(source.schema[i].name for i in source.key)
+        self.values = {tuple(row[i] for i in source.key): row for row in held.rows}
+        self.faults: dict[Row, Fault] = {row[:-2]: (row[-2], row[-1]) for row in held.faults}
+        self.lasting = held.errors - Counter(self.faults.values())
+
+    def held(self) -> Held:
+        """Return what a fold goes on from."""
+        faults = Counter((*key, *fault) for key, fault in self.faults.items())
+        return Held(self.rows, self.errors, faults, Counter())
 
     @property
-    def rows(self) -> Counter[Row]:
+    def rows(self) -> Rows:
         """One row per key."""
         return Counter(self.values.values())
 
     @property
-    def errors(self) -> Counter[Row]:
+    def errors(self) -> Rows:
         """The errors of keys, and those that have none."""
         return self.lasting + Counter(self.faults.values())
 
@@ -83,9 +108,12 @@ class UpsertFold:
 class CountFold:
     """Rows come and go; one that goes and is not there is an error for ever."""
 
-    def __init__(self) -> None:
-        self.rows: Counter[Row] = Counter()
-        self.errors: Counter[Row] = Counter()
+    def __init__(self, held: Held) -> None:
+        self.rows, self.errors = Counter(held.rows), Counter(held.errors)
+
+    def held(self) -> Held:
+        """Return what a fold goes on from."""
+        return Held(Counter(self.rows), Counter(self.errors), Counter(), Counter())
 
     def take(self, changes: Iterable[tuple[Row, int]]) -> None:
         """Fold the changes of one time in, all at once."""
@@ -101,21 +129,32 @@ class CountFold:
 class DebeziumFold:
     """Changes of a table: those that were not seen before, one after the other."""
 
-    def __init__(self, width: int, inner: UpsertFold | CountFold) -> None:
-        self.width, self.inner = width, inner
-        self.reached: dict[int, tuple[Row, set[Row]]] = {}
+    def __init__(self, source: Source, held: Held) -> None:
+        self.width = len(source.schema)
+        self.inner = UpsertFold(source, held) if source.key else CountFold(held)
+        self.reached: dict[int, tuple[Row, set[bytes]]] = {}
         """By partition, the greatest position and the records at it."""
-        self.lasting: Counter[Row] = Counter()
+        for partition, *position, event in held.positions:
+            self.reached.setdefault(partition, (tuple(position), set()))[1].add(event)
+
+    def held(self) -> Held:
+        """Return what a fold goes on from."""
+        positions: Rows = Counter(
+            (partition, *position, event)
+            for partition, (position, events) in self.reached.items()
+            for event in events
+        )
+        return self.inner.held()._replace(positions=positions)
 
     @property
-    def rows(self) -> Counter[Row]:
+    def rows(self) -> Rows:
         """The rows of the table."""
         return self.inner.rows
 
     @property
-    def errors(self) -> Counter[Row]:
+    def errors(self) -> Rows:
         """The errors of records, and those of what they were applied to."""
-        return self.lasting + self.inner.errors
+        return self.inner.errors
 
     def take(self, records: Iterable[Row]) -> None:
         """Fold the records of one time in, by their order."""
@@ -129,15 +168,15 @@ class DebeziumFold:
 
     def _fresh(self, record: Row) -> bool:
         said = record[2 * self.width :]
-        op, partition, *position = said[2:7]
-        if op == "r" or position == [None] * 3:
+        op, partition, position = said[2], said[3], said[4:7]
+        if op == "r" or position == (None, None, None):
             return True
-        here = tuple((part is not None, part) for part in position)
-        event = (*record[: 2 * self.width], *said[:3], *said[-2:])
+        event = repr((*record[: 2 * self.width], *said[:3], *said[-2:])).encode()
         reached, events = self.reached.get(partition, ((), set()))
-        if here < reached or (here == reached and event in events):
+        same = position == reached
+        if _nulls_first(position) < _nulls_first(reached) or (same and event in events):
             return False
-        self.reached[partition] = here, {event} | (events if here == reached else set())
+        self.reached[partition] = position, {event} | (events if same else set())
         return True
 
     def _fault(self, record: Row, *, keyed: bool) -> Fault | None:
@@ -179,7 +218,7 @@ class DebeziumFold:
             return []
         fault = self._fault(record, keyed=False)
         if fault is not None:
-            self.lasting[fault] += 1
+            self.inner.errors[fault] += 1
             return []
         op = record[2 * self.width + 2]
         made = [] if op == "d" else [(record[: self.width], 1)]
@@ -191,12 +230,17 @@ class DebeziumFold:
 Fold = NoneFold | UpsertFold | DebeziumFold
 
 
-def fold_of(source: Source) -> Fold:
-    """Return the fold of a source that has no records yet."""
-    width = len(source.schema)
+def fold_of(source: Source, held: Held | None = None) -> Fold:
+    """Return the fold of a source, from what it holds; without, from nothing."""
+    begin = Held(*(_canonical(rows) for rows in held)) if held else Held.nothing()
     if source.envelope == NONE:
-        return NoneFold(width)
-    upsert = UpsertFold(width, source.key, tuple(source.schema[i].name for i in source.key))
-    if source.envelope == UPSERT:
-        return upsert
-    return DebeziumFold(width, upsert if source.key else CountFold())
+        return NoneFold(len(source.schema), begin)
+    return UpsertFold(source, begin) if source.envelope == UPSERT else DebeziumFold(source, begin)
+
+
+def _canonical(rows: Rows) -> Rows:
+    return Counter({canonical(row): count for row, count in rows.items() if count})
+
+
+def _nulls_first(position: Row) -> Row:
+    return tuple((part is not None, part) for part in position)

@@ -2,7 +2,8 @@
 
 Every view is computed from scratch at every time at which something changed, and the
 difference is what a tick appends; arrangements that hold the rows of an object get them,
-the inner state of operators stays empty. As slow and simple as it can be: for tests of
+the inner state of operators stays empty, but for that of the envelopes of sources, which are
+folded record by record (``testing.envelopes``). As slow and simple as it can be: for tests of
 everything around the engine, and to compare the real one with.
 """
 
@@ -18,10 +19,11 @@ from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.layout import diff_of, time_of
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.error_rows import hint_of
-from reclock.dataflow.graph import collection_of, errors_of
+from reclock.dataflow.graph import collection_of, errors_of, faults_of, positions_of
 from reclock.dataflow.values import from_python
 from reclock.errors import ExpressionFailed, NotSupported
 from reclock.sql.plan.relation import Get, walk
+from reclock.testing.envelopes import Held, fold_of
 from reclock.testing.evaluate import answer, evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.shape import Shape
     from reclock.dataflow.graph import Arrangement, ArrangementId
     from reclock.dataflow.keying import Keying
+    from reclock.dataflow.render.build import Source
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.relation import QueryPlan
@@ -55,16 +58,19 @@ class ModelEngine:
         lower: Timestamp,
         upper: Timestamp,
     ) -> dict[ArrangementId, pa.RecordBatch]:
-        """Return what changes of tables append, by evaluating everything at every time."""
+        """Return what changes of tables and sources append: everything, at every time."""
         del upper
         self.steps += 1
         before = _contents(shape, traces, lower.back())
         updates: dict[ArrangementId, list[tuple[Row, int, int]]] = {}
         for time in sorted({t for batch in changes.values() for t in time_of(batch).tolist()}):
             after = {a: Counter(rows) for a, rows in before.items()}
-            for table, batch in changes.items():
+            for item, batch in changes.items():
                 due = batch.filter(pa.array(time_of(batch) == time))
-                rows = after[collection_of(table)]
+                if item in shape.sources:
+                    _fold(shape.sources[item], item, _rows(deltas.rows_of(due)), after)
+                    continue
+                rows = after[collection_of(item)]
                 for row, diff in zip(_rows(deltas.rows_of(due)), diff_of(due), strict=True):
                     rows[row] += int(diff)
             _evaluate(shape, after)
@@ -137,10 +143,20 @@ def _contents(shape: Shape, traces: Mapping[ArrangementId, Shard], as_of: Timest
     for item in (*graph.tables, *graph.views):
         for arrangement in _holding(shape, item):
             found[arrangement.id] = _stored(traces, arrangement, as_of)
-        if errors_of(item) in graph.arrangements:
-            errors = graph.arrangements[errors_of(item)]
-            found[errors.id] = _stored(traces, errors, as_of)
+        for name in (errors_of(item), faults_of(item), positions_of(item)):
+            if name in graph.arrangements:
+                found[name] = _stored(traces, graph.arrangements[name], as_of)
     return found
+
+
+def _fold(source: Source, item: ObjectId, records: list[Row], contents: Contents) -> None:
+    """Fold records into what a source holds."""
+    names = collection_of(item), errors_of(item), faults_of(item), positions_of(item)
+    fold = fold_of(source, Held(*(contents.get(name, Counter()) for name in names)))
+    fold.take(records)
+    for name, rows in zip(names, fold.held(), strict=True):
+        if name in contents:
+            contents[name] = rows
 
 
 def _holding(shape: Shape, item: ObjectId) -> list[Arrangement]:

@@ -51,7 +51,7 @@ Rows = Counter[tuple[Any, ...]]
 
 
 class SourceGraph:
-    """A graph of sources and tables, each called by its id in lower case, and of views.
+    """A graph of sources, tables and views, each called by its id.
 
     With ``workers``, ticks and first loads run in parts.
     """
@@ -111,17 +111,8 @@ class SourceGraph:
         changes = {item: batch for item, batch in changes.items() if batch.num_rows}
         lower, upper = Timestamp(times[0]), Timestamp(times[-1] + 1)
         self._upper = lower if changes else upper
-        if not changes:
-            return
-        shards = self._shards()
-        if self.workers is None:
-            tick = Tick(self.graph, changes, shards, times)
-            self._append(tick.run(PythonEvaluator()), upper)
-        else:
-            made = step_in_parts(
-                self.workers, self.store, self.graph, changes, shards, lower=lower, upper=upper
-            )
-            self._append(made, upper)
+        if changes:
+            self._append(self._step(changes, self._shards(), lower, upper), upper)
 
     def compact(self, name: ArrangementId, since: int) -> None:
         """Merge all runs of an arrangement into one, with times before ``since`` moved to it."""
@@ -143,8 +134,8 @@ class SourceGraph:
         found: Rows = Counter()
         keying = self.graph.arrangements[name].keying
         for batch in self._shards()[name].snapshot(Timestamp(time)):
-            for row in keying.restore(batch).to_pylist(maps_as_pydicts=None):
-                *values, _time, diff = row.values()
+            columns = [column.to_pylist() for column in keying.restore(batch).columns]
+            for *values, _time, diff in zip(*columns, strict=True):
                 found[canonical(tuple(values))] += diff
         return found
 
@@ -156,15 +147,32 @@ class SourceGraph:
         """Fill what is new."""
         new = frozenset(self.graph.arrangements.keys() - self.runs.keys())
         as_of = Timestamp(time)
-        shards = self._shards()
-        if self.workers is None:
-            made: Mapping[ArrangementId, Updates] = hydrate(
-                self.graph, new, shards, as_of, PythonEvaluator()
-            )
-        else:
-            made = hydrate_in_parts(self.workers, self.store, self.graph, new, shards, as_of=as_of)
+        made = self._hydrate(new, self._shards(), as_of)
         empty = {name: self.graph.keying(name).layout.empty() for name in new}
         self._append({**empty, **made}, as_of.step(), since=as_of)
+
+    def _step(
+        self,
+        changes: Mapping[ObjectId, pa.RecordBatch],
+        shards: Mapping[ArrangementId, Shard],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> Mapping[ArrangementId, Updates]:
+        if self.workers is None:
+            return Tick(self.graph, changes, shards, range(lower, upper)).run(PythonEvaluator())
+        return step_in_parts(
+            self.workers, self.store, self.graph, changes, shards, lower=lower, upper=upper
+        )
+
+    def _hydrate(
+        self,
+        new: frozenset[ArrangementId],
+        shards: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+    ) -> Mapping[ArrangementId, Updates]:
+        if self.workers is None:
+            return hydrate(self.graph, new, shards, as_of, PythonEvaluator())
+        return hydrate_in_parts(self.workers, self.store, self.graph, new, shards, as_of=as_of)
 
     def _append(
         self,
