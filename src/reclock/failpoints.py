@@ -48,6 +48,8 @@ NAMES: Final[dict[str, str]] = {
     "tick.publish.after": "a tick is published, the engine does not know yet",
     "ddl.publish.before": "a new object is hydrated, the catalog does not name it yet",
     "ddl.publish.after": "a change of the catalog is published, its client does not know yet",
+    "ingest.read.after": "records were read ahead, no tick has bound them yet",
+    "ingest.bind.before": "a tick is about to bind what was read, nothing is computed yet",
     "ingest.publish.before": "a range was read under its bindings, nothing is published yet",
     "ingest.publish.after": "the output is published, the engine does not know yet",
 }

@@ -8,6 +8,7 @@ import pytest
 
 from reclock import ManualClock
 from reclock.coordinator.database import Database
+from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
@@ -21,15 +22,20 @@ class Opener:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.clock = ManualClock(1_000)
+        self.kafka = MemoryKafka()
         self._opened: list[Database] = []
 
     def __call__(self, *, background: bool = False) -> Database:
-        db = Database(self.path, ModelEngine(), clock=self.clock, background=background)
+        db = Database(
+            self.path, ModelEngine(), clock=self.clock, background=background,
+            clusters=lambda connection: self.kafka.cluster(connection.isolation),
+        )  # fmt: skip
         self._opened.append(db)
         return db
 
     def crash(self, db: Database) -> None:
         """Give up the lock, as the operating system does for a dead process; nothing else."""
+        db._core.intakes.close()
         db._store.close()
         db._core.merger.close()
         self._opened.remove(db)

@@ -77,7 +77,7 @@ def test_a_name_that_is_taken_is_refused_unless_that_is_fine(sales, statement):
         ("CREATE TABLE u (a INT) WITH (timeline = 'mz_x')", "42602"),
         ("DROP TABLE nothing", "42P01"),
         ("DROP VIEW t", "42809"),
-        ("DROP SOURCE t", "0A000"),
+        ("DROP SOURCE t", "42809"),
     ],
 )
 def test_what_is_wrong_is_refused_and_leaves_nothing(sales, statement, code):

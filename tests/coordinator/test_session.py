@@ -12,7 +12,6 @@ from reclock.errors import Error, InvalidSyntax, NotSupported, StorageError, Und
 @pytest.mark.parametrize(
     ("statement", "name"),
     [
-        ("CREATE SOURCE s FROM LOAD GENERATOR COUNTER", "CREATE SOURCE"),
         ("CREATE SINK s FROM t INTO KAFKA BROKER 'b' TOPIC 't' FORMAT JSON ENVELOPE DEBEZIUM",
          "CREATE SINK"),
         ("SUBSCRIBE TO t", "SUBSCRIBE"),

@@ -9,14 +9,11 @@ import pytest
 
 from reclock.coordinator.session import Session
 from reclock.coordinator.system import RELATIONS
-from reclock.coordinator.system.relation import SCHEMA, Moment
+from reclock.coordinator.system.relation import SCHEMA
 from reclock.coordinator.system.ticks import KEPT, PHASES
 from reclock.errors import Error, NotSupported
 from reclock.ids import HolderId, ObjectId
-from reclock.remap.trace import Remap
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.time.antichain import Antichain
-from reclock.time.position import KafkaPosition
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 
@@ -200,18 +197,16 @@ def test_a_tick_that_failed_is_not_counted(shop, opener):
     assert shop.execute("SELECT count(*) FROM reclock.ticks").rows == before
 
 
-def test_bindings_of_a_source(db):
-    at = KafkaPosition.frontier
-    remap = Remap.unbound(Antichain.of(KafkaPosition.everything()))
-    remap = remap.bound(Timestamp(1_000), at({0: 50})).bound(Timestamp(2_000), at({0: 70, 1: 3}))
-    core = db._core
-    moment = Moment(core, core.world, None, Timestamp(0), 0, {"orders": remap})
-    assert list(RELATIONS[ObjectId("reclock.bindings")].rows(moment)) == [
-        ("orders", 1_000, "0", 50),
-        ("orders", 2_000, "0", 70),
-        ("orders", 2_000, "1", 3),
-    ]
-    assert db.execute("SELECT * FROM reclock.bindings").rows == []
+def test_bindings_of_a_source_now_and_as_of_the_past(db, opener):
+    db.execute("CREATE SOURCE n FROM LOAD GENERATOR COUNTER (EVENTS PER TICK 3)")
+    for _ in range(2):
+        opener.clock.advance(1_000)
+        db.tick()
+    rows = db.execute("SELECT * FROM reclock.bindings ORDER BY timestamp").rows
+    first, second = (row[1] for row in rows[-2:])
+    assert rows[-2:] == [("n", first, "0", 3), ("n", second, "0", 6)]
+    past = f"SELECT b.* FROM reclock.bindings b, (SELECT count(*) FROM n) c AS OF {first}"
+    assert db.execute(past).rows[-1] == ("n", first, "0", 3)
 
 
 # -- queries ---------------------------------------------------------------------------------

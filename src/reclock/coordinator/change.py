@@ -14,8 +14,8 @@ end when something that they are defined by is dropped. A process that dies leav
 arrangements behind, which ``reconcile`` removes.
 
 ``reconcile`` removes what nobody needs. A database may also be opened by a version of reclock
-that divides the same views into other arrangements, so that some are missing: then tables are
-kept, and all else is hydrated from them anew.
+that divides the same views into other arrangements, so that some are missing: then tables and
+sources are kept, and all else is hydrated from them anew.
 
 Tests: tests/coordinator/test_change.py; crashes: test_crash.py.
 """
@@ -23,10 +23,10 @@ Tests: tests/coordinator/test_change.py; crashes: test_crash.py.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.arrangements import beginning, layouts_of, write_runs
-from reclock.coordinator.item import Table
+from reclock.coordinator.item import Source, Table
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.tick import tick
 from reclock.failpoints import hit
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from reclock.durable.keyed import Json
     from reclock.durable.store import Append
     from reclock.ids import ObjectId
+
+INPUTS: Final = (Table, Source)
+"""What cannot be computed from anything else."""
 
 
 def change_catalog(
@@ -92,7 +95,7 @@ def _publish(
         shape = Shape.of(world.catalog, state.timeline, world.transients.values())
         more, after = _reshape(core, state, shape)
         appends += more
-        moved.append(after)
+        moved.append(after.with_bindings(core.store, world.catalog))
     hit("ddl.publish.before")
     core.publish(world, appends, *moved)
     hit("ddl.publish.after")
@@ -108,8 +111,8 @@ def reconcile(core: Core) -> None:
             if needed < there:
                 core.publish(core.world, *_reshape(core, tick(core, timeline), state.shape))
                 continue
-            tables = [(t.id, t) for t in world.catalog.of_kind(Table)]
-            only = Shape.of(replace(world.catalog, items=dict(tables)), timeline)
+            given = [(i.id, i) for i in world.catalog.items.values() if isinstance(i, INPUTS)]
+            only = Shape.of(replace(world.catalog, items=dict(given)), timeline)
             # The tick folds what is pending into tables; what views had is not used again.
             core.publish(core.world, [], replace(state, shape=only))
             appends, moved = _reshape(core, tick(core, timeline), state.shape)

@@ -17,15 +17,18 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.gc import collect
+from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.define import load_catalog
 from reclock.coordinator.history import History
 from reclock.coordinator.merging import Merger
 from reclock.coordinator.settings import SystemSettings, Values
+from reclock.coordinator.source.intakes import Intakes
 from reclock.coordinator.subscribe.subscribers import Subscribers
 from reclock.coordinator.system.ticks import TickLog
 from reclock.coordinator.timeline import TimelineState
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.item import MaterializedView
     from reclock.coordinator.loop import Loop
+    from reclock.coordinator.source.connect import Clusters
     from reclock.durable.store import Append, Store
     from reclock.ids import HolderId, ObjectId
     from reclock.time.holds import Hold, Holds
@@ -53,7 +57,14 @@ if TYPE_CHECKING:
 class Core:
     """A durable store, a store of segments, an engine and a clock, put to work."""
 
-    def __init__(self, store: Store, segments: Segments, engine: Engine, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        segments: Segments,
+        engine: Engine,
+        clock: Clock,
+        clusters: Clusters = KafkaCluster,
+    ) -> None:
         self.store = store
         self.segments = segments
         self.engine = engine
@@ -73,6 +84,7 @@ class Core:
         """How to let go of what transactions held that nobody ended; done by the next tick."""
         self.history = History(self.settings)
         self._world = self.history.followed(self.load(), None)
+        self.intakes = Intakes(self, clusters)
         self.merger = Merger(self)
         self.subscribers = Subscribers(self)
         self.ticks = TickLog()
@@ -188,11 +200,27 @@ class Core:
             worlds = [self._world, *self._readers]
         return set().union(*(world.named_segments() for world in worlds))
 
+    def compact_bindings(self) -> None:
+        """Fold the bindings of sources that have many of them before their since."""
+        moved = []
+        for state in self._world.timelines.values():
+            bindings = {
+                item: bound.compacted(state.sinces[item].element())
+                for item, bound in state.bindings.items()
+            }
+            if any(bindings[item] is not bound for item, bound in state.bindings.items()):
+                moved.append(replace(state, bindings=bindings))
+        if moved:
+            self._replace(self._world.with_states(moved))
+
     def _replace(self, world: World) -> None:
         with self.moved:
             self.settings.values = world.settings
+            same = self._world.catalog is world.catalog
             self._world = self.history.followed(world, self._world)
             self.moved.notify_all()
+        if not same:
+            self.intakes.follow(self._world)
 
     def load(self, transients: Mapping[ObjectId, MaterializedView] | None = None) -> World:
         """Read everything from the store: what opening a database does.

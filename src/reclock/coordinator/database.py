@@ -19,6 +19,7 @@ from weakref import WeakSet
 
 from reclock.arrangement.store import LocalStore
 from reclock.clock import SystemClock
+from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.check import check
 from reclock.coordinator.core import Core
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.check import Finding
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.result import Result
+    from reclock.coordinator.source.connect import Clusters
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.world import World
     from reclock.time.timestamp import Timestamp
@@ -56,6 +58,7 @@ class Database:
         *,
         clock: Clock | None = None,
         background: bool = True,
+        clusters: Clusters = KafkaCluster,
     ) -> None:
         directory = Path(path).resolve()
         self._store = open_sqlite(directory)
@@ -64,7 +67,7 @@ class Database:
         self._frames: deque[World] = deque()
         try:
             segments = segments_of(directory)
-            self._core = Core(self._store, segments, engine, clock or SystemClock())
+            self._core = Core(self._store, segments, engine, clock or SystemClock(), clusters)
             reconcile(self._core)
         except BaseException:
             self._store.close()
@@ -73,6 +76,7 @@ class Database:
         self._session = self.session()
         if background:
             self._core.loop = Loop(self._core)
+            self._core.intakes.start()
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
         """Run the statements of ``sql`` and return the result of the last one.
@@ -147,6 +151,7 @@ class Database:
         self._core.subscribers.close()
         if self._core.loop is not None:
             self._core.loop.stop()
+        self._core.intakes.close()
         for session in tuple(self._sessions):
             session.close()
         self._core.merger.close()

@@ -6,6 +6,7 @@ what was accepted once reads the same ever after.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.catalog import Catalog
@@ -21,6 +22,8 @@ from reclock.coordinator.item import (
     number_of,
 )
 from reclock.coordinator.settings import is_setting
+from reclock.coordinator.source.define import define_source
+from reclock.coordinator.source.secrets import restored
 from reclock.coordinator.system.answer import refuse_maintained
 from reclock.coordinator.system.relation import SystemRelation
 from reclock.dataflow.render.build import key_of
@@ -32,7 +35,13 @@ from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import Project, column
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
 from reclock.sql.schema import Column
-from reclock.sql.statement import CreateIndex, CreateMaterializedView, CreateTable, CreateView
+from reclock.sql.statement import (
+    CreateIndex,
+    CreateMaterializedView,
+    CreateSource,
+    CreateTable,
+    CreateView,
+)
 from reclock.sql.syntax.expression import Name
 from reclock.sql.syntax.place import place_of
 from reclock.time.timeline import EPOCH_MS, parse_timeline, user_timeline
@@ -77,6 +86,10 @@ def _read(item: ObjectId, record: Json, statement: object, catalog: Catalog) -> 
             columns, key = _columns(statement)
             enforced = statement.columns.key_enforced
             return Table(item, name, sql, at, depends, retain, columns, key, enforced)
+        case CreateSource():
+            given = restored(statement, record.get("secrets", {}))
+            made = define_source(given, sql, item, name, record["facts"])
+            return replace(made, retain_history_ms=retain)
         case CreateView():
             plan, _ = plan_view(statement, catalog)
             return View(item, name, sql, at, depends, retain, plan=plan)

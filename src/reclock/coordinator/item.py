@@ -25,9 +25,12 @@ from reclock.sql.schema import Column, Schema
 from reclock.sql.types import Varchar
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reclock.durable.keyed import Json
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Keys, Node
+    from reclock.sql.statement import CreateSource
     from reclock.sql.syntax.expression import Expression
     from reclock.sql.types import Declared
     from reclock.time.timeline import Timeline
@@ -135,6 +138,8 @@ class Source(RelationItem):
     """Rows made of records that are read from outside; ``envelope`` says how.
 
     ``primary_key`` holds positions; the envelopes that have one see to it that it is unique.
+    ``statement`` has the secrets that ``sql`` does not show; ``facts`` are what was found
+    out when the source was created.
     """
 
     kind: ClassVar[str] = "source"
@@ -142,6 +147,14 @@ class Source(RelationItem):
     columns: tuple[TableColumn, ...] = ()
     primary_key: tuple[int, ...] = ()
     envelope: str = NONE
+    statement: CreateSource = field(kw_only=True, repr=False)
+    facts: Json = field(kw_only=True, default_factory=dict)
+    secrets: Mapping[str, str] = field(kw_only=True, default_factory=dict, repr=False)
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        made = super().record() | {"facts": self.facts}
+        return made | {"secrets": dict(self.secrets)} if self.secrets else made
 
     @cached_property
     def schema(self) -> Schema:

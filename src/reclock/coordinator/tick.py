@@ -5,11 +5,13 @@
    grid of ``timestamp_interval``, so T may be ahead of the clock by less than an interval.
    Those that a read, a write or a change of the catalog calls for close now, or the last
    write if that is later: however long the interval, they do not run ahead.
-2. The writes that are pending are gathered: one delta per table, every time its own.
+2. The writes that are pending are gathered: one delta per table, every time its own. What
+   was read ahead of sources is bound to times up to T: one delta per source (``source``).
 3. The engine computes what they append to every arrangement.
 4. All new runs are written, in one file, or in the publishing transaction if small.
-5. One append publishes the runs, retires the writes, swaps in finished merges, moves U
-   and W to {T+1}, and applies T to the oracle. The tick is visible whole or not at all.
+5. One append publishes the runs and the bindings, retires the writes, swaps in finished
+   merges, moves U and W to {T+1}, and applies T to the oracle. The tick is visible whole or
+   not at all.
 
 A crash before 5 leaves at most a file that nothing names; the tick is run again. An idle
 tick writes no record and no file: only frontiers move. Keeps P3, P5. What each of the steps
@@ -54,12 +56,16 @@ def tick(core: Core, timeline: Timeline, *, regular: bool = False) -> TimelineSt
     with core.writing(), PRECEDENCE.going_first():
         core.let_go()
         state = core.state(timeline)
+        core.intakes.pull(timeline, regular=regular)
         interval = core.settings.timestamp_interval_ms if regular else 1
-        time = state.tick_time(core.clock.now_ms(), interval)
+        staged = core.intakes.is_ready(timeline)
+        time = state.tick_time(core.clock.now_ms(), interval, staged=staged)
         if time is None:
             return state
         watch = Watch()
         changes = gather(state, core.world.catalog)
+        taken = core.intakes.take(state, time)
+        changes |= {i: some.changes for i, some in taken.items() if some.changes is not None}
         watch.lap(sum(batch.num_rows for batch in changes.values()))
         hit("tick.compute.before")
         updates = compute(core, state, changes, time)
@@ -67,17 +73,19 @@ def tick(core: Core, timeline: Timeline, *, regular: bool = False) -> TimelineSt
         added = write(state, updates, time)
         written = sum(map(rows_in, added.values()))
         watch.lap(written)
-        appends, after = state.ticked(time, added, core.merger.finished(timeline))
+        appends, after = state.ticked(time, added, core.merger.finished(timeline), taken)
         hit("tick.publish.before")
         core.publish(core.world, appends, after)
         watch.lap(written)
         core.ticks.add(time, watch)
         after = core.world[timeline]
         hit("tick.publish.after")
+        core.intakes.settle(after)
         if core.merger.published(timeline) or any(e.run.segment for e in state.wal.pending):
             core.collect_garbage()
         core.merger.consider(after)
-        return after
+        core.compact_bindings()
+        return core.world[timeline]
 
 
 def gather(state: TimelineState, catalog: Catalog) -> dict[ObjectId, pa.RecordBatch]:

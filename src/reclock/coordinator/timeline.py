@@ -21,7 +21,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.arrangements import Arrangements, Traces, layouts_of
+from reclock.coordinator.item import Source
 from reclock.coordinator.shape import Shape
+from reclock.coordinator.source.bindings import load as load_bindings
 from reclock.coordinator.wal import Wal
 from reclock.dataflow.graph import collection_of
 from reclock.durable.manifest_store import ManifestStore
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from reclock.coordinator.arrangements import Runs, Swap
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import MaterializedView, RelationItem
+    from reclock.coordinator.source.bindings import Bindings
+    from reclock.coordinator.source.staging import Taken
     from reclock.dataflow.graph import ArrangementId
     from reclock.durable.store import Append, Store
     from reclock.time.frontier import Frontier
@@ -59,6 +63,8 @@ class TimelineState:
     segments: Segments
     sinces: Mapping[ObjectId, Frontier] = field(default_factory=dict)
     """From when on each object can be read (``history``)."""
+    bindings: Mapping[ObjectId, Bindings] = field(default_factory=dict)
+    """Of each source."""
 
     @classmethod
     def open(
@@ -81,7 +87,8 @@ class TimelineState:
         arranged = Arrangements.read(ManifestStore(store).open(manifest_of(timeline)))
         there = [view for view in transients if collection_of(view.id) in arranged.runs]
         shape = Shape.of(catalog, timeline, there)
-        return cls(timeline, stored, wal, arranged, shape, segments)
+        bound = load_bindings(store, catalog.of_timeline(timeline))
+        return cls(timeline, stored, wal, arranged, shape, segments, bindings=bound)
 
     @property
     def upper(self) -> Timestamp:
@@ -136,17 +143,20 @@ class TimelineState:
         now = max(now_ms, self.table_upper) if self.timeline == EPOCH_MS else self.table_upper
         return rules.write(self.oracle, now)
 
-    def tick_time(self, now_ms: int, interval: int = 1) -> Timestamp | None:
+    def tick_time(
+        self, now_ms: int, interval: int = 1, *, staged: bool = False
+    ) -> Timestamp | None:
         """Return the time that the next tick closes; None if there is nothing to close.
 
         That is now, rounded up to ``interval``, or the time of what is pending, if that is
-        later. A timeline without a clock moves only when something was written.
+        later. A timeline without a clock moves only when something was written, or is
+        ``staged`` to be bound.
         """
         if self.timeline == EPOCH_MS:
             now = round_up(max(now_ms, 0), interval)
         else:
             now = Timestamp(max(self.upper - 1, 0))
-        if now < self.upper and self.settled:
+        if now < self.upper and self.settled and (self.timeline == EPOCH_MS or not staged):
             return None
         return now.join(self.table_upper)
 
@@ -166,10 +176,19 @@ class TimelineState:
         return [append], replace(self, wal=wal, oracle=replace(state, read_ts=time))
 
     def ticked(
-        self, time: Timestamp, added: Runs, swaps: tuple[Swap, ...] = ()
+        self,
+        time: Timestamp,
+        added: Runs,
+        swaps: tuple[Swap, ...] = (),
+        taken: Mapping[ObjectId, Taken] | None = None,
     ) -> tuple[list[Append], TimelineState]:
-        """Return a tick that closes ``time``: the pending writes became ``added``."""
-        return self._moved(time, self.shape, added, frozenset(), swaps)
+        """Return a tick that closes ``time``: what was pending, and ``taken``, became ``added``."""
+        appends, after = self._moved(time, self.shape, added, frozenset(), swaps)
+        bindings = dict(self.bindings)
+        for item, some in (taken or {}).items():
+            append, bindings[item] = self.bindings[item].taken(some)
+            appends.append(append)
+        return appends, replace(after, bindings=bindings)
 
     def reshaped(
         self, shape: Shape, added: Runs, removed: frozenset[ArrangementId]
@@ -192,6 +211,13 @@ class TimelineState:
             self, oracle=self._applied(time), wal=wal, arrangements=arrangements, shape=shape
         )
         return [manifest, retired], state
+
+    def with_bindings(self, store: Store, catalog: Catalog) -> TimelineState:
+        """Return the state with bindings of exactly the sources that there are."""
+        sources = [i for i in catalog.of_timeline(self.timeline) if isinstance(i, Source)]
+        known = {i.id: self.bindings[i.id] for i in sources if i.id in self.bindings}
+        new = load_bindings(store, [i for i in sources if i.id not in known])
+        return replace(self, bindings={**known, **new})
 
     def oracle_appends(
         self, store: OracleStore, durable: TimelineState | None

@@ -17,6 +17,12 @@ ERROR_TYPES: Final = (pa.string(), pa.string())
 _HINTS: Final = {
     "22012": "divide by nullif(…, 0) to get NULL instead",
     "22003": "cast to a wider type before computing: bigint, numeric or double precision",
+    "22P04": "send the key again, if the source has ENVELOPE UPSERT; or create the source with "
+    "on_error = 'inline', which shows such records as rows",
+    "22004": "send the key again, if the source has ENVELOPE UPSERT; or create the source with "
+    "on_error = 'inline', which shows such records as rows",
+    "23502": "records of an upsert source need a key; create the source anew, beyond that record",
+    "55000": "drop the source and create it anew",
     "22P02": "leave out rows whose text is no such value, with WHERE or CASE",
     "22025": "write the escape character twice to mean itself",
     "2201B": "leave out rows whose pattern is not one, with WHERE or CASE",

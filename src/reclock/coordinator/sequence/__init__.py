@@ -14,6 +14,7 @@ from reclock.coordinator.sequence.alter_system import alter_system
 from reclock.coordinator.sequence.copy import copy
 from reclock.coordinator.sequence.create_index import create_index
 from reclock.coordinator.sequence.create_materialized_view import create_materialized_view
+from reclock.coordinator.sequence.create_source import create_source
 from reclock.coordinator.sequence.create_table import create_table
 from reclock.coordinator.sequence.create_view import create_view
 from reclock.coordinator.sequence.delete import delete
@@ -44,6 +45,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Copy: copy,
     s.CreateIndex: create_index,
     s.CreateMaterializedView: create_materialized_view,
+    s.CreateSource: create_source,
     s.CreateTable: create_table,
     s.CreateView: create_view,
     s.Delete: delete,
@@ -61,7 +63,6 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
 
 UNSUPPORTED: Final[dict[type[s.Statement], str]] = {
     s.CreateSink: "CREATE SINK",
-    s.CreateSource: "CREATE SOURCE",
 }
 """Statements that are read and not run yet, by the words that begin them."""
 

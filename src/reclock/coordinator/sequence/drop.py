@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.change import change_catalog
-from reclock.coordinator.item import Index, Item, MaterializedView, Table, View
+from reclock.coordinator.item import Index, Item, MaterializedView, Source, Table, View
 from reclock.coordinator.result import Result
 from reclock.errors import NotSupported
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reclock.sql.statement import Drop
 
 KINDS: Final[dict[str, type[Item]]] = {
-    kind.kind: kind for kind in (Table, View, MaterializedView, Index)
+    kind.kind: kind for kind in (Table, Source, View, MaterializedView, Index)
 }
 
 
@@ -35,7 +35,7 @@ def drop(context: Context, statement: Drop) -> Result:
 
 
 def kind_of(name: str) -> type[Item]:
-    """Return the class of objects of a kind; sources and sinks have none yet."""
+    """Return the class of objects of a kind; sinks have none yet."""
     found = KINDS.get(name)
     if found is None:
         message = f"{name.upper()} is not supported"

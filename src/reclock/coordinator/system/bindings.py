@@ -15,9 +15,14 @@ if TYPE_CHECKING:
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
-    for source, remap in moment.remaps.items():
-        for bound in binding_rows(remap):
-            yield source, int(bound.timestamp), str(bound.partition), bound.offset
+    """Yield the bindings that there were at the time of the query."""
+    for state in moment.world.timelines.values():
+        for item, bindings in state.bindings.items():
+            name = moment.world.items[item].name
+            as_of = moment.as_of(state, state.sinces[item].element())
+            for bound in binding_rows(bindings.remap):
+                if bound.timestamp <= as_of:
+                    yield name, int(bound.timestamp), str(bound.partition), bound.offset
 
 
 BINDINGS = system_relation(

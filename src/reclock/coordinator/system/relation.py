@@ -13,12 +13,11 @@ from reclock.sql.schema import Column, Schema
 from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from reclock.coordinator.core import Core
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
-    from reclock.remap.trace import Remap
     from reclock.sql.types import Type
     from reclock.time.frontier import Frontier
     from reclock.time.timeline import Timeline
@@ -42,8 +41,6 @@ class Moment:
     timeline: Timeline | None
     timestamp: Timestamp
     now_ms: int
-    remaps: Mapping[str, Remap[Any]] = field(default_factory=dict)
-    """The bindings of each source, by its name."""
 
     @classmethod
     def of(

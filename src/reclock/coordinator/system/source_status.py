@@ -1,23 +1,53 @@
-"""``reclock.source_status``: how sources are doing; there are none yet."""
+"""``reclock.source_status``: how sources are doing."""
 
 from __future__ import annotations
 
-from reclock.coordinator.system.relation import Described, no_rows, system_relation
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.item import Source
+from reclock.coordinator.source.status import status_of
+from reclock.coordinator.system.relation import Described, system_relation
 from reclock.sql.types import BIGINT, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.coordinator.system.relation import Moment, Row
+
+
+def _rows(moment: Moment) -> Iterator[Row]:
+    for source in moment.world.catalog.of_kind(Source):
+        status = status_of(moment.core, moment.world, source, moment.now_ms)
+        yield (
+            source.name, status.state, status.rows, status.bytes, status.errors,
+            status.upstream, status.bound, status.lag_ms, status.detail,
+        )  # fmt: skip
+
 
 SOURCE_STATUS = system_relation(
     "source_status",
-    "How each source is doing.",
+    "How each source is doing, now.",
     (
         Described("source", TEXT, "the source"),
-        Described("state", TEXT, "`running`, `stalled`, …"),
+        Described(
+            "state",
+            TEXT,
+            "`starting`, `loading` (behind what there is), `running` (all there was is bound), "
+            "`stalled` (not reachable, tried again), `failed` (for good), `complete`",
+        ),
         Described("rows", BIGINT, "records read by this process"),
-        Described("bytes", BIGINT, "their size"),
+        Described("bytes", BIGINT, "their size, decoded"),
         Described("errors", BIGINT, "how many of them do not decode"),
-        Described("upstream", BIGINT, "records there are; NULL: not known", nullable=True),
-        Described("bound", BIGINT, "how many of them have a time; NULL: none yet", nullable=True),
-        Described("lag_ms", BIGINT, "how long ago it was complete; NULL: never", nullable=True),
+        Described(
+            "upstream", BIGINT, "the sum of all offsets there are; NULL: not known", nullable=True
+        ),
+        Described(
+            "bound", BIGINT, "the sum of all offsets with a time; NULL: none yet", nullable=True
+        ),
+        Described(
+            "lag_ms", BIGINT, "how long ago all there was, was bound; NULL: never", nullable=True
+        ),
         Described("detail", TEXT, "why it is in that state; NULL: nothing to say", nullable=True),
     ),
-    no_rows,
+    _rows,
 )

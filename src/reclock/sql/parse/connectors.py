@@ -34,14 +34,21 @@ _SOURCE = {
     "retain_history": DURATION,
     "tail": BOOLEAN,
     "start_offset": STRING,
+    "start_timestamp": STRING,
     "isolation_level": STRING,
     "group_id_prefix": STRING,
     "max_rows_per_tick": NUMBER,
+    "on_error": STRING,
+    "unknown_fields": STRING,
     "header": BOOLEAN,
     "delimiter": STRING,
+    "compression": STRING,
     "slot": STRING,
     "tables": STRING,
 }
+_SOURCE_PREFIXES = ("kafka.", "registry.")
+"""Options of client libraries, which know their names."""
+
 _SINK = {
     "reuse_topic": BOOLEAN,
     "consistency_topic": STRING,
@@ -57,8 +64,9 @@ _GENERATOR = {
     "tick_interval": DURATION,
     "max_cardinality": NUMBER,
     "accounts": NUMBER,
+    "relation": STRING,
 }
-_FORMATS = ("JSON", "TEXT", "BYTES", "CSV", "AVRO")
+_FORMATS = ("JSON", "TEXT", "BYTES", "CSV", "AVRO", "PARQUET")
 
 
 def parse_source(cursor: Cursor) -> CreateSource:
@@ -78,7 +86,7 @@ def parse_source(cursor: Cursor) -> CreateSource:
     include = _includes(cursor)
     envelope = _envelope(cursor) if cursor.accept("ENVELOPE") else SourceEnvelope("none")
     reclock_using = cursor.name() if cursor.accept("RECLOCK", "USING") else None
-    options = parse_options(cursor, _SOURCE)
+    options = parse_options(cursor, _SOURCE, prefixes=_SOURCE_PREFIXES)
     cursor.end()
     return CreateSource(
         name,
@@ -104,12 +112,14 @@ def _connection(cursor: Cursor) -> Connection:
         return PostgresConnection(connection, cursor.string())
     if cursor.accept("FILE"):
         return FileConnection(cursor.string())
+    if cursor.accept("DIRECTORY"):
+        return FileConnection(cursor.string(), directory=True)
     if cursor.accept("LOAD", "GENERATOR"):
         kind = cursor.choose("COUNTER", "AUCTION", "BANK").lower()
         if cursor.sees("("):
             return LoadGenerator(kind, parse_options(cursor, _GENERATOR, keyword=False).pairs())
         return LoadGenerator(kind)
-    msg = "KAFKA, POSTGRES, FILE or LOAD GENERATOR after FROM"
+    msg = "KAFKA, POSTGRES, FILE, DIRECTORY or LOAD GENERATOR after FROM"
     raise cursor.error(msg)
 
 

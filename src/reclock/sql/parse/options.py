@@ -18,7 +18,7 @@ STRING = "string"
 DURATION = "duration"
 NUMBER = "number"
 
-_TRUE = {"true", "on", "yes", "1"}
+TRUE = {"true", "on", "yes", "1"}
 _FALSE = {"false", "off", "no", "0"}
 _MULTIWORD = ("RETAIN HISTORY FOR", "REFRESH EVERY", "EVENTS PER TICK", "TICK INTERVAL")
 
@@ -36,7 +36,7 @@ class Options:
     def boolean(self, name: str, default: bool = False) -> bool:
         """Return the option as a boolean."""
         given = self._given.get(name)
-        return default if given is None else given.lower() in _TRUE
+        return default if given is None else given.lower() in TRUE
 
     def duration(self, name: str) -> int | None:
         """Return the option in milliseconds."""
@@ -48,11 +48,17 @@ class Options:
         return tuple(self._given.items())
 
 
-def parse_options(cursor: Cursor, known: Mapping[str, str], *, keyword: bool = True) -> Options:
+def parse_options(
+    cursor: Cursor,
+    known: Mapping[str, str],
+    *,
+    keyword: bool = True,
+    prefixes: tuple[str, ...] = (),
+) -> Options:
     """Read ``[WITH] (name [=] value, …)`` if it comes next; ``known`` maps names to kinds.
 
     A boolean option without a value is true. ``RETAIN HISTORY FOR '1 h'`` is the option
-    ``retain_history``.
+    ``retain_history``. Names that begin with one of ``prefixes`` are strings of any name.
     """
     given: dict[str, str] = {}
     if keyword and not cursor.accept("WITH"):
@@ -61,14 +67,15 @@ def parse_options(cursor: Cursor, known: Mapping[str, str], *, keyword: bool = T
     while True:
         position = cursor.position
         name = _option_name(cursor)
-        if name not in known:
+        kind = STRING if name.startswith(prefixes) else known.get(name)
+        if kind is None:
             raise _unknown(name, known, position)
         if name in given:
             message = f'option "{name}" is given twice'
             raise InvalidSyntax(message, hint="leave out one of them", position=position)
         if cursor.accept("=") or not (cursor.sees(",") or cursor.sees(")")):
-            given[name] = _checked(name, cursor.word_value(), known[name], position)
-        elif known[name] == BOOLEAN:
+            given[name] = _checked(name, cursor.word_value(), kind, position)
+        elif kind == BOOLEAN:
             given[name] = "true"
         else:
             msg = "a value"
@@ -83,7 +90,7 @@ def _option_name(cursor: Cursor) -> str:
     for words in _MULTIWORD:
         if cursor.accept(*words.split()):
             return words.removesuffix(" FOR").lower().replace(" ", "_")
-    return cursor.identifier()
+    return str(cursor.name())
 
 
 def _unknown(name: str, known: Mapping[str, str], position: int) -> InvalidSyntax:
@@ -96,7 +103,7 @@ def _unknown(name: str, known: Mapping[str, str], position: int) -> InvalidSynta
 
 def _checked(name: str, value: str, kind: str, position: int) -> str:
     wrong = None
-    if kind == BOOLEAN and value.lower() not in _TRUE | _FALSE:
+    if kind == BOOLEAN and value.lower() not in TRUE | _FALSE:
         wrong = "true or false"
     if kind == NUMBER and not value.isdigit():
         wrong = "a whole number"

@@ -28,9 +28,10 @@ class PostgresConnection:
 
 @dataclass(frozen=True, slots=True)
 class FileConnection:
-    """``FILE '…'``: a file or a directory."""
+    """``FILE '…'``, or ``DIRECTORY '…'``."""
 
     path: str
+    directory: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ Connection = KafkaConnection | PostgresConnection | FileConnection | LoadGenerat
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """``JSON``, ``TEXT``, ``BYTES``, ``CSV`` or ``AVRO`` with its schema or registry."""
+    """``JSON``, ``TEXT``, ``BYTES``, ``CSV``, ``PARQUET``; ``AVRO`` with its schema or registry."""
 
     kind: str
     schema: str | None = None

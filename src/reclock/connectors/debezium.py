@@ -1,0 +1,179 @@
+"""Debezium's messages as the input of the debezium envelope.
+
+A message has a row ``before`` and a row ``after``, the operation and where it is in the
+database's own log, by itself or as the ``payload`` of a message that carries its schema::
+
+    {"before": {…} | null, "after": {…} | null, "op": "c" | "r" | "u" | "d", "source": {…}}
+
+The position of a change tells repetitions from changes (a connector that restarts sends again
+what it sent). It is as ordered as the log is, for those databases whose messages say it::
+
+    PostgreSQL    sequence                   ["last commit", "lsn"]
+    MySQL         file, pos, row
+    SQL Server    commit_lsn, change_lsn, event_serial_no
+
+Without one nothing is taken for a repetition. Columns that are NOT NULL must be in ``after``;
+``before`` may lack them, unless the table's replica identity is full. The key of a row that
+goes is in ``before``, else in the key of the message.
+
+A null value follows a deletion, for the compaction of the topic: it says nothing.
+
+Tests: tests/connectors/test_debezium.py.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reclock.connectors.format.decoder import Field
+from reclock.connectors.records import NO_VALUE, UNDECODABLE, Faults, named
+from reclock.sql.types import BIGINT, TEXT, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reclock.connectors.format.decoder import Decoder
+
+_SOURCE: Final = (
+    ("sequence", TEXT), ("file", TEXT), ("pos", BIGINT), ("row", BIGINT),
+    ("commit_lsn", TEXT), ("change_lsn", TEXT), ("event_serial_no", BIGINT),
+)  # fmt: skip
+_MESSAGE: Final = ("before", "after", "op", "source")
+
+
+def fields_of(columns: Sequence[Field]) -> list[Field]:
+    """Return what to decode of a message whose rows have ``columns``."""
+    row = Record(tuple((c.name, c.type) for c in columns))
+    arrow_row = pa.struct([pa.field(c.name, c.arrow) for c in columns])
+    source = Record(_SOURCE)
+    kinds = {TEXT: pa.string(), BIGINT: pa.int64()}
+    arrow_source = pa.struct([pa.field(name, kinds[kind]) for name, kind in _SOURCE])
+    message = [
+        Field("before", row, arrow_row, nullable=True),
+        Field("after", row, arrow_row, nullable=True),
+        Field("op", TEXT, pa.string(), nullable=True),
+        Field("source", source, arrow_source, nullable=True),
+    ]
+    payload = Record(tuple((f.name, f.type) for f in message))
+    arrow_payload = pa.struct([pa.field(f.name, f.arrow) for f in message])
+    return [*message, Field("payload", payload, arrow_payload, nullable=True)]
+
+
+def key_fields_of(columns: Sequence[Field]) -> list[Field]:
+    """Return what to decode of the key of a message: the key, or its payload."""
+    bare = [c._replace(nullable=True) for c in columns]
+    payload = Record(tuple((c.name, c.type) for c in columns))
+    arrow = pa.struct([pa.field(c.name, c.arrow) for c in columns])
+    return [*bare, Field("payload", payload, arrow, nullable=True)]
+
+
+@dataclass(frozen=True)
+class DebeziumDecode:
+    """How messages become input; ``value`` decodes ``fields_of``, ``key`` ``key_fields_of``.
+
+    ``types`` are those of the row's columns, of which the first ``len(required)`` are in the
+    message; ``required`` says which of them must be there. ``key_at`` are those of the key.
+    """
+
+    types: tuple[pa.DataType, ...]
+    value: Decoder
+    required: tuple[tuple[str, bool], ...]
+    key: Decoder | None = None
+    key_at: tuple[int, ...] = ()
+    included: tuple[tuple[int, str], ...] = ()
+    whose: str = "partition"
+
+    def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the input of the envelope, one row for each record, in their order."""
+        faults = Faults(raw, self.whose)
+        decoded = self.value.decode(raw.column("value"))
+        if decoded.faults is not None:
+            faults.add_each(decoded.faults, UNDECODABLE, "its value cannot be decoded")
+        message = dict(zip((*_MESSAGE, "payload"), decoded.columns, strict=True))
+        if message["payload"].null_count < raw.num_rows:
+            inside = dict(zip(_MESSAGE, message["payload"].flatten(), strict=True))
+            message = {n: _either(inside[n], message[n]) for n in _MESSAGE}
+        before, after = message["before"], message["after"]
+        there = raw.column("value").is_valid()
+        neither = pc.and_(there, pc.and_(before.is_null(), after.is_null()))
+        faults.add(neither, NO_VALUE, "it has neither a row before nor one after")
+        rows, old = after.flatten(), before.flatten()
+        for column, (name, needed) in zip(rows, self.required, strict=True):
+            if needed and column.null_count > after.null_count:
+                missing = pc.and_(after.is_valid(), column.is_null())
+                faults.add(missing, NO_VALUE, f'column "{name}" is NULL')
+        rows = self._with_keys(rows, old, raw)
+        width = len(rows)
+        rows += [pa.nulls(raw.num_rows, kind) for kind in self.types[width:]]
+        for at, name in self.included:
+            column = raw.column(name)
+            rows[at] = column if column.type == self.types[at] else column.cast(self.types[at])
+        old += rows[width:]
+        return named(
+            [
+                raw.column(0), raw.column(1), *rows, *old, before.is_valid(), after.is_valid(),
+                message["op"], raw.column(0), *_positions(message["source"]), raw.column(1),
+                *faults.columns(),
+            ]
+        )  # fmt: skip
+
+    def _with_keys(
+        self, rows: list[pa.Array], old: list[pa.Array], raw: pa.RecordBatch
+    ) -> list[pa.Array]:
+        """Return rows in which the columns of the key are filled from wherever they are."""
+        keys: list[pa.Array] = []
+        if self.key is not None:
+            *bare, payload = self.key.decode(raw.column("key")).columns
+            keys = [_either(a, b) for a, b in zip(payload.flatten(), bare, strict=True)]
+        made = list(rows)
+        for n, at in enumerate(self.key_at):
+            made[at] = _either(rows[at], old[at])
+            if keys:
+                made[at] = _either(made[at], keys[n])
+        return made
+
+
+def _positions(source: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Return the three parts of every position; the first is NULL where there is none."""
+    names = [name for name, _ in _SOURCE]
+    found = dict(zip(names, source.flatten(), strict=True))
+    first, second, third = found["file"], found["pos"], found["row"]
+    lsn = pc.binary_join_element_wise(found["commit_lsn"], found["change_lsn"], "/")
+    first, second = _either(first, lsn), _either(second, found["event_serial_no"])
+    sequence = found["sequence"]
+    if sequence.null_count < len(sequence):
+        commits, lsns = _sequences(sequence)
+        first = _either(first, pc.if_else(commits.is_valid(), "", pa.scalar(None, pa.string())))
+        second, third = _either(second, commits), _either(third, lsns)
+    zero = pa.scalar(0, pa.int64())
+    return first, pc.fill_null(second, zero), pc.fill_null(third, zero)
+
+
+def _sequences(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return both numbers of ``["last commit", "lsn"]``; NULL where it is not that."""
+    pairs: list[tuple[int | None, int | None]] = []
+    for text in texts.to_pylist():
+        try:
+            commit, lsn = json.loads(text)
+            pairs.append((int(commit or 0), int(lsn)))
+        except (TypeError, ValueError):
+            pairs.append((None, None))
+    return tuple(pa.array(column, pa.int64()) for column in zip(*pairs, strict=True))
+
+
+def _either(first: pa.Array, second: pa.Array) -> pa.Array:
+    """Return the first where it is there, else the second."""
+    if first.null_count == 0:
+        return first
+    valid = first.is_valid().to_numpy(zero_copy_only=False)
+    if not valid.any():
+        return second
+    both = pa.concat_arrays([first, second])
+    at = np.arange(len(first))
+    return both.take(pa.array(np.where(valid, at, at + len(first))))

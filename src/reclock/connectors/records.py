@@ -1,0 +1,187 @@
+"""From raw records to the input of a source's envelope: decoded once, where they are read.
+
+A raw batch has the part and the offset of each record first, then its payload::
+
+    part, offset, value [, key, timestamp, headers]        a log, a file
+    part, offset, <columns> [, diff]                       records that have their types already
+
+``Decode`` makes of it ``part, offset``, the row's columns, and the columns that the envelope
+asks for (``dataflow.steps`` has their meaning)::
+
+    none        code, message
+    upsert      order, tombstone, code, message
+
+A record that cannot be decoded is never left out: it has a *fault*, a code and a message that
+names the place and the reason. With ``inline`` the fault is in the row itself, as the text of
+its last column ``error``, wherever the row can stand without what did not decode.
+
+A decode is a value that can be pickled: it travels to where records are read. Cost: vectorised
+over the batch; Python looks at single records only where they fail. Keeps P9.
+
+Tests: tests/connectors/test_records.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reclock.connectors.format.decoder import Decoder
+
+UNDECODABLE: Final = "22P04"
+NO_VALUE: Final = "22004"
+NO_KEY: Final = "23502"
+"""The codes of faults."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of a row's columns, decoded from one payload; ``places`` says which they are."""
+
+    decoder: Decoder
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Decode:
+    """How the records of a source become the input of its envelope.
+
+    ``types`` are those of the row's columns; ``keys`` are what is decoded from the key.
+    ``included`` has for a column the raw column that it is. With ``nullable`` a record without
+    a value is a row of NULLs. ``whose`` is the source, and what its parts are called.
+    """
+
+    types: tuple[pa.DataType, ...]
+    value: Part
+    keys: tuple[Part, ...] = ()
+    included: tuple[tuple[int, str], ...] = ()
+    upserts: bool = False
+    inline: bool = False
+    nullable: bool = False
+    whose: str = "partition"
+
+    def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the input of the envelope, one row for each record, in their order."""
+        faults = Faults(raw, self.whose)
+        columns: list[pa.Array | None] = [None] * len(self.types)
+        value = raw.column("value")
+        self._decoded(self.value, value, columns, faults, "value")
+        for part in self.keys:
+            self._decoded(part, raw.column("key"), columns, faults, "key")
+        if self.upserts:
+            faults.add_keyless(raw.column("key"), [columns[at] for at in self.keys[0].places])
+        elif value.null_count and not self.nullable:
+            faults.add(value.is_null(), NO_VALUE, "it has no value")
+        for at, name in self.included:
+            columns[at] = _cast(raw.column(name), self.types[at])
+        if self.inline:
+            columns[-1] = faults.inlined()
+        rows = [
+            pa.nulls(raw.num_rows, kind) if column is None else column
+            for column, kind in zip(columns, self.types, strict=True)
+        ]
+        rest = [raw.column(1), value.is_null()] if self.upserts else []
+        return named([raw.column(0), raw.column(1), *rows, *rest, *faults.columns()])
+
+    def _decoded(
+        self,
+        part: Part,
+        payload: pa.Array,
+        columns: list[pa.Array | None],
+        faults: Faults,
+        what: str,
+    ) -> None:
+        decoded = part.decoder.decode(payload)
+        for at, column in zip(part.places, decoded.columns, strict=True):
+            columns[at] = column
+        if decoded.faults is not None:
+            faults.add_each(decoded.faults, UNDECODABLE, f"its {what} cannot be decoded")
+
+
+@dataclass(frozen=True)
+class Typed:
+    """The same for records that have their columns already; ``faults`` may be among them."""
+
+    types: tuple[pa.DataType, ...]
+    whose: str = "partition"
+
+    def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the input of the envelope; a column ``diff`` is kept as the last one."""
+        faults = Faults(raw, self.whose)
+        if "fault" in raw.schema.names:
+            faults.add_each(raw.column("fault"), UNDECODABLE, "it cannot be decoded")
+        rows = raw.columns[2 : 2 + len(self.types)]
+        diff = [raw.column("diff")] if "diff" in raw.schema.names else []
+        made = named([raw.column(0), raw.column(1), *rows, *faults.columns()])
+        return made.append_column("diff", diff[0]) if diff else made
+
+
+class Faults:
+    """What is wrong with the records of a batch: the first thing found of each."""
+
+    def __init__(self, raw: pa.RecordBatch, whose: str) -> None:
+        self._raw = raw
+        self._whose = whose
+        self._found: dict[int, tuple[str, str]] = {}
+
+    def add(self, which: pa.Array, code: str, reason: str) -> None:
+        """Note one reason for some records."""
+        for at in np.flatnonzero(which.to_numpy(zero_copy_only=False)).tolist():
+            self._found.setdefault(at, (code, self._text(at, reason)))
+
+    def add_each(self, reasons: pa.Array, code: str, what: str) -> None:
+        """Note a reason for each record that has one."""
+        for at in np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False)).tolist():
+            text = self._text(at, f"{what}: {reasons[at].as_py()}")
+            self._found.setdefault(at, (code, text))
+
+    def _text(self, at: int, reason: str) -> str:
+        part, offset = self._raw.column(0)[at].as_py(), self._raw.column(1)[at].as_py()
+        return f"{self._whose} {part}, offset {offset}: {reason}"
+
+    def columns(self) -> list[pa.Array]:
+        """Return the code and the message of every record."""
+        return [self._column({at: code for at, (code, _) in self._found.items()}),
+                self._column({at: text for at, (_, text) in self._found.items()})]  # fmt: skip
+
+    def add_keyless(self, key: pa.Array, columns: list[pa.Array | None]) -> None:
+        """Note the records that no key tells apart: without one, or with one that is wrong.
+
+        No later record can mend such a fault, and no row can show it.
+        """
+        self.add(key.is_null(), NO_KEY, "it has no key")
+        for column in columns:
+            if column is not None and column.null_count:
+                for at in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
+                    _, text = self._found.get(at, ("", self._text(at, "its key has a NULL")))
+                    self._found[at] = NO_KEY, text
+
+    def inlined(self) -> pa.Array:
+        """Return the texts of those faults that a row can show; they are no faults then."""
+        shown = {at: text for at, (code, text) in self._found.items() if code != NO_KEY}
+        self._found = {at: f for at, f in self._found.items() if at not in shown}
+        return self._column(shown)
+
+    def _column(self, texts: Mapping[int, str]) -> pa.Array:
+        if not texts:
+            return pa.nulls(self._raw.num_rows, pa.string())
+        values = [None] * self._raw.num_rows
+        for at, text in texts.items():
+            values[at] = text  # type: ignore[call-overload]
+        return pa.array(values, pa.string())
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return column if column.type == kind else pc.cast(column, kind)
+
+
+def named(columns: list[pa.Array]) -> pa.RecordBatch:
+    """Return columns as a batch; names carry no meaning."""
+    return pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])

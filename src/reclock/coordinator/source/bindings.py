@@ -1,0 +1,79 @@
+"""The durable bindings of sources, as part of a timeline's state.
+
+A tick appends the bindings that it makes in the transaction that publishes what it read, so
+the two are never apart: what is bound was read, and what was read is bound (P2). A tick in
+which a source brings nothing leaves its bindings untouched: they hold on until the next, and
+idle sources cost nothing (P5). Their own upper may therefore be behind the timeline's.
+
+Bindings are folded to the since of their source, some at a time: there are never more than
+``SLACK`` of them before it. Those of sources that are gone are dropped when a database is
+opened.
+
+Tests: tests/coordinator/source/test_sources.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from reclock.coordinator.item import Source
+from reclock.coordinator.source.connect import codec_of
+from reclock.durable.remap_store import RemapStore
+from reclock.ids import CollectionId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reclock.coordinator.source.staging import Taken
+    from reclock.durable.store import Append, Store
+    from reclock.ids import ObjectId
+    from reclock.remap.trace import Remap
+    from reclock.time.timestamp import Timestamp
+
+PREFIX: Final = "remap/"
+
+SLACK: Final = 32
+"""How many bindings before the since of their source are worth an append of their own."""
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """A source's remap at one moment, and where it is stored."""
+
+    remap: Remap[Any]
+    handle: RemapStore[Any]
+
+    def taken(self, taken: Taken) -> tuple[Append, Bindings]:
+        """Return the append of what a tick binds, and the bindings after it."""
+        after = taken.remap
+        append = self.handle.as_append(taken.updates, self.remap.upper, after.upper)
+        return append, replace(self, remap=after)
+
+    def compacted(self, since: Timestamp) -> Bindings:
+        """Fold everything at or before ``since``, durably, if that is much."""
+        bindings = self.remap.bindings
+        if len(bindings) <= SLACK or bindings[SLACK].time > since:
+            return self
+        if not self.remap.is_sealed:
+            since = min(since, self.remap.upper.element().back())
+        self.handle.compact(since)
+        return replace(self, remap=self.remap.compacted(since))
+
+
+def load(store: Store, items: Iterable[object]) -> dict[ObjectId, Bindings]:
+    """Return the bindings of those ``items`` that are sources."""
+    found = {}
+    for item in items:
+        if isinstance(item, Source):
+            handle = RemapStore(store, item.id, codec_of(item))
+            found[item.id] = Bindings(handle.load(), handle)
+    return found
+
+
+def drop_others(store: Store, sources: Iterable[ObjectId]) -> None:
+    """Drop the bindings of sources that are gone."""
+    kept = {f"{PREFIX}{source}" for source in sources}
+    for state in store.collections(PREFIX):
+        if state.collection not in kept:
+            store.drop(CollectionId(state.collection))

@@ -1,0 +1,225 @@
+"""From a source's statement to what reads it: the connector, and how its records decode.
+
+Connecting talks to nobody: what had to be found out once, the id of a topic and where the
+source begins, was found when it was created (``facts``), and is the same ever after (P2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reclock.config import parse_duration
+from reclock.connectors.debezium import DebeziumDecode
+from reclock.connectors.files.parquet import Parquet
+from reclock.connectors.files.source import DirectorySource, FileSource
+from reclock.connectors.files.text import Header, Text
+from reclock.connectors.generator.source import GeneratorSource
+from reclock.connectors.kafka.cluster import Cluster
+from reclock.connectors.kafka.options import Connection
+from reclock.connectors.kafka.source import KafkaSource
+from reclock.connectors.kafka.start import Earliest, Start, StartTimestamp, parse_start_offset
+from reclock.connectors.records import Decode, Typed
+from reclock.coordinator.as_of import time_of
+from reclock.coordinator.source.columns import decode_of, extra_columns, field_of, source_columns
+from reclock.dataflow import delta as deltas
+from reclock.dataflow.envelope import input_types
+from reclock.dataflow.types import arrow_type
+from reclock.errors import Error, InvalidValue, SourceStopped
+from reclock.remap.codec import FILES, KAFKA
+from reclock.sql.parse.options import TRUE
+from reclock.sql.statement.source import FileConnection, KafkaConnection, LoadGenerator
+from reclock.time.antichain import Antichain
+from reclock.time.timeline import EPOCH_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from reclock.connectors.source import Source as Connector
+    from reclock.coordinator.item import Source, TableColumn
+    from reclock.durable.keyed import Json
+    from reclock.remap.batch import Range
+    from reclock.remap.codec import Codec
+    from reclock.sql.statement import CreateSource
+    from reclock.time.timestamp import Timestamp
+
+AnyDecode = Decode | DebeziumDecode | Typed
+"""How records become input."""
+
+PLACES: Final = 2
+"""The part and the offset come before a row's columns."""
+
+
+@dataclass(frozen=True)
+class Connected:
+    """A source that can be read: its connector, and the decoding of its records."""
+
+    source: Connector[Any]
+    decode: AnyDecode
+    types: deltas.Types
+    """Of what ``decode`` makes, without the places."""
+    width: int
+    """How many of them are the row's."""
+    key: tuple[int, ...]
+    name: str
+    upserts: bool = False
+    stops: bool = False
+    paced: bool = False
+    """Whether it moves with the ticks, and not by itself."""
+
+    @property
+    def code_at(self) -> int:
+        """Where the code of a fault is among the columns of records."""
+        return PLACES + len(self.types) - 2
+
+    @property
+    def key_at(self) -> tuple[int, ...]:
+        """Where the key is among the columns of records."""
+        return tuple(PLACES + at for at in self.key)
+
+    @property
+    def order_at(self) -> int:
+        """Where the order of records of a key is among the columns of records."""
+        return PLACES + self.width
+
+    def read(self, ranges: list[Range]) -> Iterator[pa.RecordBatch]:
+        """Yield the records of ``ranges``, decoded."""
+        for raw in self.source.reader.read(ranges):
+            made = self.decode(raw)
+            if self.stops:
+                self._stop_at_fault(made)
+            yield made
+
+    def _stop_at_fault(self, made: pa.RecordBatch) -> None:
+        codes = made.column(self.code_at)
+        if codes.null_count < len(codes):
+            at = int(np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))[0])
+            message = f'source "{self.name}" stopped at a record that cannot be decoded'
+            detail = made.column(self.code_at + 1)[at].as_py()
+            hint = "drop the source and create it anew, beyond that record or with on_error"
+            raise SourceStopped(message, detail=detail, hint=hint)
+
+    def failed(self, failure: Error, time: Timestamp) -> pa.RecordBatch:
+        """Return the change that a lasting failure is: one error row."""
+        text = f'source "{self.name}": {failure.message}'
+        if failure.detail is not None:
+            text += f"; {failure.detail}"
+        given = {len(self.types) - 2: failure.code, len(self.types) - 1: text}
+        columns = [pa.array([given.get(at)], kind) for at, kind in enumerate(self.types)]
+        return deltas.build(columns, np.array([time], np.int64), np.ones(1, np.int64))
+
+
+Clusters = Callable[[Connection], Cluster]
+"""How to get at the cluster of a connection: a real one, or one in memory."""
+
+
+def discover(statement: CreateSource, clusters: Clusters) -> Json:
+    """Ask the outside, once, what a new source must know for ever."""
+    match statement.connection:
+        case KafkaConnection(_, topic):
+            cluster = clusters(_connection(statement))
+            source, origin = KafkaSource.create(cluster, topic, _start(statement))
+            return {"topic_id": source.topic_id, "origin": [KAFKA.encode(e) for e in origin]}
+        case FileConnection(path, directory):
+            content = content_of(statement, source_columns(statement)[0])
+            tail = dict(statement.options).get("tail", "true") in TRUE
+            made = (DirectorySource if directory else FileSource).create(path, content, tail=tail)
+            return made[0].facts
+        case LoadGenerator(kind, options):
+            return GeneratorSource.create(kind, dict(options))[0].facts
+    raise AssertionError(statement.connection)
+
+
+def connect(item: Source, clusters: Clusters) -> Connected:
+    """Return a source that can be read."""
+    source, decode = _source(item, clusters)
+    types = decode.types
+    options = dict(item.statement.options)
+    return Connected(
+        source,
+        decode,
+        input_types(item.envelope, types),
+        len(types),
+        item.primary_key,
+        item.name,
+        upserts=item.envelope == "upsert",
+        stops=options.get("on_error") == "stop",
+        paced=isinstance(item.statement.connection, LoadGenerator),
+    )
+
+
+def _source(item: Source, clusters: Clusters) -> tuple[Connector[Any], AnyDecode]:
+    statement = item.statement
+    match statement.connection:
+        case KafkaConnection(_, topic):
+            cluster = clusters(_connection(statement))
+            extra = extra_columns(statement)
+            source = KafkaSource(cluster, topic, item.facts["topic_id"], extra)
+            return source, decode_of(statement, item.columns)
+        case LoadGenerator(kind, options):
+            made = GeneratorSource.open(kind, dict(options), item.facts)
+            return made, Typed(tuple(arrow_type(c.column.type) for c in item.columns))
+        case FileConnection(_, directory):
+            content = content_of(statement, item.columns)
+            files = (DirectorySource if directory else FileSource).open(content, item.facts)
+            if isinstance(content, Parquet):
+                types = tuple(arrow_type(c.column.type) for c in item.columns)
+                return files, Typed(types, f'source "{item.name}", file')
+            return files, decode_of(statement, item.columns, "file")
+    raise AssertionError(statement.connection)
+
+
+def content_of(statement: CreateSource, columns: Sequence[TableColumn]) -> Text | Parquet:
+    """Return what the files of a source have in them."""
+    assert statement.value_format is not None
+    options = dict(statement.options)
+    if statement.value_format.kind == "parquet":
+        return Parquet(tuple(map(field_of, columns)))
+    header = None
+    if options.get("header", "false") in TRUE:
+        names = tuple(c.name for c in statement.columns.columns)
+        header = Header(names, options.get("delimiter", ","))
+    return Text(header, options.get("compression"))
+
+
+def codec_of(item: Source) -> Codec[Any]:
+    """Return how the positions of a source are written, and where it begins."""
+    match item.statement.connection:
+        case KafkaConnection():
+            origin = Antichain(map(KAFKA.decode, item.facts["origin"]))
+            return replace(KAFKA, origin=origin)
+        case FileConnection():
+            return FILES
+    return KAFKA
+
+
+def interval_of(item: Source) -> int | None:
+    """Return the interval of a source's own, in milliseconds."""
+    given = dict(item.statement.options).get("timestamp_interval")
+    return None if given is None else parse_duration(given)
+
+
+def _connection(statement: CreateSource) -> Connection:
+    assert isinstance(statement.connection, KafkaConnection)
+    options = dict(statement.options)
+    return Connection.of(
+        statement.connection.broker,
+        options,
+        options.get("isolation_level", "read_committed"),
+        options.get("group_id_prefix", ""),
+    )
+
+
+def _start(statement: CreateSource) -> Start:
+    options = dict(statement.options)
+    offset, timestamp = options.get("start_offset"), options.get("start_timestamp")
+    if offset is not None and timestamp is not None:
+        message = "a source begins at start_offset or at start_timestamp, not at both"
+        raise InvalidValue(message, hint="leave out one of them")
+    if timestamp is not None:
+        return StartTimestamp(time_of(timestamp, EPOCH_MS))
+    return Earliest() if offset is None else parse_start_offset(offset)

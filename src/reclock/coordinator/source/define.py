@@ -1,0 +1,190 @@
+"""From CREATE SOURCE to a catalog object: what is said is checked before anybody is asked.
+
+The same function makes a source when it is created and when its record is read again. What
+only the outside knows (the id of a topic, where the source begins) is asked once, by
+``connect.discover``, and is part of the record: ``facts``.
+
+Tests: tests/coordinator/source/test_sources.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from reclock.config import parse_duration
+from reclock.connectors.generator.source import GeneratorSource
+from reclock.coordinator.item import Source, TableColumn
+from reclock.coordinator.source.columns import decode_of, source_columns
+from reclock.coordinator.source.secrets import hidden, secrets_of
+from reclock.errors import InvalidValue, NotSupported, StatementError
+from reclock.sql.schema import Column
+from reclock.sql.statement.source import (
+    FileConnection,
+    KafkaConnection,
+    LoadGenerator,
+    PostgresConnection,
+)
+from reclock.time.timeline import EPOCH_MS, user_timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reclock.durable.keyed import Json
+    from reclock.ids import ObjectId
+    from reclock.sql.statement import CreateSource
+    from reclock.time.timeline import Timeline
+
+ON_ERROR: Final = ("report", "inline", "stop")
+
+_EVERY: Final = {"timestamp_interval", "timeline", "retain_history", "max_rows_per_tick"}
+_DECODED: Final = {*_EVERY, "on_error", "unknown_fields", "delimiter"}
+_OPTIONS: Final[dict[type, set[str]]] = {
+    KafkaConnection: {
+        *_DECODED, "start_offset", "start_timestamp", "isolation_level", "group_id_prefix",
+    },
+    FileConnection: {*_DECODED, "tail", "header", "compression"},
+    LoadGenerator: _EVERY,
+}  # fmt: skip
+_NAMES: Final = {
+    KafkaConnection: "a Kafka source",
+    FileConnection: "a file",
+    LoadGenerator: "a load generator",
+}
+
+
+def define_source(
+    statement: CreateSource, sql: str, item: ObjectId, name: str, facts: Json
+) -> Source:
+    """Return the source that the statement makes."""
+    check(statement)
+    columns, key = _columns(statement)
+    options = dict(statement.options)
+    retain = options.get("retain_history")
+    secrets = secrets_of(statement)
+    return Source(
+        item, name, hidden(sql, secrets), timeline_of(statement), frozenset(),
+        None if retain is None else parse_duration(retain),
+        columns, key, statement.envelope.kind,
+        statement=statement, facts=facts, secrets=secrets,
+    )  # fmt: skip
+
+
+def check(statement: CreateSource) -> None:
+    """Refuse what is not supported, or contradicts itself, before anything is asked or made."""
+    kind = type(statement.connection)
+    position = statement.name.position
+    if kind is PostgresConnection:
+        message = "FROM POSTGRES is not supported"
+        hint = "send the changes to Kafka and create a source with ENVELOPE DEBEZIUM"
+        raise NotSupported(message, hint=hint, position=position)
+    if statement.reclock_using is not None:
+        message = "RECLOCK USING is not supported"
+        raise NotSupported(message, hint="leave it out: reclock binds times", position=position)
+    if statement.envelope.kind == "materialize" or statement.envelope.transaction_topic:
+        message = (
+            f"ENVELOPE {statement.envelope.kind.upper()} with times of its own is not supported"
+        )
+        raise NotSupported(message, hint="use NONE, UPSERT or DEBEZIUM", position=position)
+    _check_options(statement)
+    if isinstance(statement.connection, LoadGenerator):
+        _check_generator(statement)
+        return
+    if statement.value_format is None:
+        message = f'source "{statement.name}" has no format'
+        hint = "write FORMAT JSON, AVRO, CSV, TEXT or BYTES after FROM …"
+        raise StatementError(message, code="42601", hint=hint, position=position)
+    _check_envelope(statement)
+    columns, _ = source_columns(statement)
+    _check_lengths(statement, columns)
+    if statement.value_format.kind != "parquet":
+        decode_of(statement, columns)
+
+
+def timeline_of(statement: CreateSource) -> Timeline:
+    """Return the timeline whose times the source gets."""
+    named = dict(statement.options).get("timeline")
+    return EPOCH_MS if named is None else user_timeline(named)
+
+
+def _columns(statement: CreateSource) -> tuple[tuple[TableColumn, ...], tuple[int, ...]]:
+    if isinstance(statement.connection, LoadGenerator):
+        generator = GeneratorSource.create(
+            statement.connection.kind, dict(statement.connection.options)
+        )[0]
+        made = (TableColumn(Column(c.name, c.type, nullable=False)) for c in generator.columns)
+        return tuple(made), ()
+    columns, key = source_columns(statement)
+    return columns, key if statement.envelope.kind != "none" else ()
+
+
+def _check_options(statement: CreateSource) -> None:
+    kind = type(statement.connection)
+    known = _OPTIONS[kind]
+    for name, value in statement.options:
+        prefixed = name.startswith(("kafka.", "registry.")) and kind is KafkaConnection
+        if name not in known and not prefixed:
+            message = f'option "{name}" is not for {_NAMES[kind]}'
+            raise StatementError(
+                message, code="42601", hint=f"it has {_listed(known)}",
+                position=statement.name.position,
+            )  # fmt: skip
+        if name == "on_error" and value not in ON_ERROR:
+            message = f'invalid value for option "on_error": "{value}"'
+            raise InvalidValue(message, hint=f"write {' or '.join(ON_ERROR)}")
+
+
+def _check_generator(statement: CreateSource) -> None:
+    if (
+        statement.columns.columns
+        or statement.value_format
+        or statement.include
+        or statement.envelope.kind != "none"
+    ):
+        message = "a load generator has its own columns, and no format or envelope"
+        hint = "leave out the columns, FORMAT, INCLUDE and ENVELOPE"
+        raise StatementError(message, code="42601", hint=hint, position=statement.name.position)
+
+
+def _check_envelope(statement: CreateSource) -> None:
+    kind, key = statement.envelope.kind, statement.columns.primary_key
+    position = statement.name.position
+    kafka = isinstance(statement.connection, KafkaConnection)
+    if not kafka and (kind != "none" or statement.include or statement.key_format):
+        message = "lines of files have no keys: KEY FORMAT, INCLUDE and ENVELOPE are for Kafka"
+        raise StatementError(message, code="42601", hint="leave them out", position=position)
+    if kind == "upsert" and not key:
+        message = "ENVELOPE UPSERT needs a PRIMARY KEY"
+        hint = f"write {statement.name} (id BIGINT PRIMARY KEY, …); it is read from the Kafka key"
+        raise StatementError(message, code="42P16", hint=hint, position=position)
+    if kind == "none" and key and statement.columns.key_enforced:
+        message = "a PRIMARY KEY of records that are only added cannot be checked"
+        hint = "write ENVELOPE UPSERT if the last record of a key replaces those before it"
+        raise StatementError(message, code="42P16", hint=hint, position=position)
+    if kind == "upsert" and len(key) == len(statement.columns.columns):
+        message = "ENVELOPE UPSERT needs columns besides the key"
+        raise StatementError(message, code="42P16", hint="declare those of the value",
+                             position=position)  # fmt: skip
+    if kind == "debezium" and dict(statement.options).get("on_error") == "inline":
+        message = "on_error = 'inline' is for records that are rows: ENVELOPE NONE or UPSERT"
+        raise StatementError(message, code="42601", hint="write 'report' or 'stop'",
+                             position=position)  # fmt: skip
+    assert statement.value_format is not None
+    parquet = statement.value_format.kind == "parquet"
+    if parquet and dict(statement.options).get("on_error") == "inline":
+        message = "on_error = 'inline' is not for FORMAT PARQUET"
+        raise StatementError(message, code="42601", hint="write 'report' or 'stop'",
+                             position=position)  # fmt: skip
+    if kafka and parquet:
+        message = "FORMAT PARQUET is for files"
+        raise StatementError(message, code="42601", hint="write JSON or AVRO", position=position)
+
+
+def _check_lengths(statement: CreateSource, columns: Iterable[TableColumn]) -> None:
+    for column in columns:
+        if column.length is not None:
+            message = f'column "{column.column.name}" of a source cannot have a length'
+            raise NotSupported(message, hint="write text", position=statement.name.position)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

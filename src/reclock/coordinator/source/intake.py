@@ -1,0 +1,262 @@
+"""The reading of one source: from what is bound, ahead, into a bounded staging area.
+
+``pull`` is one step of it: ask where the source ends, read from where reading stands, decode,
+``verify`` that it still was the same source, stage. A long way is read in one go, over many
+pulls: the reader stays where it is between them. A pull stages no more than there is room for;
+whoever pulls waits for room (``pump``), or has the tick make some.
+
+Two kinds of failure (P9). ``SourceUnavailable``, and whatever is not known: nothing is lost,
+the next pull begins again where staging ends. ``SourceRegressed``, ``SourceStopped``: lasting.
+The tick that takes it binds nothing more, for ever: the remap is *sealed*, and the source
+gets an error row that whoever reads the source, or a view over it, is told. Others go on.
+
+The snapshot of an upsert source, all that is there when it is first read, is bound at one
+time: nothing is taken before it is whole. Of every key only the last record is kept meanwhile,
+so memory is that of the keys.
+
+One thread pulls at a time, ticks take and settle beside it. Tests:
+tests/coordinator/source/test_sources.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+import pyarrow as pa
+
+from reclock.coordinator.source.staging import Chunk, Staging, Taken
+from reclock.errors import Error, SourceRegressed, SourceStopped, SourceUnavailable
+from reclock.failpoints import hit
+from reclock.remap.batch import Range
+from reclock.time.antichain import Antichain
+from reclock.time.position import offsets_of
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from reclock.clock import Clock
+    from reclock.coordinator.source.connect import Connected
+    from reclock.coordinator.source.staging import Grid
+    from reclock.remap.trace import Remap
+
+PULL_ROWS: Final = 131_072
+"""How many records a pull stages before it lets a tick see them."""
+
+STAGED_BYTES: Final = 256 << 20
+"""How much may wait for a tick."""
+
+
+@dataclass
+class Counts:
+    """What this process has read of a source."""
+
+    rows: int = 0
+    bytes: int = 0
+    errors: int = 0
+
+
+class Intake:
+    """Reads one source; ``remap`` is where its bindings stand when it begins."""
+
+    def __init__(self, connected: Connected, clock: Clock, remap: Remap[Any], most: int) -> None:
+        self.connected = connected
+        self.most = most
+        """How many records one tick takes."""
+        self.counts = Counts()
+        self.upstream: Antichain[Any] | None = None
+        """Where the source ended when it was last asked."""
+        self.complete_ms: int | None = None
+        """When everything that there was, was bound."""
+        self.stall: Error | None = None
+        """Why nothing can be read at the moment."""
+        self.failure: Error | None = None
+        """Why nothing more will ever be read."""
+        self.room = threading.Condition()
+        """Guards all of this; told when there is room again."""
+        self._clock = clock
+        self._staging = Staging(remap.latest)
+        self._pulling = threading.Lock()
+        self._reading: _Reading | None = None
+        self._snapshot = connected.upserts and not remap.bindings
+
+    @property
+    def frontier(self) -> Antichain[Any]:
+        """Where reading stands."""
+        with self.room:
+            return self._staging.frontier
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next pull must wait for a tick."""
+        with self.room:
+            return not self._snapshot and (
+                self._staging.rows >= 2 * self.most or self._staging.size >= STAGED_BYTES
+            )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a tick has something to take."""
+        with self.room:
+            return self.failure is not None or not (self._snapshot or self._staging.is_empty)
+
+    def pull(self) -> bool:
+        """Read on; return whether there may be more to read at once."""
+        with self._pulling:
+            if self.failure is not None or self.is_full:
+                return False
+            stall = failure = None
+            more = False
+            try:
+                more = self._pull()
+            except (SourceRegressed, SourceStopped) as error:
+                failure = error
+            except Exception as error:  # nothing of it was staged: the next pull tries again
+                stall = as_error(error)
+            with self.room:
+                self.stall, self.failure = stall, failure
+            if stall is not None or failure is not None:
+                self._reading = None
+            return more
+
+    def _pull(self) -> bool:
+        begun = self.frontier
+        if self._reading is None:
+            now = self._clock.now_ms()
+            upstream = self.connected.source.probe(begun)
+            with self.room:
+                self.upstream = upstream
+            if upstream == begun:
+                with self.room:
+                    self._snapshot = False
+                    if self._staging.is_empty:
+                        self.complete_ms = now
+                return False
+            self._reading = _Reading(begun, upstream, now, self.connected.read)
+        reading = self._reading
+        records = reading.some()
+        hit("ingest.read.after")
+        self.connected.source.verify()
+        if reading.finished:
+            self._reading = None
+        self._count(records)
+        with self.room:
+            complete = reading.probed_ms if reading.finished else None
+            seen = self._clock.now_ms()
+            self._staging.add(Chunk(records, reading.frontier, seen, complete))
+            if self._snapshot:
+                self._compact()
+                self._snapshot = not reading.finished
+        return True
+
+    def _count(self, records: tuple[pa.RecordBatch, ...]) -> None:
+        for batch in records:
+            self.counts.rows += batch.num_rows
+            self.counts.bytes += batch.nbytes
+            faults = batch.column(self.connected.code_at)
+            self.counts.errors += batch.num_rows - faults.null_count
+
+    def _compact(self) -> None:
+        """Keep the last record of every key of the snapshot, now and then."""
+        batches = self._staging.batches
+        if len(batches) < 2 or self._staging.rows < 2 * batches[0].num_rows:
+            return
+        self._staging.whole(last_of_each(batches, self.connected))
+
+    def take(self, remap: Remap[Any], grid: Grid) -> Taken | None:
+        """Return what a tick binds; a lasting failure seals the remap, after all else."""
+        with self.room:
+            if self._snapshot:
+                taken = None
+            else:
+                self.settle(remap)
+                taken = self._staging.take(remap, grid, self.most)
+            if taken is None and self.failure is not None:
+                taken = self._sealed(remap, grid.time, self.failure)
+            return taken
+
+    def settle(self, remap: Remap[Any]) -> None:
+        """Forget what is durably bound."""
+        with self.room:
+            last = self._staging.settle(remap.latest)
+            if last is not None and last.complete_ms is not None:
+                self.complete_ms = last.complete_ms
+            self.room.notify_all()
+
+    def _sealed(self, remap: Remap[Any], time: Timestamp, failure: Error) -> Taken:
+        updates = remap.changes(time, remap.latest)
+        sealed = remap.extended(updates, Antichain())
+        return Taken(sealed, updates, self.connected.failed(failure, time))
+
+
+class _Reading:
+    """One way through a source, from where reading stood to where the source ended."""
+
+    def __init__(
+        self,
+        begin: Antichain[Any],
+        end: Antichain[Any],
+        probed_ms: int,
+        read: Callable[[list[Range]], Iterator[pa.RecordBatch]],
+    ) -> None:
+        self._end = end
+        self._offsets = offsets_of(begin)
+        self._position = type(next(iter(end), next(iter(begin))))
+        self.probed_ms = probed_ms
+        self.finished = False
+        stops = offsets_of(end)
+        spans = [
+            Range(part, self._offsets.get(part, 0), stop, Timestamp(0))
+            for part, stop in stops.items()
+            if stop > self._offsets.get(part, 0)
+        ]
+        self._offsets |= {part: self._offsets.get(part, 0) for part in stops}
+        self._batches = read(spans)
+
+    @property
+    def frontier(self) -> Antichain[Any]:
+        """What was passed so far."""
+        return self._end if self.finished else self._position.frontier(self._offsets)
+
+    def some(self) -> tuple[pa.RecordBatch, ...]:
+        """Read on for about as long as a pull takes."""
+        found: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self._batches:
+            found.append(batch)
+            rows += batch.num_rows
+            self._pass(batch)
+            if rows >= PULL_ROWS:
+                return tuple(found)
+        self.finished = True
+        return tuple(found)
+
+    def _pass(self, batch: pa.RecordBatch) -> None:
+        """Note the last offset of every part: within a part records come in order."""
+        last = pa.table({"part": batch.column(0), "offset": batch.column(1)}).group_by("part")
+        passed = last.aggregate([("offset", "max")])
+        for row in passed.to_pylist():
+            self._offsets[row["part"]] = row["offset_max"] + 1
+
+
+def last_of_each(batches: list[pa.RecordBatch], connected: Connected) -> tuple[pa.RecordBatch, ...]:
+    """Return the last record of every key; records without a key all stay."""
+    frame = pl.from_arrow(pa.Table.from_batches(batches))
+    assert isinstance(frame, pl.DataFrame)
+    names = [frame.columns[at] for at in connected.key_at]
+    frame = frame.sort(frame.columns[connected.order_at], maintain_order=True)
+    keyless = frame.select(pl.any_horizontal(pl.col(names).is_null())).to_series()
+    kept = frame.filter(~keyless).unique(names, keep="last", maintain_order=True)
+    whole = pl.concat([frame.filter(keyless), kept]).to_arrow().cast(batches[0].schema)
+    return tuple(whole.combine_chunks().to_batches())
+
+
+def as_error(error: Exception) -> Error:
+    """Return what keeps a source from being read, as something that can be shown."""
+    if isinstance(error, Error):
+        return error
+    message = f"a source cannot be read: {error}"
+    return SourceUnavailable(message, detail=f"it raised {type(error).__name__}")

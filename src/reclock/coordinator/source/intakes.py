@@ -1,0 +1,154 @@
+"""The intakes of all sources: made and ended with them, pulled, and taken from by ticks.
+
+In the background every source has a thread that reads ahead (``pump``). Without it, time is
+the caller's: a tick pulls, before it binds, all that is there, as far as one tick may take.
+Sources that move with the ticks (load generators) are pulled once by each regular tick.
+
+Nothing here fails because a source does: failures are in the status of the source, and the
+lasting ones in its errors (P9).
+
+Tests: tests/coordinator/source/test_sources.py.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from reclock.coordinator.item import Source
+from reclock.coordinator.source.connect import connect, interval_of
+from reclock.coordinator.source.intake import Intake
+from reclock.coordinator.source.pump import Pump
+from reclock.coordinator.source.staging import Grid
+from reclock.failpoints import hit
+from reclock.time.timeline import EPOCH_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.source.connect import Clusters
+    from reclock.coordinator.source.staging import Taken
+    from reclock.coordinator.timeline import TimelineState
+    from reclock.coordinator.world import World
+    from reclock.ids import ObjectId
+    from reclock.time.timeline import Timeline
+    from reclock.time.timestamp import Timestamp
+
+MOST_ROWS: Final = 500_000
+"""How many records of a source one tick takes, unless ``max_rows_per_tick`` says otherwise."""
+
+_PATIENCE: Final = 5.0
+"""Seconds to wait for a reading thread at the end; what it reads then is of no use."""
+
+
+class Intakes:
+    """One intake for each source that can still be read."""
+
+    def __init__(self, core: Core, clusters: Clusters) -> None:
+        self._core = core
+        self.clusters = clusters
+        self._intakes: dict[ObjectId, Intake] = {}
+        self._pumps: dict[ObjectId, Pump] = {}
+        self._background = False
+        self.follow(core.world)
+
+    def __getitem__(self, item: ObjectId) -> Intake:
+        return self._intakes[item]
+
+    def get(self, item: ObjectId) -> Intake | None:
+        """Return the intake of a source; None if it is not read any more."""
+        return self._intakes.get(item)
+
+    def start(self) -> None:
+        """Read ahead in the background from now on."""
+        self._background = True
+        self.follow(self._core.world)
+
+    def follow(self, world: World) -> None:
+        """Have an intake for every source of a world that is not at its end, and no others."""
+        sources = {i.id: i for i in world.catalog.of_kind(Source)}
+        for gone in self._intakes.keys() - sources.keys():
+            del self._intakes[gone]
+            if (pump := self._pumps.pop(gone, None)) is not None:
+                pump.stop()
+        for source in sources.values():
+            if source.id not in self._intakes:
+                self._begin(source, world)
+            intake = self._intakes.get(source.id)
+            waits = self._background and source.id not in self._pumps
+            if intake is not None and waits and not intake.connected.paced:
+                assert source.timeline is not None
+                full = partial(self._ask, source.timeline)
+                self._pumps[source.id] = Pump(source.name, intake, self._interval_ms, full)
+
+    def _begin(self, source: Source, world: World) -> None:
+        assert source.timeline is not None
+        remap = world[source.timeline].bindings[source.id].remap
+        if not remap.is_sealed:
+            given = dict(source.statement.options).get("max_rows_per_tick")
+            most = MOST_ROWS if given is None else max(1, int(given))
+            connected = connect(source, self.clusters)
+            self._intakes[source.id] = Intake(connected, self._core.clock, remap, most)
+
+    def _interval_ms(self) -> int:
+        return self._core.settings.timestamp_interval_ms
+
+    def _ask(self, timeline: Timeline) -> None:
+        """Ask for a tick now: somebody waits for room."""
+        if self._core.loop is not None:
+            self._core.loop.wake(timeline, self._core.world[timeline].upper)
+
+    def pull(self, timeline: Timeline, *, regular: bool) -> None:
+        """Read what a tick of ``timeline`` is about to bind, unless threads do."""
+        for item, intake in self._of(timeline):
+            if intake.connected.paced:
+                if regular:
+                    intake.pull()
+            elif item not in self._pumps:
+                while intake.pull():
+                    pass
+
+    def is_ready(self, timeline: Timeline) -> bool:
+        """Return whether a tick has something to bind."""
+        return any(intake.is_ready for _, intake in self._of(timeline))
+
+    def take(self, state: TimelineState, time: Timestamp) -> dict[ObjectId, Taken]:
+        """Return what a tick that closes ``time`` binds, of every source that has something."""
+        hit("ingest.bind.before")
+        found = {}
+        for item, intake in self._of(state.timeline):
+            source = self._core.world.catalog[item]
+            assert isinstance(source, Source)
+            system, own = self._interval_ms(), interval_of(source)
+            grid = Grid(
+                state.upper, time, max(system, own or 0), own is not None,
+                state.timeline == EPOCH_MS,
+            )  # fmt: skip
+            taken = intake.take(state.bindings[item].remap, grid)
+            if taken is not None:
+                found[item] = taken
+        return found
+
+    def settle(self, state: TimelineState) -> None:
+        """Forget what a published tick has bound; end what will bind nothing any more."""
+        for item, intake in self._of(state.timeline):
+            remap = state.bindings[item].remap
+            intake.settle(remap)
+            if remap.is_sealed:
+                del self._intakes[item]
+                self._pumps.pop(item, None)
+
+    def close(self) -> None:
+        """Stop reading."""
+        for pump in self._pumps.values():
+            pump.stop()
+        for pump in self._pumps.values():
+            pump.join(_PATIENCE)
+        self._pumps.clear()
+
+    def _of(self, timeline: Timeline) -> Iterator[tuple[ObjectId, Intake]]:
+        bindings = self._core.world.timelines[timeline].bindings
+        for item in bindings:
+            if (intake := self._intakes.get(item)) is not None:
+                yield item, intake

@@ -1,0 +1,54 @@
+"""Secrets in CREATE SOURCE: taken out of the text before anything keeps or shows it.
+
+The text of a source, which ``SHOW CREATE SOURCE``, ``reclock.objects`` and errors show, has
+``'***'`` where a secret was. The values are in the object's durable record alone, beside the
+text, and come back into the statement when that is read again.
+
+Tests: tests/coordinator/source/test_sources.py.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reclock.connectors.kafka.options import is_secret
+from reclock.errors import StatementError
+from reclock.secret import HIDDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reclock.sql.statement import CreateSource
+
+
+def secrets_of(statement: CreateSource) -> dict[str, str]:
+    """Return the options of a statement that nobody may see.
+
+    A URL with a password in it is refused: there is an option for that.
+    """
+    for given in (statement.key_format, statement.value_format):
+        if given is not None and given.registry and re.search(r"//[^/]*@", given.registry):
+            message = "the address of a schema registry must not contain a password"
+            hint = "write WITH (registry.basic.auth.user.info = 'user:password')"
+            raise StatementError(message, code="22023", hint=hint)
+    return {name: value for name, value in statement.options if is_secret(name)}
+
+
+def hidden(sql: str, secrets: Mapping[str, str]) -> str:
+    """Return the text of a statement without its secrets.
+
+    >>> hidden("WITH (kafka.sasl.password = 'it''s', x = 'y')", {"kafka.sasl.password": "it's"})
+    "WITH (kafka.sasl.password = '***', x = 'y')"
+    """
+    for value in filter(None, secrets.values()):
+        quoted = "'" + value.replace("'", "''") + "'"
+        sql = sql.replace(quoted if quoted in sql else value, f"'{HIDDEN}'")
+    return sql
+
+
+def restored(statement: CreateSource, secrets: Mapping[str, str]) -> CreateSource:
+    """Return the statement with its secrets, as it was given."""
+    options = tuple((name, secrets.get(name, value)) for name, value in statement.options)
+    return replace(statement, options=options)

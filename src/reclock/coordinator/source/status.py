@@ -1,0 +1,72 @@
+"""How a source is doing: one value, for ``reclock.source_status`` and for progress bars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reclock.time.position import offsets_of
+
+if TYPE_CHECKING:
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.item import Source
+    from reclock.coordinator.source.intake import Intake
+    from reclock.coordinator.world import World
+    from reclock.errors import Error
+    from reclock.remap.trace import Remap
+    from reclock.time.antichain import Antichain
+
+
+@dataclass(frozen=True)
+class Status:
+    """The columns of ``reclock.source_status``."""
+
+    state: str
+    rows: int = 0
+    bytes: int = 0
+    errors: int = 0
+    upstream: int | None = None
+    bound: int | None = None
+    lag_ms: int | None = None
+    detail: str | None = None
+
+
+def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
+    """Return how a source is doing."""
+    assert source.timeline is not None
+    remap = world[source.timeline].bindings[source.id].remap
+    bound = _sum(remap.latest) if remap.bindings else None
+    intake = core.intakes.get(source.id)
+    if intake is None:
+        if remap.latest.is_closed:
+            return Status("complete", upstream=bound, bound=bound, lag_ms=0)
+        detail = "reclock.errors has the reason; drop the source and create it anew"
+        return Status("failed", bound=bound, detail=detail)
+    with intake.room:
+        counts = intake.counts
+        upstream, complete = intake.upstream, intake.complete_ms
+        state, why = _state(intake, remap)
+    return Status(
+        state,
+        counts.rows,
+        counts.bytes,
+        counts.errors,
+        None if upstream is None else _sum(upstream),
+        bound,
+        None if complete is None else max(0, now_ms - complete),
+        None if why is None else (f"{why.message}: {why.detail}" if why.detail else why.message),
+    )
+
+
+def _state(intake: Intake, remap: Remap[Any]) -> tuple[str, Error | None]:
+    if intake.failure is not None:
+        return "failed", intake.failure
+    if intake.stall is not None:
+        return "stalled", intake.stall
+    if intake.upstream is None:
+        return "starting", None
+    return ("running" if intake.upstream == remap.latest else "loading"), None
+
+
+def _sum(frontier: Antichain[Any]) -> int:
+    return sum(offsets_of(frontier).values())
