@@ -2,8 +2,8 @@
 
 An engine has no state of its own that matters: everything it needs comes with the call,
 everything it makes is in the answer, and a call that failed is simply made again. The
-coordinator calls ``step`` and ``hydrate`` from one thread at a time, ``peek`` and
-``dataframe`` from any.
+coordinator calls ``step`` and ``hydrate`` from one thread at a time, ``peek``,
+``dataframe`` and ``read`` from any.
 
 ``updates`` of an arrangement are one batch, conformed and consolidated for its layout, or,
 when there are many, runs already written to the segment store, with disjoint ranges of
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.shape import Shape
     from reclock.dataflow.graph import ArrangementId
     from reclock.ids import ObjectId
+    from reclock.remap.batch import Range
     from reclock.sql.plan.relation import QueryPlan
     from reclock.time.timestamp import Timestamp
 
@@ -83,6 +84,18 @@ class Engine(Protocol):
         as_of: Timestamp,
     ) -> Any:
         """Return the same as a Spark DataFrame, with the query's column names."""
+        ...
+
+    def read(
+        self,
+        read: Callable[[Sequence[Range]], Iterator[pa.RecordBatch]],
+        ranges: Sequence[Range],
+        schema: pa.Schema,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what ``read`` reads of ``ranges``, which are parts of a source.
+
+        ``read`` can be pickled; its batches have ``schema``, and within a part come in order.
+        """
         ...
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """The engine of a database: ticks by ``dataflow.maintain``, answers by ``dataflow.peek``.
 
+Sources are read in this process if the master is this machine, otherwise in Spark tasks.
 Ticks and first loads of many rows run in parts (``dataflow.bulk``): in threads of this
 process if the master is this machine, otherwise in Spark tasks.
 
@@ -22,12 +23,13 @@ from reclock.dataflow.given import Given
 from reclock.dataflow.graph import collection_of
 from reclock.dataflow.hydrate import hydrate
 from reclock.dataflow.maintain import Tick
+from reclock.dataflow.read import read_in_tasks
 from reclock.dataflow.scan import Arranged
 from reclock.dataflow.session import Spark
 from reclock.sql.plan.relation import Get, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.exchange import Exchange
     from reclock.dataflow.graph import ArrangementId
     from reclock.ids import ObjectId
+    from reclock.remap.batch import Range
     from reclock.sql.plan.relation import QueryPlan
     from reclock.time.timestamp import Timestamp
 
@@ -132,6 +135,17 @@ class SparkEngine:
         """Return a query as a DataFrame, computed when it is used."""
         leaves = leaves_of(plan, shape, traces, as_of)
         return peek.dataframe(self._spark, plan, leaves, as_of, self._segments)
+
+    def read(
+        self,
+        read: Callable[[Sequence[Range]], Iterator[pa.RecordBatch]],
+        ranges: Sequence[Range],
+        schema: pa.Schema,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read a source: here, if the master is this machine, else in Spark tasks."""
+        if self._spark.own_cores is None:
+            return read_in_tasks(self._spark, read, ranges, schema)
+        return read(ranges)
 
     def close(self) -> None:
         """Give Spark back; it stops with its last user."""

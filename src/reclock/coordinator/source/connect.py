@@ -39,6 +39,7 @@ from reclock.time.timeline import EPOCH_MS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from reclock.connectors.source import Reader
     from reclock.connectors.source import Source as Connector
     from reclock.coordinator.item import Source, TableColumn
     from reclock.durable.keyed import Json
@@ -52,6 +53,18 @@ AnyDecode = Decode | DebeziumDecode | Typed
 
 PLACES: Final = 2
 """The part and the offset come before a row's columns."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Reads and decodes: a value that travels to where that is done."""
+
+    reader: Reader
+    decode: AnyDecode
+
+    def __call__(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+        """Yield the records of ``ranges``, decoded."""
+        return map(self.decode, self.reader.read(ranges))
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,7 @@ class Connected:
     stops: bool = False
     paced: bool = False
     """Whether it moves with the ticks, and not by itself."""
+    parts_have_names: bool = False
 
     @property
     def code_at(self) -> int:
@@ -86,15 +100,23 @@ class Connected:
         """Where the order of records of a key is among the columns of records."""
         return PLACES + self.width
 
-    def read(self, ranges: list[Range]) -> Iterator[pa.RecordBatch]:
-        """Yield the records of ``ranges``, decoded."""
-        for raw in self.source.reader.read(ranges):
-            made = self.decode(raw)
-            if self.stops:
-                self._stop_at_fault(made)
-            yield made
+    @property
+    def read(self) -> Reading:
+        """What yields the records of ranges, decoded, here or in another process."""
+        return Reading(self.source.reader, self.decode)
 
-    def _stop_at_fault(self, made: pa.RecordBatch) -> None:
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of decoded records."""
+        part = pa.string() if self.parts_have_names else pa.int32()
+        kinds = [part, pa.int64(), *self.types]
+        fields = [pa.field(f"c{at}", kind) for at, kind in enumerate(kinds)]
+        return pa.schema([*fields, pa.field("diff", pa.int64())] if self.paced else fields)
+
+    def check(self, made: pa.RecordBatch) -> None:
+        """Refuse to go on beyond a record that does not decode, if the source is told to stop."""
+        if not self.stops:
+            return
         codes = made.column(self.code_at)
         if codes.null_count < len(codes):
             at = int(np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))[0])
@@ -149,6 +171,7 @@ def connect(item: Source, clusters: Clusters) -> Connected:
         upserts=item.envelope == "upsert",
         stops=options.get("on_error") == "stop",
         paced=isinstance(item.statement.connection, LoadGenerator),
+        parts_have_names=isinstance(item.statement.connection, FileConnection),
     )
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from reclock.clock import Clock
+    from reclock.coordinator.engine import Engine
     from reclock.coordinator.source.connect import Connected
     from reclock.coordinator.source.staging import Grid
     from reclock.remap.trace import Remap
@@ -62,8 +63,11 @@ class Counts:
 class Intake:
     """Reads one source; ``remap`` is where its bindings stand when it begins."""
 
-    def __init__(self, connected: Connected, clock: Clock, remap: Remap[Any], most: int) -> None:
+    def __init__(
+        self, connected: Connected, engine: Engine, clock: Clock, remap: Remap[Any], most: int
+    ) -> None:
         self.connected = connected
+        self._engine = engine
         self.most = most
         """How many records one tick takes."""
         self.counts = Counts()
@@ -135,7 +139,7 @@ class Intake:
                     if self._staging.is_empty:
                         self.complete_ms = now
                 return False
-            self._reading = _Reading(begun, upstream, now, self.connected.read)
+            self._reading = _Reading(begun, upstream, now, self._read)
         reading = self._reading
         records = reading.some()
         hit("ingest.read.after")
@@ -151,6 +155,15 @@ class Intake:
                 self._compact()
                 self._snapshot = not reading.finished
         return True
+
+    def _read(self, ranges: list[Range]) -> Iterator[pa.RecordBatch]:
+        connected = self.connected
+        if connected.paced:
+            yield from connected.read(ranges)
+            return
+        for batch in self._engine.read(connected.read, ranges, connected.schema):
+            connected.check(batch)
+            yield batch
 
     def _count(self, records: tuple[pa.RecordBatch, ...]) -> None:
         for batch in records:

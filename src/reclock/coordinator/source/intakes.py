@@ -89,7 +89,8 @@ class Intakes:
             given = dict(source.statement.options).get("max_rows_per_tick")
             most = MOST_ROWS if given is None else max(1, int(given))
             connected = connect(source, self.clusters)
-            self._intakes[source.id] = Intake(connected, self._core.clock, remap, most)
+            core = self._core
+            self._intakes[source.id] = Intake(connected, core.engine, core.clock, remap, most)
 
     def _interval_ms(self) -> int:
         return self._core.settings.timestamp_interval_ms
