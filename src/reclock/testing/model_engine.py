@@ -28,7 +28,7 @@ from reclock.testing.evaluate import answer, evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.shape import Shape
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.keying import Keying
     from reclock.dataflow.render.build import Source
     from reclock.ids import ObjectId
+    from reclock.remap.batch import Range
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.relation import QueryPlan
     from reclock.testing.evaluate import Row, Rows
@@ -131,6 +132,17 @@ class ModelEngine:
         """Refuse: there is no Spark."""
         message = "a DataFrame without Spark is not supported"
         raise NotSupported(message)
+
+    def read(
+        self,
+        read: Callable[[Sequence[Range]], Iterator[pa.RecordBatch]],
+        ranges: Sequence[Range],
+        schema: pa.Schema,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read a source here, and see that it says what its records look like."""
+        for batch in read(ranges):
+            assert batch.schema.types == schema.types, (batch.schema, schema)
+            yield batch
 
     def close(self) -> None:
         """Do nothing."""
