@@ -14,6 +14,7 @@ import click
 
 from reclock import __version__
 from reclock.cli.dev import dev
+from reclock.cli.run import run
 from reclock.errors import Error
 
 
@@ -24,6 +25,7 @@ def cli() -> None:
 
 
 cli.add_command(dev)
+cli.add_command(run)
 
 
 def main() -> None:
