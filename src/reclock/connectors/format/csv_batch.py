@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
 
-from reclock.connectors.format.batch import Unsure
+from reclock.connectors.format.batch import Sure, Unsure
 from reclock.connectors.format.vector import from_text, typed
 from reclock.sql import types as t
 
@@ -30,9 +30,7 @@ _ODD: Final = ("\n", "\r", "\0", "\ufeff")
 """Line ends, and what pyarrow drops or may end at."""
 
 
-def read_batch(
-    payloads: pa.Array, fields: tuple[Field, ...], delimiter: str
-) -> tuple[pa.Array, ...]:
+def read_batch(payloads: pa.Array, fields: tuple[Field, ...], delimiter: str) -> Sure:
     """Return the columns of ``payloads``, none of them NULL, all of them good."""
     if not all(_supported(f.type) for f in fields):
         raise Unsure
@@ -57,7 +55,7 @@ def read_batch(
     if table.num_rows != len(payloads):
         raise Unsure
     pairs = zip(table.columns, fields, strict=True)
-    return tuple(typed(column, field, from_text) for column, field in pairs)
+    return Sure(tuple(typed(column, field, from_text) for column, field in pairs))
 
 
 def _supported(kind: Type) -> bool:

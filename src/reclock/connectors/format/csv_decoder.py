@@ -29,4 +29,4 @@ class CsvDecoder:
     def decode(self, data: pa.Array) -> Decoded:
         """Return the columns and faults of CSV records."""
         fast = partial(read_batch, fields=self.fields, delimiter=self.delimiter)
-        return decode_batch(data, self.fields, fast, record_reader(self.fields, self.delimiter))
+        return decode_batch(data, self.fields, [fast], record_reader(self.fields, self.delimiter))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from reclock.connectors.format.batch import Unsure, decode_batch
+from reclock.connectors.format.batch import Sure, Unsure, decode_batch
 from reclock.connectors.format.decoder import Decoded
 from reclock.connectors.format.json_exact import decoded
 
@@ -26,11 +26,11 @@ class TextDecoder:
 
     def decode(self, data: pa.Array) -> Decoded:
         """Return the texts; what is not UTF-8 is a fault."""
-        return decode_batch(data, [self.field], self._fast, lambda payload: (decoded(payload),))
+        return decode_batch(data, [self.field], [self._fast], lambda payload: (decoded(payload),))
 
-    def _fast(self, payloads: pa.Array) -> tuple[pa.Array, ...]:
+    def _fast(self, payloads: pa.Array) -> Sure:
         try:
-            return (payloads.cast(self.field.arrow),)
+            return Sure((payloads.cast(self.field.arrow),))
         except pa.ArrowInvalid as error:
             raise Unsure from error
 

@@ -61,13 +61,14 @@ def from_text(column: pa.Array, kind: Type) -> pa.Array:
             raise Unsure
         return pa.array(_BOOLEANS.values()).take(found)
     if kind == t.DATE:
-        return _date(column.cast(pa.date32()))
+        return date(column.cast(pa.date32()))
     if kind in t.DATETIMES:
-        return _moment(_moments(column, kind), kind)
+        return moment(_moments(column, kind), kind)
     return _number(column, kind)
 
 
-def _date(days: pa.Array) -> pa.Array:
+def date(days: pa.Array) -> pa.Array:
+    """Return dates, if all are in the years that there are."""
     _check_between(days.cast(pa.int32()), literal.FIRST_DAY, literal.LAST_DAY)
     return days
 
@@ -82,7 +83,8 @@ def _moments(column: pa.Array, kind: Type) -> pa.Array:
         return column.cast(_ZONED).cast(_LOCAL)
 
 
-def _moment(moments: pa.Array, kind: Type) -> pa.Array:
+def moment(moments: pa.Array, kind: Type) -> pa.Array:
+    """Return times as ``kind``, if all are in the years that there are."""
     _check_between(moments.cast(pa.int64()), _FIRST, _LAST)
     return moments if kind == t.TIMESTAMP else moments.cast(_ZONED)
 
@@ -103,7 +105,7 @@ def _number(column: pa.Array, kind: Type) -> pa.Array:
         numbers = column.cast(pa.float64())
         if pc.any(pc.is_inf(numbers)).as_py():
             raise Unsure
-        return _real(numbers) if kind == t.REAL else numbers
+        return real(numbers) if kind == t.REAL else numbers
     return column.cast(_INTEGERS[kind])
 
 
@@ -117,7 +119,8 @@ def _numeric(column: pa.Array, kind: t.Numeric) -> pa.Array:
     return numbers
 
 
-def _real(column: pa.Array) -> pa.Array:
+def real(column: pa.Array) -> pa.Array:
+    """Return doubles as floats, if none overflows."""
     small = column.cast(pa.float32(), safe=False)
     if pc.any(pc.is_inf(small)).as_py():
         raise Unsure

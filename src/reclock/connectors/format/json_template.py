@@ -1,0 +1,128 @@
+"""JSON batches by templates: records of one shape, and the texts in their holes.
+
+``read_template`` takes the shape of a record, finds the others that fit it, and converts
+their holes by columns. It is sure of the records that fit with a right value in every hole,
+and of no others: by the definition in ``template`` those are JSON objects with exactly these
+members, so they decode to exactly these values. Numbers are read from their digits, never
+by way of a float.
+
+Arrays, ``json`` and intervals have no holes; a record in which such a column is not null is
+left to others, and so are strings with escapes.
+
+Cost: less than ``polars.read_ndjson`` of the same records, which makes no exact numbers and
+no times (benchmarks/decode.py).
+
+Equal to ``json_exact``: tests/connectors/format/test_json_property.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from reclock.connectors.format import json_columns, lexical
+from reclock.connectors.format.batch import Sure, Unsure
+from reclock.connectors.format.fitting import Payloads, cut, fit
+from reclock.connectors.format.lexical import Texts
+from reclock.connectors.format.template import template_of
+from reclock.sql.types import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from reclock.connectors.format.decoder import Field
+    from reclock.connectors.format.template import Path, Template
+    from reclock.sql.types import Type
+
+
+def read_template(payloads: pa.Array, fields: tuple[Field, ...], strict: bool) -> Sure:
+    """Return the columns of the records of one shape; ``strict`` allows no other members."""
+    try:
+        text = payloads.cast(pa.string())
+    except pa.ArrowInvalid as error:  # not UTF-8
+        raise Unsure from error
+    template = _shape(text)
+    wanted = frozenset(_paths((f.name, f.type) for f in fields))
+    if strict and not template.paths <= wanted | {()}:
+        raise Unsure
+    memory = Payloads.of(text)
+    rows, places = fit(memory, template)
+    holes = {
+        hole.path: Texts.of(cut(memory, *place))
+        for hole, place in zip(template.holes, places, strict=True)
+    }
+    filled = _Filled(template, holes, wanted, np.ones(int(rows.sum()), np.bool_))
+    try:
+        return filled.read(fields, rows)
+    except (pa.ArrowInvalid, pl.exceptions.PolarsError) as error:
+        raise Unsure from error
+
+
+def _shape(text: pa.Array) -> Template:
+    """Return the shape of the first record, or of another if that has none."""
+    for at in (0, len(text) // 2, len(text) - 1):
+        template = template_of(text[at].as_buffer().to_pybytes())
+        if template is not None:
+            return template
+    raise Unsure
+
+
+def _paths(members: Iterable[tuple[str, Type]], within: Path = ()) -> Iterator[Path]:
+    for name, kind in members:
+        yield (*within, name)
+        if isinstance(kind, Record):
+            yield from _paths(kind.fields, (*within, name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """A template, and what is in its holes in the records that fit; ``good`` narrows them."""
+
+    template: Template
+    holes: dict[Path, Texts]
+    wanted: frozenset[Path]
+    good: NDArray[np.bool_]
+
+    def read(self, fields: tuple[Field, ...], rows: NDArray[np.bool_]) -> Sure:
+        """Return the columns of the good records among ``rows``, which fit."""
+        for hole in self.template.holes:
+            if hole.quoted:
+                self._narrow(lexical.plain(self.holes[hole.path]))
+            elif hole.path not in self.wanted:
+                self._narrow(lexical.bare(self.holes[hole.path]))
+        columns = tuple(self._column(f.type, f.arrow, (f.name,)) for f in fields)
+        if any(c.null_count for c, f in zip(columns, fields, strict=True) if not f.nullable):
+            raise Unsure
+        if not self.good.all():
+            good = pa.array(self.good)
+            columns = tuple(column.filter(good) for column in columns)
+            rows[rows] = self.good
+        return Sure(columns, None if rows.all() else rows)
+
+    def _column(self, kind: Type, arrow: pa.DataType, path: Path) -> pa.Array:
+        texts = self.holes.get(path)
+        if texts is not None:
+            quoted = next(hole.quoted for hole in self.template.holes if hole.path == path)
+            convert = json_columns.quoted if quoted else json_columns.bare
+            column, rows = convert(texts, kind)
+            self._narrow(rows)
+            return column if column.type == arrow else column.cast(arrow)
+        if path not in self.template.objects:  # null, or missing
+            return pa.nulls(len(self.good), arrow)
+        if not isinstance(kind, Record):
+            raise Unsure
+        parts = [
+            self._column(inside, arrow.field(at).type, (*path, name))
+            for at, (name, inside) in enumerate(kind.fields)
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(arrow))
+
+    def _narrow(self, rows: NDArray[np.bool_] | None) -> None:
+        if rows is not None:
+            np.logical_and(self.good, rows, out=self.good)
