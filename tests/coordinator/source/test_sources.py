@@ -589,3 +589,44 @@ def test_a_secret_is_shown_nowhere(feed, capfd, caplog):
     assert "***" in shown
     item = next(iter(feed.db._core.world.catalog.items.values()))
     assert dict(item.statement.options)["kafka.sasl.password"] == secret
+
+
+def test_stop_keeps_what_came_before_the_bad_record(feed):
+    feed.create(rest="FORMAT JSON WITH (on_error = 'stop')")
+    feed.send({"id": 1}, {"id": 2}, b"nope", {"id": 3})
+    feed.tick()
+    assert feed.rows("SELECT id FROM s") == [(1,), (2,)]
+    feed.tick()
+    assert feed.code("SELECT id FROM s") == "22P02"
+    assert max(feed.rows('SELECT "offset" FROM reclock.bindings')) == (2,)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7])
+def test_a_pull_stages_no_more_than_a_tick_takes(feed, most):
+    feed.create(rest=f"FORMAT JSON WITH (max_rows_per_tick = {most})")
+    feed.send(*({"id": n} for n in range(10)))
+    feed.send(*({"id": n} for n in range(10, 15)), partition=1)
+    intake = next(iter(feed.db._core.intakes._intakes.values()))
+    seen = 0
+    for _ in range(20):
+        feed.tick()
+        assert intake._staging.rows <= 2 * most
+        rows = len(feed.rows("SELECT id FROM s"))
+        assert rows - seen <= most
+        seen = rows
+    assert feed.rows("SELECT id FROM s") == sorted(((n,) for n in range(15)), key=repr)
+
+
+def test_large_records_are_staged_by_their_size(feed, monkeypatch):
+    monkeypatch.setattr("reclock.coordinator.source.intake.PULL_BYTES", 2_000)
+    monkeypatch.setattr("reclock.coordinator.source.intake.STAGED_BYTES", 5_000)
+    feed.create()
+    feed.send(*({"id": n, "x": "y" * 1_000} for n in range(30)))
+    intake = next(iter(feed.db._core.intakes._intakes.values()))
+    while intake.pull():
+        pass
+    assert intake.is_full
+    assert intake._staging.rows < 15
+    for _ in range(8):
+        feed.tick()
+    assert feed.rows("SELECT count(*) FROM s") == [(30,)]

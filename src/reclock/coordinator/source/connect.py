@@ -113,17 +113,16 @@ class Connected:
         fields = [pa.field(f"c{at}", kind) for at, kind in enumerate(kinds)]
         return pa.schema([*fields, pa.field("diff", pa.int64())] if self.paced else fields)
 
-    def check(self, made: pa.RecordBatch) -> None:
-        """Refuse to go on beyond a record that does not decode, if the source is told to stop."""
-        if not self.stops:
-            return
+    def stopped(self, made: pa.RecordBatch) -> tuple[int, SourceStopped] | None:
+        """Return where a source that is told to stop at a bad record has to, and what it says."""
         codes = made.column(self.code_at)
-        if codes.null_count < len(codes):
-            at = int(np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))[0])
-            message = f'source "{self.name}" stopped at a record that cannot be decoded'
-            detail = made.column(self.code_at + 1)[at].as_py()
-            hint = "drop the source and create it anew, beyond that record or with on_error"
-            raise SourceStopped(message, detail=detail, hint=hint)
+        if not self.stops or codes.null_count == len(codes):
+            return None
+        at = int(np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))[0])
+        message = f'source "{self.name}" stopped at a record that cannot be decoded'
+        detail = made.column(self.code_at + 1)[at].as_py()
+        hint = "drop the source and create it anew, beyond that record or with on_error"
+        return at, SourceStopped(message, detail=detail, hint=hint)
 
     def failed(self, failure: Error, time: Timestamp) -> pa.RecordBatch:
         """Return the change that a lasting failure is: one error row."""

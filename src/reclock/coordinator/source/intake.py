@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from reclock.remap.trace import Remap
 
 PULL_ROWS: Final = 131_072
-"""How many records a pull stages before it lets a tick see them."""
+PULL_BYTES: Final = 32 << 20
+"""How much a pull stages before it lets a tick see it."""
 
 STAGED_BYTES: Final = 256 << 20
 """How much may wait for a tick."""
@@ -141,7 +142,7 @@ class Intake:
                 return False
             self._reading = _Reading(begun, upstream, now, self._read)
         reading = self._reading
-        records = reading.some()
+        records = reading.some(min(PULL_ROWS, self.most))
         hit("ingest.read.after")
         self.connected.source.verify()
         if reading.finished:
@@ -162,7 +163,10 @@ class Intake:
             yield from connected.read(ranges)
             return
         for batch in self._engine.read(connected.read, ranges, connected.schema):
-            connected.check(batch)
+            stopped = connected.stopped(batch)
+            if stopped is not None:
+                yield batch.slice(0, stopped[0])
+                raise stopped[1]
             yield batch
 
     def _count(self, records: tuple[pa.RecordBatch, ...]) -> None:
@@ -220,6 +224,8 @@ class _Reading:
         self._position = type(next(iter(end), next(iter(begin))))
         self.probed_ms = probed_ms
         self.finished = False
+        self._rest: pa.RecordBatch | None = None
+        self._failure: Error | None = None
         stops = offsets_of(end)
         spans = [
             Range(part, self._offsets.get(part, 0), stop, Timestamp(0))
@@ -234,17 +240,32 @@ class _Reading:
         """What was passed so far."""
         return self._end if self.finished else self._position.frontier(self._offsets)
 
-    def some(self) -> tuple[pa.RecordBatch, ...]:
-        """Read on for about as long as a pull takes."""
+    def some(self, most: int) -> tuple[pa.RecordBatch, ...]:
+        """Read on: about ``most`` records, or as many as fill a pull.
+
+        A failure after some records is told when they were taken.
+        """
+        if self._failure is not None:
+            raise self._failure
         found: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in self._batches:
-            found.append(batch)
-            rows += batch.num_rows
-            self._pass(batch)
-            if rows >= PULL_ROWS:
-                return tuple(found)
-        self.finished = True
+        rows = size = 0
+        while rows < most and size < PULL_BYTES:
+            try:
+                batch = self._rest if self._rest is not None else next(self._batches)
+            except StopIteration:
+                self.finished = True
+                break
+            except Error as error:
+                if not found:
+                    raise
+                self._failure = error
+                break
+            piece = batch.slice(0, most - rows)
+            self._rest = batch.slice(len(piece)) if len(piece) < len(batch) else None
+            found.append(piece)
+            rows += len(piece)
+            size += piece.nbytes
+            self._pass(piece)
         return tuple(found)
 
     def _pass(self, batch: pa.RecordBatch) -> None:
