@@ -80,7 +80,7 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """Give a transaction of the owner; it commits if the block ends without error."""
         with self._transaction() as writer:
-            epoch, owner = self._owner.first(writer) or (0, "nobody")
+            epoch, owner = next(iter(self._owner.all(writer, {})), (0, "nobody"))
             if epoch != self._epoch:
                 message = "another process took over this state"
                 detail = f"{owner} is owner number {epoch}; this process was {self._epoch}"

@@ -32,16 +32,15 @@ class Prepared:
         self._places: list[str] | None = getattr(compiled, "positiontup", None)
         self._dialect = dialect
 
-    def first(self, connection: Connection) -> tuple[Any, ...] | None:
-        """Execute it without parameters and return the first row."""
+    def all(self, connection: Connection, values: Mapping[str, object]) -> list[Any]:
+        """Execute it and return the rows."""
         driver = connection.connection
         with closing(driver.cursor()) as cursor:
             try:
-                cursor.execute(self._text)
-                row: tuple[Any, ...] | None = cursor.fetchone()
+                cursor.execute(self._text, self._arrange(values))
+                return list(cursor.fetchall())
             except self._dialect.loaded_dbapi.Error as error:
                 raise self._failure(connection, error) from error
-            return row
 
     def execute_many(self, connection: Connection, rows: Sequence[Mapping[str, object]]) -> int:
         """Execute it for every row, and return how many rows it changed in all.

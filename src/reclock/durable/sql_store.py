@@ -11,12 +11,13 @@ adds to that what ``folding`` says.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import and_, bindparam, delete, false, insert, select, update
 
 from reclock.durable import rules, schema
-from reclock.durable.folding import fold
+from reclock.durable.folding import Folding
 from reclock.durable.prepared import Prepared
 from reclock.durable.store import (
     BEGINNING,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _collection, _update = schema.collection, schema.update
 _FRONTIERS = (_collection.c.id, _collection.c.version, _collection.c.since, _collection.c.upper)
+_OF_ONE = select(*_FRONTIERS).where(_collection.c.id == bindparam("of"))
 _ADVANCE = (
     update(_collection)
     .where(
@@ -59,6 +61,8 @@ class SqlStore:
         self._database = database
         self._advance = Prepared(_ADVANCE, engine.dialect)
         self._insert = Prepared(insert(_update), engine.dialect)
+        self._frontiers = Prepared(_OF_ONE, engine.dialect)
+        self._folding = Folding(engine.dialect)
 
     def open(self, collection: CollectionId, version: int) -> CollectionState:
         """Return the state of ``collection``, creating it if there is none."""
@@ -118,7 +122,8 @@ class SqlStore:
                 if lost:
                     writer.rollback()
                 else:
-                    self._write(writer, [row for one in changed for row in _rows(writer, *one)])
+                    rows = [self._rows(writer, append, sums) for append, sums in changed]
+                    self._write(writer, [*chain.from_iterable(rows)])
                     hit("durable.commit.before")
             if lost:
                 return self._mismatch(appends)
@@ -131,7 +136,7 @@ class SqlStore:
             state = _get(writer, collection)
             rules.check_compaction(state, since)
             hit("durable.compact.before")
-            self._write(writer, fold(writer, state, since, {}))
+            self._write(writer, self._folding.fold(writer, state, since, {}))
             hit("durable.compact.folded")
         hit("durable.compact.after")
 
@@ -155,6 +160,15 @@ class SqlStore:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _rows(self, writer: Connection, append: Append, sums: Sums) -> list[schema.Row]:
+        """Return the rows to insert for an append, of which ``sums`` are the updates."""
+        if append.since is None:
+            return schema.update_rows(append.collection, sums)
+        (row,) = self._frontiers.all(writer, {"of": append.collection})
+        state = schema.read_state(row)
+        rules.check_compaction(state, append.since)
+        return self._folding.fold(writer, state, append.since, sums)
 
     def _write(self, writer: Connection, rows: list[schema.Row]) -> None:
         if rows:
@@ -207,12 +221,3 @@ def _get(connection: Connection, collection: CollectionId) -> CollectionState:
     if state is None:
         raise rules.unknown(collection)
     return state
-
-
-def _rows(writer: Connection, append: Append, sums: Sums) -> list[schema.Row]:
-    """Return the rows to insert for an append, of which ``sums`` are the updates."""
-    if append.since is not None:
-        state = _get(writer, append.collection)
-        rules.check_compaction(state, append.since)
-        return fold(writer, state, append.since, sums)
-    return schema.update_rows(append.collection, sums)
