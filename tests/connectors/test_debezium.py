@@ -66,7 +66,9 @@ def test_mixed_wrapping():
 @pytest.mark.parametrize(
     ("source", "position"),
     [
-        ({"file": "bin.07", "pos": 4, "row": 2}, ("bin.07", 4, 2)),
+        ({"file": "bin.07", "pos": 4, "row": 2}, (f"bin.{7:019}", 4, 2)),
+        ({"file": "a.1000000", "pos": 4}, (f"a.{1000000:019}", 4, 0)),
+        ({"file": "no number", "pos": 4}, ("no number", 4, 0)),
         ({"sequence": '["24", "30"]', "lsn": 30}, ("", 24, 30)),
         ({"sequence": '[null, "30"]'}, ("", 0, 30)),
         (
@@ -87,6 +89,11 @@ def test_the_key_of_a_deletion_may_be_in_the_key_of_the_message():
     made = decode(change("d", before=None, after=None) | {"before": {}}, change("d", before=ONE),
                   keys=[b'{"id": 7}', b'{"payload": {"id": 8}}'])  # fmt: skip
     assert [r["id"] for r in made] == [7, 1]
+
+
+def test_a_deletion_needs_no_row_but_its_key():
+    (row,) = decode(change("d"), keys=[b'{"id": 7}'])
+    assert (row["id"], row["op"], row["code"]) == (7, "d", None)
 
 
 def test_a_tombstone_says_nothing():

@@ -12,9 +12,12 @@ what it sent). It is as ordered as the log is, for those databases whose message
     MySQL         file, pos, row
     SQL Server    commit_lsn, change_lsn, event_serial_no
 
-Without one nothing is taken for a repetition. Columns that are NOT NULL must be in ``after``;
-``before`` may lack them, unless the table's replica identity is full. The key of a row that
-goes is in ``before``, else in the key of the message.
+MySQL numbers its files, with more digits when they are used up: they are compared as numbers.
+Without a position nothing is taken for a repetition.
+
+Columns that are NOT NULL must be in ``after``; ``before`` may lack them, unless the table's
+replica identity is full. The key of a row that goes is in ``before``, else in the key of the
+message.
 
 A null value follows a deletion, for the compaction of the topic: it says nothing.
 
@@ -44,6 +47,7 @@ _SOURCE: Final = (
     ("sequence", TEXT), ("file", TEXT), ("pos", BIGINT), ("row", BIGINT),
     ("commit_lsn", TEXT), ("change_lsn", TEXT), ("event_serial_no", BIGINT),
 )  # fmt: skip
+DIGITS: Final = 19
 _MESSAGE: Final = ("before", "after", "op", "source")
 
 
@@ -102,6 +106,8 @@ class DebeziumDecode:
         before, after = message["before"], message["after"]
         there = raw.column("value").is_valid()
         neither = pc.and_(there, pc.and_(before.is_null(), after.is_null()))
+        deletion = pc.fill_null(pc.equal(message["op"], "d"), False)  # the key may be enough
+        neither = pc.and_not(neither, deletion)
         faults.add(neither, NO_VALUE, "it has neither a row before nor one after")
         rows, old = after.flatten(), before.flatten()
         for column, (name, needed) in zip(rows, self.required, strict=True):
@@ -143,7 +149,7 @@ def _positions(source: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Return the three parts of every position; the first is NULL where there is none."""
     names = [name for name, _ in _SOURCE]
     found = dict(zip(names, source.flatten(), strict=True))
-    first, second, third = found["file"], found["pos"], found["row"]
+    first, second, third = _numbered(found["file"]), found["pos"], found["row"]
     lsn = pc.binary_join_element_wise(found["commit_lsn"], found["change_lsn"], "/")
     first, second = _either(first, lsn), _either(second, found["event_serial_no"])
     sequence = found["sequence"]
@@ -153,6 +159,15 @@ def _positions(source: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
         second, third = _either(second, commits), _either(third, lsns)
     zero = pa.scalar(0, pa.int64())
     return first, pc.fill_null(second, zero), pc.fill_null(third, zero)
+
+
+def _numbered(files: pa.Array) -> pa.Array:
+    """Return names of files whose numbers, at their end, have as many digits as any has."""
+    if files.null_count == len(files):
+        return files
+    stem, number = pc.extract_regex(files, r"^(?P<stem>.*\.)(?P<number>\d+)$").flatten()
+    padded = pc.utf8_lpad(number, DIGITS, "0")
+    return _either(pc.binary_join_element_wise(stem, padded, ""), files)
 
 
 def _sequences(texts: pa.Array) -> tuple[pa.Array, pa.Array]:

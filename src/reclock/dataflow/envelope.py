@@ -17,7 +17,7 @@ In the debezium envelope the columns of the row are the row after; ``has_before`
 or NULL for a record without a value. Of a record without a row after, a fault too, the
 columns of the key may hold the key of the record (from the key of the message). ``position_…``
 is where the change is in the log of its database: later changes of a partition have greater
-ones, compared part by part, NULL first; all three NULL if it is not known.
+ones, compared part by part; position_1 is NULL if it is not known.
 
 Tests: tests/dataflow/test_envelopes.py.
 """

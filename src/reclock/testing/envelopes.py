@@ -169,7 +169,7 @@ class DebeziumFold:
     def _fresh(self, record: Row) -> bool:
         said = record[2 * self.width :]
         op, partition, position = said[2], said[3], said[4:7]
-        if op == "r" or position == (None, None, None):
+        if op == "r" or position[0] is None:
             return True
         event = repr((*record[: 2 * self.width], *said[:3], *said[-2:])).encode()
         reached, events = self.reached.get(partition, ((), set()))

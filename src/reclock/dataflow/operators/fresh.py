@@ -1,15 +1,16 @@
 """Records that a restarted connector sends again: dropped by their position in the log.
 
 Rule. A record of the envelope DEBEZIUM has a position in the log of its database, compared
-part by part (position_1, position_2, position_3), NULL before everything. In the order of
-its partition (time, order, place in the batch) a record is dropped if
+part by part (position_1, position_2, position_3), NULL before everything; without a position_1
+it has none. In the order of its partition (time, order, place in the batch) a record is
+dropped if
 
 * its position is before the greatest seen in the partition; or
 * it is at the greatest one, and the same record (rows, operation, fault) was seen there.
 
 So records that share a position, as the rows of one statement may, are all kept, and each of
-them once however often it is sent. A record without a position (all parts NULL), or of a
-snapshot (operation ``r``), is never dropped, and is not remembered.
+them once however often it is sent. A record without a position, or of a snapshot (operation
+``r``), is never dropped, and is not remembered.
 
 State: by partition, the greatest position and the records at it, as the bytes of their rows.
 Cost: the change, and a look-up per partition. Keeps P5: what is remembered is durable.
@@ -124,11 +125,10 @@ class Fresh:
 
 def _placed(columns: Mapping[str, pa.Array]) -> npt.NDArray[np.bool_]:
     """Return which records have a position by which they can be dropped."""
-    there = [pc.is_valid(columns[name]).to_numpy(zero_copy_only=False) for name in POSITION]
     snapshot = pc.fill_null(pc.equal(columns["op"], SNAPSHOT), False)
-    placed: npt.NDArray[np.bool_] = np.logical_or.reduce(there)
-    placed &= ~snapshot.to_numpy(zero_copy_only=False)
-    return placed
+    placed = pc.and_not(pc.is_valid(columns[POSITION[0]]), snapshot)
+    made: npt.NDArray[np.bool_] = placed.to_numpy(zero_copy_only=False)
+    return made
 
 
 def _ranked(
