@@ -1,4 +1,4 @@
-"""From payloads to typed columns: JSON, CSV, TEXT and BYTES.
+"""From payloads to typed columns: JSON, Avro, CSV, TEXT and BYTES.
 
 ``decoder`` is the contract, ``choose`` makes the decoder that a statement asks for. Each
 text format is defined by an ``…_exact`` module, record by record, and made fast by a

@@ -90,7 +90,7 @@ def _decode(
     left: Sequence[Fast],
 ) -> Decoded:
     """Decode payloads, none of them NULL; ``left`` are the ways that were not tried on them."""
-    if len(payloads) <= FEW:
+    if not ways or len(payloads) <= FEW:
         return decode_exactly(payloads, fields, exact)
     while left:
         way, *left = left

@@ -5,6 +5,7 @@ option                  formats    values
 ======================  =========  ================================================
 ``unknown_fields``      JSON       ``ignore`` (the default) or ``fail``
 ``delimiter``           CSV        one character, not a quote or a line end; ``,``
+``registry.…``          AVRO       how to be let into the registry: see ``registry``
 ======================  =========  ================================================
 
 Columns that a format cannot fill are refused here, when the source is created, and not by
@@ -17,9 +18,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.connectors.format.avro_decoder import AvroDecoder, RegistryDecoder, field_names
 from reclock.connectors.format.csv_decoder import CsvDecoder
+from reclock.connectors.format.decoder import Fault
 from reclock.connectors.format.json_decoder import JsonDecoder
 from reclock.connectors.format.plain import BytesDecoder, TextDecoder
+from reclock.connectors.format.registry import Registry
 from reclock.errors import InvalidDefinition, InvalidValue, NotSupported
 from reclock.sql import types as t
 
@@ -52,12 +56,39 @@ def decoder_of(format: Format, fields: Sequence[Field], options: Mapping[str, st
             return JsonDecoder(tuple(fields), _unknown_fields(options) == "fail")
         case "csv":
             return _csv(tuple(fields), options)
+        case "avro":
+            return _avro(format, tuple(fields), options)
         case "text":
             return TextDecoder(_only(fields, t.TEXT, "TEXT"))
         case "bytes":
             return BytesDecoder(_only(fields, t.BYTEA, "BYTES"))
     message = f"FORMAT {format.kind.upper()} is not supported"
     raise NotSupported(message, hint="write JSON, AVRO, CSV, TEXT or BYTES")
+
+
+def _avro(
+    format: Format,  # noqa: A002 - the statement's word
+    fields: tuple[Field, ...],
+    options: Mapping[str, str],
+) -> Decoder:
+    if format.registry is not None:
+        return RegistryDecoder(fields, Registry.of(format.registry, options))
+    if format.schema is None:
+        message = "FORMAT AVRO needs a schema"
+        hint = "write USING SCHEMA '…' or USING CONFLUENT SCHEMA REGISTRY '…'"
+        raise InvalidDefinition(message, hint=hint)
+    decoder = AvroDecoder(fields, format.schema)
+    try:
+        decoder.reader()
+        names = field_names(format.schema)
+    except Fault as fault:
+        message = "the Avro schema does not suit the columns"
+        raise InvalidDefinition(message, detail=str(fault)) from fault
+    missing = [] if names is None else [f.name for f in fields if f.name not in names]
+    if missing:
+        message = f'the Avro schema has no field "{missing[0]}"'
+        raise InvalidDefinition(message, hint="name the columns as the schema names its fields")
+    return decoder
 
 
 def _has_unknown(kind: Type) -> bool:

@@ -16,7 +16,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from reclock.connectors.format.decoder import Fault, shown
+from reclock.connectors.format.decoder import Fault, in_field, null_in, shown
 from reclock.connectors.format.json_exact import decoded
 from reclock.connectors.format.literal import reader_of
 
@@ -65,11 +65,9 @@ def split(text: str, delimiter: str, value: re.Pattern[str]) -> list[str | None]
 def _value(text: str | None, name: str, read: Callable[[str], Any], nullable: bool) -> Any:
     if text is None:
         if not nullable:
-            message = f'field "{shown(name)}" must not be null'
-            raise Fault(message)
+            raise null_in(name)
         return None
     try:
         return read(text)
     except Fault as fault:
-        message = f'field "{shown(name)}": {fault}'
-        raise Fault(message) from fault
+        raise in_field(name, fault) from fault

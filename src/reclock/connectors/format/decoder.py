@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from reclock.sql.types import Type
 
 SHOWN: Final = 60
+_FIELD: Final = 'field "'
 
 
 class Field(NamedTuple):
@@ -69,3 +70,20 @@ def shown(value: object) -> str:
     if len(text) > SHOWN:
         text = text[: SHOWN - 1] + "…"
     return text.encode(errors="backslashreplace").decode()
+
+
+def in_field(name: str, fault: Fault) -> Fault:
+    """Return the fault of a field's value as one of its record.
+
+    >>> print(in_field("a", in_field("b", Fault("x is not of type bigint"))))
+    field "a.b": x is not of type bigint
+    """
+    said = str(fault)
+    if said.startswith(_FIELD):
+        return Fault(f"{_FIELD}{shown(name)}.{said.removeprefix(_FIELD)}")
+    return Fault(f'{_FIELD}{shown(name)}": {said}')
+
+
+def null_in(name: str) -> Fault:
+    """Return the fault of a record without a value for a NOT NULL column."""
+    return Fault(f'{_FIELD}{shown(name)}" must not be null')

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reclock.connectors.format import literal
 from reclock.connectors.format.canonical import Number, canonical, checked, parse
-from reclock.connectors.format.decoder import Fault, shown
+from reclock.connectors.format.decoder import Fault, in_field, null_in, shown
 from reclock.sql import types as t
 
 if TYPE_CHECKING:
@@ -64,10 +64,9 @@ def record_reader(fields: tuple[Field, ...], strict: bool) -> Callable[[bytes], 
                 try:
                     member = convert(member)
                 except Fault as fault:
-                    raise _within(name, fault) from fault
+                    raise in_field(name, fault) from fault
             elif not nullable:
-                message = f'field "{shown(name)}" must not be null'
-                raise Fault(message)
+                raise null_in(name)
             row.append(member)
         return row
 
@@ -102,17 +101,6 @@ def converter(kind: Type, strict: bool) -> Convert:
     if kind in t.FLOATS:
         return lambda value: literal.floating(_written(value, kind), kind)
     return _SIMPLE[kind]
-
-
-def _within(name: str, fault: Fault) -> Fault:
-    """Return the fault of a member as one of its record: ``field "a.b": …``."""
-    said = str(fault)
-    if said.startswith('field "'):
-        return Fault(f'field "{shown(name)}.{said.removeprefix(_FIELD)}')
-    return Fault(f'field "{shown(name)}": {said}')
-
-
-_FIELD: Final = 'field "'
 
 
 def _refuse_unknown(value: dict[str, Any], known: frozenset[str]) -> None:
@@ -176,7 +164,7 @@ def _record(kind: t.Record, strict: bool) -> Convert:
             try:
                 row[name] = None if member is None else convert(member)
             except Fault as fault:
-                raise _within(name, fault) from fault
+                raise in_field(name, fault) from fault
         return row
 
     return record
