@@ -15,6 +15,9 @@ facts, and an optional ``hint`` that says what to do. ::
     ├── SourceRegressed             55000  a source moved backwards (deleted, truncated)
     │   └── PositionsLost           55000  a source no longer has what was to be read
     ├── SourceStopped               22P02  a source that was told to stop at a bad record did
+    ├── SinkUnavailable             08006  the log of a sink did not answer
+    ├── SinkStopped                 58000  a sink cannot write on, and a person must act
+    ├── SinkRegressed               55000  what a sink wrote is not where it was left
     ├── TimelineMismatch            0A000  data of unlike clocks in one dataflow
     ├── Unreadable                  22023  a read outside [since, …)
     ├── HoldViolation               55000  a hold asked for, or moved to, compacted time
@@ -157,6 +160,24 @@ class SourceStopped(Error):
     """A record cannot be decoded, and the source was told to stop there: ``on_error = 'stop'``."""
 
     sqlstate = "22P02"
+
+
+class SinkUnavailable(Error):
+    """The log that a sink writes to did not answer: nothing is lost, it is tried again."""
+
+    sqlstate = "08006"
+
+
+class SinkStopped(Error):
+    """A sink cannot write on until a person acts; ``code`` says how: 42P01 for a lost topic."""
+
+    sqlstate = "58000"
+
+
+class SinkRegressed(Error):
+    """The progress of a sink in its consistency topic is not what the sink left there."""
+
+    sqlstate = "55000"
 
 
 class TimelineMismatch(Error):

@@ -52,6 +52,11 @@ NAMES: Final[dict[str, str]] = {
     "ingest.bind.before": "a tick is about to bind what was read, nothing is computed yet",
     "ingest.publish.before": "a range was read under its bindings, nothing is published yet",
     "ingest.publish.after": "the output is published, the engine does not know yet",
+    "sink.begin.before": "closed times are encoded, the sink's transaction is not begun",
+    "sink.produce.after": "data is produced, its transaction is open",
+    "sink.progress.before": "the sink is about to produce its progress in that transaction",
+    "sink.commit.before": "data and progress are produced, not committed",
+    "sink.commit.after": "data and progress are committed, the sink does not know yet",
 }
 
 

@@ -6,12 +6,17 @@ last stable offset is the first one of the oldest transaction that is open; abor
 are there for ``read_uncommitted`` alone. Compaction and truncation remove entries and
 leave the offsets of the others: gaps. A topic made anew under its old name has a new id.
 
+A transactional id has an epoch: whoever fences raises it, which ends the open transaction of
+the one before and bars it. A transaction that times out is ended the same way.
+
 ``MemoryKafka`` is the broker as tests drive it (``reclock.testing.kafka_conformance``),
-``cluster`` what a source sees of it. While it is stopped, nothing answers.
+``cluster`` what a source sees of it, ``reclock.testing.kafka_producer`` what a sink does. While
+it is stopped, nothing answers.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -87,9 +92,25 @@ class _Transaction:
         self._end(outcome=False)
 
     def _end(self, *, outcome: bool) -> None:
+        if not self._kafka.running:
+            raise _silence()
         self.outcome = outcome
         for log in self._touched.values():
             log.append(None)
+
+
+@dataclass(slots=True)
+class _Instance:
+    """The latest instance of a transactional id."""
+
+    epoch: int = -1
+    transaction: _Transaction | None = None
+
+    def advance(self) -> int:
+        if self.transaction is not None and self.transaction.outcome is None:
+            self.transaction.abort()
+        self.epoch += 1
+        return self.epoch
 
 
 class MemoryKafka:
@@ -98,6 +119,7 @@ class MemoryKafka:
     def __init__(self) -> None:
         self._topics: dict[str, tuple[str, list[_Partition]]] = {}
         self._ids = count(1)
+        self._instances: dict[str, _Instance] = defaultdict(_Instance)
         self.running = True
 
     def cluster(self, isolation: str = "read_committed") -> Cluster:
@@ -133,6 +155,26 @@ class MemoryKafka:
         """Begin a transaction."""
         return _Transaction(self)
 
+    def fence(self, transactional_id: str) -> int:
+        """End the open transaction of the instance before, bar it, and return the new epoch."""
+        if not self.running:
+            raise _silence()
+        return self._instances[transactional_id].advance()
+
+    def begin_as(self, transactional_id: str, epoch: int) -> _Transaction:
+        """Begin a transaction of the instance with this epoch, which must be the latest."""
+        assert self.is_latest(transactional_id, epoch), "barred"
+        made = self._instances[transactional_id].transaction = _Transaction(self)
+        return made
+
+    def is_latest(self, transactional_id: str, epoch: int) -> bool:
+        """Return whether no other instance fenced since, and no transaction timed out."""
+        return self._instances[transactional_id].epoch == epoch
+
+    def time_out(self, transactional_id: str) -> None:
+        """End the open transaction as a broker does whose patience is over."""
+        self._instances[transactional_id].advance()
+
     def compact(self, topic: str) -> None:
         """Remove what a later record of the same key replaces; the last entry always stays."""
         for log in self._topics[topic][1]:
@@ -153,8 +195,7 @@ class MemoryKafka:
     def partition(self, topic: str, partition: int) -> _Partition:
         """Return a partition's log, if the broker runs and has it."""
         if not self.running:
-            message = "Kafka in memory does not answer"
-            raise SourceUnavailable(message)
+            raise _silence()
         if topic not in self._topics:
             message = f'topic "{topic}" was deleted while it was read'
             raise SourceRegressed(message)
@@ -163,8 +204,7 @@ class MemoryKafka:
     def described(self, topic: str) -> Topic | None:
         """Return a topic's id and partitions."""
         if not self.running:
-            message = "Kafka in memory does not answer"
-            raise SourceUnavailable(message)
+            raise _silence()
         if topic not in self._topics:
             return None
         identity, partitions = self._topics[topic]
@@ -172,6 +212,10 @@ class MemoryKafka:
 
     def _make(self, topic: str, partitions: int) -> None:
         self._topics[topic] = (f"id-{next(self._ids)}", [_Partition() for _ in range(partitions)])
+
+
+def _silence() -> SourceUnavailable:
+    return SourceUnavailable("Kafka in memory does not answer")
 
 
 @dataclass(frozen=True, slots=True)

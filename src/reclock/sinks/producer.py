@@ -1,0 +1,313 @@
+"""One sink's producer: fence, read progress, and send whole transactions.
+
+``Producer`` works with a ``Client``, which is what it needs of ``confluent_kafka.Producer``; the
+log in memory has one too, so one text of this protocol runs in all tests. ``connect`` makes the
+real one. A transaction, step by step, ▸ being failpoints::
+
+      ▸ sink.begin.before
+    begin                             nothing is visible until the commit
+    produce the data messages
+      ▸ sink.produce.after  ▸ sink.progress.before
+    produce the consistency records   in the same transaction
+      ▸ sink.commit.before
+    commit                            flushes, then both are visible, at once
+      ▸ sink.commit.after
+
+Invariants. A transaction that is not committed is aborted before ``send`` raises, unless the
+producer is lost, which aborts it too: by the fence of the next. A transaction that would outlive
+its timeout is given up by us, with what to change, before the broker does it without a word.
+
+Order. The client is idempotent, so messages of one partition keep their order; messages of one
+key go to one partition, by the hash of the key that Java's producer uses (``murmur2``), so
+consumers that join topics by partition find keys where they expect them. Messages without keys
+are spread.
+
+Cost: one Python call a message; the client's queue is bounded, and ``send`` waits for room in it.
+
+Tests: tests/sinks/test_producer.py, tests/sinks/test_producer_kafka.py (marked ``kafka``).
+Speed: benchmarks/sink_encode.py.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+
+from confluent_kafka import KafkaError, KafkaException
+
+from reclock.errors import InvalidValue, SinkStopped
+from reclock.failpoints import hit
+from reclock.secret import scrub
+from reclock.sinks.failure import (
+    NewProducer,
+    Retry,
+    Stop,
+    TooLong,
+    Verdict,
+    explained,
+    unknown,
+    verdict,
+)
+from reclock.sinks.log import TIMESTAMP_HEADER
+from reclock.sinks.progress import last_frontier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from reclock.connectors.kafka.cluster import Cluster
+    from reclock.secret import Secret
+    from reclock.sinks.consistency import FrontierRecord, Record
+    from reclock.sinks.log import Messages
+
+SHARE_OF_TIMEOUT: Final = 0.8
+"""How much of a transaction's timeout may pass before the commit is sent."""
+
+_WAIT_SECONDS: Final = 0.1
+
+
+class Client(Protocol):
+    """What is needed of ``confluent_kafka.Producer``; each may raise ``KafkaException``."""
+
+    def init_transactions(self, timeout: float, /) -> None:
+        """Fence older producers of the same transactional id."""
+        ...
+
+    def begin_transaction(self) -> None:
+        """Begin."""
+        ...
+
+    def produce(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, **rest: Any
+    ) -> None:
+        """Put a message into the queue; ``BufferError`` if that is full."""
+        ...
+
+    def poll(self, timeout: float, /) -> int:
+        """Serve callbacks for a while."""
+        ...
+
+    def commit_transaction(self, timeout: float, /) -> None:
+        """Flush and commit."""
+        ...
+
+    def abort_transaction(self, timeout: float, /) -> None:
+        """Drop what is queued and abort."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a sink writes to, and under which names.
+
+    ``sink`` is the key of its progress; ``transactional_id`` is what fences: of all sinks of all
+    installations at these brokers, this one's alone.
+    """
+
+    sink: str
+    topic: str
+    consistency: str
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long things may take, in seconds; ``transaction`` is the broker's timeout."""
+
+    transaction: float = 60.0
+    call: float = 30.0
+    progress: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A client, what failed in it so far, and how to read what is there already."""
+
+    client: Client
+    failed: list[KafkaError]
+    uncommitted: Cluster
+    committed: Cluster
+    brokers: str
+    secrets: tuple[Secret, ...] = ()
+
+    def said(self, error: KafkaError) -> str:
+        """Return the library's words without secrets."""
+        return f"{error.name()}: {scrub(str(error.str()), self.secrets)}"
+
+
+class Producer:
+    """An ``Unfenced`` producer."""
+
+    def __init__(self, access: Access, target: Target, patience: Patience | None = None) -> None:
+        self._access: Access | None = access
+        self._target = target
+        self._patience = patience or Patience()
+
+    def fence(self) -> FencedProducer:
+        """Bar all older instances and end their transactions; once."""
+        access, self._access = self._access, None
+        if access is None:
+            message = "a producer fences once"
+            raise InvalidValue(message)
+        fenced = FencedProducer(access, self._target, self._patience)
+        try:
+            fenced.call(access.client.init_transactions)
+        except _Failed as failed:
+            error = explained(failed.error, access.brokers, access.said(failed.error))
+            lasting = failed.verdict in (Verdict.STOP, Verdict.FENCED)
+            raise (Stop if lasting else NewProducer)(error) from None
+        return fenced
+
+
+class _Failed(Exception):
+    """A call failed, and was not made again."""
+
+    def __init__(self, error: KafkaError, decision: Verdict) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.verdict = decision
+
+
+class FencedProducer:
+    """A ``Fenced`` producer; made by ``Producer.fence`` alone."""
+
+    def __init__(self, access: Access, target: Target, patience: Patience) -> None:
+        self._access = access
+        self._target = target
+        self._patience = patience
+        self._began: float | None = None
+
+    def progress(self) -> FrontierRecord | None:
+        """Return the last committed frontier of this sink; None if it never committed one."""
+        where = self._target.consistency
+        uncommitted, committed = self._access.uncommitted, self._access.committed
+        return last_frontier(
+            self._target.sink, where, uncommitted, committed, self._patience.progress
+        )
+
+    def send(self, chunks: Iterable[Messages], records: Sequence[Record]) -> None:
+        """Commit messages and records in one transaction; nothing to commit, no transaction."""
+        stream = iter(chunks)
+        first = next((chunk for chunk in stream if len(chunk)), None)
+        if first is None and not records:
+            return
+        hit("sink.begin.before")
+        self._access.failed.clear()
+        try:
+            self.call(lambda _: self._access.client.begin_transaction())
+        except _Failed as failed:
+            self._raise(failed)
+        self._began = time.monotonic()
+        try:
+            if first is not None:
+                self._produce(first)
+            for chunk in stream:
+                self._produce(chunk)
+            hit("sink.produce.after")
+            hit("sink.progress.before")
+            for key, value in records:
+                self._put(self._target.consistency, value, key, partition=0)
+            hit("sink.commit.before")
+            self._check_time()
+        except _Failed as failed:
+            self._raise(failed)
+        except Exception:
+            self._abort()
+            raise
+        self._commit()
+        hit("sink.commit.after")
+
+    def close(self) -> None:
+        """Give the connection back."""
+        close: Callable[[], object] | None = getattr(self._access.client, "close", None)
+        if close is not None:
+            close()
+
+    def _produce(self, messages: Messages) -> None:
+        put, topic = self._put, self._target.topic
+        for at, run in messages.runs():
+            headers = [(TIMESTAMP_HEADER, b"%d" % at)]
+            keys = [None] * len(run) if run.keys is None else run.keys.to_pylist()
+            for key, value in zip(keys, run.values.to_pylist(), strict=True):
+                put(topic, value, key, headers=headers)
+        self._access.client.poll(0)
+        self._check_delivery()
+        self._check_time()
+
+    def _put(self, topic: str, value: bytes | None, key: bytes | None, **rest: Any) -> None:
+        while True:
+            try:
+                return self._access.client.produce(topic, value, key, **rest)
+            except BufferError:
+                self._access.client.poll(_WAIT_SECONDS)
+                self._check_delivery()
+                self._check_time()
+            except KafkaException as error:
+                raise self._failed(error.args[0], message=True) from None
+
+    def _check_delivery(self) -> None:
+        if self._access.failed:
+            raise self._failed(self._access.failed[0], message=True)
+
+    def _check_time(self) -> None:
+        """Give up what the broker would end before it is committed."""
+        allowed = self._patience.transaction * SHARE_OF_TIMEOUT
+        if self._began is not None and time.monotonic() - self._began > allowed:
+            message = "a transaction of the sink takes longer than its timeout"
+            detail = f"{allowed:g} s of {self._patience.transaction:g} s are over"
+            hint = "raise transaction_timeout: one timestamp is never split, so a snapshot is one"
+            raise TooLong(SinkStopped(message, detail=detail, hint=hint, code="54000"))
+
+    def _commit(self) -> None:
+        try:
+            self.call(self._access.client.commit_transaction)
+            self._began = None
+        except _Failed as failed:
+            if failed.verdict is Verdict.AGAIN:
+                said = self._access.said(failed.error)
+                raise NewProducer(unknown(self._access.brokers, said)) from None
+            self._raise(failed)
+
+    def _abort(self) -> None:
+        """Abort, or leave it to the fence of a new producer."""
+        try:
+            self.call(self._access.client.abort_transaction)
+            self._began = None
+        except _Failed as failed:
+            if failed.verdict is Verdict.FENCED:
+                self._raise(failed)
+            said = self._access.said(failed.error)
+            error = explained(failed.error, self._access.brokers, said)
+            raise NewProducer(error) from None
+
+    def _raise(self, failed: _Failed) -> NoReturn:
+        """End the transaction, if there may be one, and raise what the error means."""
+        reported = failed.error
+        if failed.verdict is Verdict.ABORT and self._access.failed:
+            reported = self._access.failed[0]  # why, where the commit only says that
+        error = explained(reported, self._access.brokers, self._access.said(reported))
+        decision = failed.verdict
+        if decision is Verdict.FENCED:
+            raise Stop(error) from None
+        if decision is Verdict.RENEW:
+            raise NewProducer(error) from None
+        if self._began is not None:
+            self._abort()
+        lasting = decision is Verdict.STOP or verdict(reported) is Verdict.STOP
+        raise (Stop if lasting else Retry)(error) from None
+
+    def call(self, step: Callable[[float], None]) -> None:
+        """Make a call that may be made again, until it succeeds or patience ends."""
+        deadline = time.monotonic() + self._patience.call
+        while True:
+            try:
+                return step(max(deadline - time.monotonic(), _WAIT_SECONDS))
+            except KafkaException as error:
+                failed = self._failed(error.args[0])
+                if failed.verdict is not Verdict.AGAIN or time.monotonic() >= deadline:
+                    raise failed from None
+
+    def _failed(self, error: KafkaError, *, message: bool = False) -> _Failed:
+        open_for = 0.0 if self._began is None else time.monotonic() - self._began
+        overdue = self._began is not None and open_for >= self._patience.transaction
+        return _Failed(error, verdict(error, overdue=overdue, message=message))
