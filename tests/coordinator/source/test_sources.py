@@ -521,6 +521,8 @@ def test_in_the_background_threads_read_ahead(opener):
         ("CREATE SOURCE s FROM KAFKA BROKER 'b' TOPIC '{t}' FORMAT JSON", "42601"),
         ("CREATE SOURCE s (a INT) FROM KAFKA BROKER 'b' TOPIC '{t}' FORMAT JSON ENVELOPE UPSERT",
          "42P16"),
+        ("CREATE SOURCE s (a INT) FROM KAFKA BROKER 'b' TOPIC '{t}' FORMAT JSON INCLUDE OFFSET"
+         " ENVELOPE DEBEZIUM", "42P16"),
         ("CREATE SOURCE s (a INT PRIMARY KEY, b INT) FROM KAFKA BROKER 'b' TOPIC '{t}' FORMAT JSON",
          "42P16"),
         ("CREATE SOURCE s (a INT) FROM KAFKA BROKER 'b' TOPIC '{t}' FORMAT JSON WITH (tail)",

@@ -164,6 +164,10 @@ def _check_envelope(statement: CreateSource) -> None:
         message = "ENVELOPE UPSERT needs columns besides the key"
         raise StatementError(message, code="42P16", hint="declare those of the value",
                              position=position)  # fmt: skip
+    if kind == "debezium" and statement.include and not key:
+        message = "INCLUDE with ENVELOPE DEBEZIUM needs a PRIMARY KEY"
+        hint = "without one a row is deleted by its contents, and those are of an earlier record"
+        raise StatementError(message, code="42P16", hint=hint, position=position)
     if kind == "debezium" and dict(statement.options).get("on_error") == "inline":
         message = "on_error = 'inline' is for records that are rows: ENVELOPE NONE or UPSERT"
         raise StatementError(message, code="42601", hint="write 'report' or 'stop'",

@@ -66,7 +66,7 @@ ARRANGEMENT_SIZES = system_relation(
     "arrangement_sizes",
     "What is stored, each arrangement once, under the first object that needs it.",
     (
-        Described("object", TEXT, "a table, materialized view or index"),
+        Described("object", TEXT, "a table, source, materialized view or index"),
         Described(
             "operator",
             TEXT,

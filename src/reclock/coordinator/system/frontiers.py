@@ -35,7 +35,7 @@ FRONTIERS = system_relation(
     "frontiers",
     "The times at which each object that keeps rows can be read: `since ≤ t < upper`.",
     (
-        Described("object", TEXT, "a table, materialized view or index"),
+        Described("object", TEXT, "a table, source, materialized view or index"),
         Described("since", BIGINT, "the first time that is kept; NULL: none", nullable=True),
         Described(
             "upper", BIGINT, "the first time that is not complete; NULL: all are", nullable=True
