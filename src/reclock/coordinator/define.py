@@ -73,7 +73,8 @@ def read_item(item: ObjectId, record: Json, catalog: Catalog) -> Item:
         return _read(item, record, statement, catalog)
     except (KeyError, TypeError, ValueError, Error) as error:
         message = f"catalog object {item} cannot be read"
-        raise Corrupt(message, detail=f"{record!r}: {error}") from error
+        shown = {name: value for name, value in record.items() if name != "secrets"}
+        raise Corrupt(message, detail=f"{shown!r}: {error}") from error
 
 
 def _read(item: ObjectId, record: Json, statement: object, catalog: Catalog) -> Item:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class World:
     """The catalog, as planning knows it and as it is stored; all timelines; the settings."""
 
-    stored: catalog_store.Catalog
+    stored: catalog_store.Catalog = field(repr=False)  # the records of sources have secrets
     catalog: Catalog
     timelines: Mapping[Timeline, TimelineState] = field(default_factory=dict)
     settings: Values = field(default_factory=Values)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from reclock.connectors.kafka.options import is_secret
 from reclock.errors import StatementError
 from reclock.secret import HIDDEN
+from reclock.sql.parse.options import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,10 +43,7 @@ def hidden(sql: str, secrets: Mapping[str, str]) -> str:
     >>> hidden("WITH (kafka.sasl.password = 'it''s', x = 'y')", {"kafka.sasl.password": "it's"})
     "WITH (kafka.sasl.password = '***', x = 'y')"
     """
-    for value in filter(None, secrets.values()):
-        quoted = "'" + value.replace("'", "''") + "'"
-        sql = sql.replace(quoted if quoted in sql else value, f"'{HIDDEN}'")
-    return sql
+    return replaced(sql, secrets, f"'{HIDDEN}'") if secrets else sql
 
 
 def restored(statement: CreateSource, secrets: Mapping[str, str]) -> CreateSource:

@@ -41,6 +41,11 @@ class Cursor:
         """Where the next token begins, from 1."""
         return len(self.text) + 1 if self.at_end else int(self._tokens[self._at].start) + 1
 
+    @property
+    def passed(self) -> int:
+        """Where the last token that was read ends, from 1."""
+        return int(self._tokens[self._at - 1].end) + 1
+
     def error(self, expected: str | None = None, hint: str | None = None) -> InvalidSyntax:
         """Return a syntax error at the next token."""
         near = "end of input" if self.at_end else f'or near "{self._tokens[self._at].text}"'
@@ -105,7 +110,7 @@ class Cursor:
         if (
             self.at_end
             or self._tokens[self._at].token_type != TokenType.NUMBER
-            or not str(self._tokens[self._at].text).isdigit()
+            or not str(self._tokens[self._at].text).isdecimal()
         ):
             msg = "a whole number"
             raise self.error(msg)
@@ -177,6 +182,10 @@ class Cursor:
             raise self.error(msg)
         self._at += 1
         return sign + str(self._tokens[self._at - 1].text)
+
+    def skip(self) -> None:
+        """Read one token, whatever it is."""
+        self._at += 1
 
     def until(self, *stops: tuple[str, ...]) -> list[Token]:
         """Read tokens up to one of ``stops``, or an unmatched ``)``, outside parentheses."""

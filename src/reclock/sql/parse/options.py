@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from reclock.config import parse_duration
 from reclock.errors import InvalidSyntax, InvalidValue
+from reclock.sql.parse.cursor import Cursor
+from reclock.sql.parse.dialect import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from reclock.sql.parse.cursor import Cursor
+    from collections.abc import Container, Mapping
 
 BOOLEAN = "boolean"
 STRING = "string"
@@ -86,6 +86,28 @@ def parse_options(
     return Options(given)
 
 
+def replaced(text: str, names: Container[str], value: str) -> str:
+    """Return a statement's text with ``value`` as the value of every option in ``names``.
+
+    >>> replaced("… WITH (a.b = 'it''s', x = 'it''s')", {"a.b"}, "'***'")
+    "… WITH (a.b = '***', x = 'it''s')"
+    """
+    cursor = Cursor(tokenize(text), text)
+    made, done = "", 0
+    while not cursor.at_end:
+        try:
+            name = str(cursor.name())
+        except InvalidSyntax:
+            cursor.skip()
+            continue
+        if name in names:
+            cursor.accept("=")
+            made += text[done : cursor.position - 1] + value
+            cursor.word_value()
+            done = cursor.passed
+    return made + text[done:]
+
+
 def _option_name(cursor: Cursor) -> str:
     for words in _MULTIWORD:
         if cursor.accept(*words.split()):
@@ -105,7 +127,7 @@ def _checked(name: str, value: str, kind: str, position: int) -> str:
     wrong = None
     if kind == BOOLEAN and value.lower() not in TRUE | _FALSE:
         wrong = "true or false"
-    if kind == NUMBER and not value.isdigit():
+    if kind == NUMBER and not value.isdecimal():
         wrong = "a whole number"
     if wrong is not None:
         message = f'invalid value for option "{name}": "{value}"'
