@@ -26,8 +26,10 @@ from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.define import load_catalog
 from reclock.coordinator.history import History
+from reclock.coordinator.item import Source
 from reclock.coordinator.merging import Merger
 from reclock.coordinator.settings import SystemSettings, Values
+from reclock.coordinator.source.bindings import drop_others
 from reclock.coordinator.source.intakes import Intakes
 from reclock.coordinator.subscribe.subscribers import Subscribers
 from reclock.coordinator.system.ticks import TickLog
@@ -84,6 +86,7 @@ class Core:
         """How to let go of what transactions held that nobody ended; done by the next tick."""
         self.history = History(self.settings)
         self._world = self.history.followed(self.load(), None)
+        drop_others(store, (source.id for source in self._world.catalog.of_kind(Source)))
         self.intakes = Intakes(self, clusters)
         self.merger = Merger(self)
         self.subscribers = Subscribers(self)

@@ -13,6 +13,7 @@ Tests: tests/coordinator/test_database.py.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
@@ -65,18 +66,19 @@ class Database:
         self._engine = engine
         self._closed = False
         self._frames: deque[World] = deque()
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._store.close)
             segments = segments_of(directory)
             self._core = Core(self._store, segments, engine, clock or SystemClock(), clusters)
+            undo.callback(self._core.intakes.close)
+            if background:
+                self._core.intakes.start()  # before anything ticks: ticks wait for no source
             reconcile(self._core)
-        except BaseException:
-            self._store.close()
-            raise
+            undo.pop_all()
         self._sessions: WeakSet[Session] = WeakSet()
         self._session = self.session()
         if background:
             self._core.loop = Loop(self._core)
-            self._core.intakes.start()
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
         """Run the statements of ``sql`` and return the result of the last one.

@@ -13,6 +13,7 @@ Tests: tests/coordinator/source/test_sources.py.
 from __future__ import annotations
 
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.item import Source
@@ -39,7 +40,7 @@ MOST_ROWS: Final = 500_000
 """How many records of a source one tick takes, unless ``max_rows_per_tick`` says otherwise."""
 
 _PATIENCE: Final = 5.0
-"""Seconds to wait for a reading thread at the end; what it reads then is of no use."""
+"""Seconds to wait for reading threads at the end; what they read then is of no use."""
 
 
 class Intakes:
@@ -50,6 +51,8 @@ class Intakes:
         self.clusters = clusters
         self._intakes: dict[ObjectId, Intake] = {}
         self._pumps: dict[ObjectId, Pump] = {}
+        self._ending: list[Pump] = []
+        """Of sources that are gone: each ends after the pull under way."""
         self._background = False
         self.follow(core.world)
 
@@ -70,8 +73,7 @@ class Intakes:
         sources = {i.id: i for i in world.catalog.of_kind(Source)}
         for gone in self._intakes.keys() - sources.keys():
             del self._intakes[gone]
-            if (pump := self._pumps.pop(gone, None)) is not None:
-                pump.stop()
+            self._end(gone)
         for source in sources.values():
             if source.id not in self._intakes:
                 self._begin(source, world)
@@ -117,6 +119,7 @@ class Intakes:
     def take(self, state: TimelineState, time: Timestamp) -> dict[ObjectId, Taken]:
         """Return what a tick that closes ``time`` binds, of every source that has something."""
         hit("ingest.bind.before")
+        self.settle(state)  # a tick may have been published without this being told
         found = {}
         for item, intake in self._of(state.timeline):
             source = self._core.world.catalog[item]
@@ -138,15 +141,23 @@ class Intakes:
             intake.settle(remap)
             if remap.is_sealed:
                 del self._intakes[item]
-                self._pumps.pop(item, None)
+                self._end(item)
+
+    def _end(self, item: ObjectId) -> None:
+        """Have the thread of a source end, some time."""
+        self._ending = [pump for pump in self._ending if pump.is_running]
+        if (pump := self._pumps.pop(item, None)) is not None:
+            pump.stop()
+            self._ending.append(pump)
 
     def close(self) -> None:
-        """Stop reading."""
-        for pump in self._pumps.values():
-            pump.stop()
-        for pump in self._pumps.values():
-            pump.join(_PATIENCE)
-        self._pumps.clear()
+        """Stop reading; wait for threads that end, but not for ever."""
+        for item in tuple(self._pumps):
+            self._end(item)
+        deadline = monotonic() + _PATIENCE
+        for pump in self._ending:
+            pump.join(max(0.0, deadline - monotonic()))
+        self._ending.clear()
 
     def _of(self, timeline: Timeline) -> Iterator[tuple[ObjectId, Intake]]:
         bindings = self._core.world.timelines[timeline].bindings

@@ -48,6 +48,11 @@ class Pump:
         with self._intake.room:
             self._intake.room.notify_all()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its thread has not ended yet."""
+        return self._thread.is_alive()
+
     def join(self, seconds: float) -> None:
         """Wait for the thread, but not for ever: a broker may not answer."""
         self._thread.join(seconds)
