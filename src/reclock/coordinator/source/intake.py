@@ -191,7 +191,8 @@ class Intake:
             else:
                 self.settle(remap)
                 taken = self._staging.take(remap, grid, self.most)
-            if taken is None and self.failure is not None:
+            waits = not (self._snapshot or self._staging.is_empty)
+            if self.failure is not None and not waits:
                 taken = self._sealed(remap, grid.time, self.failure)
             return taken
 

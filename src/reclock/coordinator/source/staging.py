@@ -94,14 +94,16 @@ class Grid:
         >>> grid = Grid(Timestamp(1_500), Timestamp(2_200), 1_000)
         >>> grid.of(1_300), grid.of(2_100), grid.of(100)
         (Timestamp(2000), Timestamp(2200), Timestamp(1500))
-        >>> Grid(Timestamp(1_500), Timestamp(2_200), 1_000, own=True).of(2_100)
+        >>> own = Grid(Timestamp(1_500), Timestamp(2_200), 1_000, own=True)
+        >>> own.of(100), own.of(2_100)
+        (Timestamp(2000), None)
         """
         if not self.clock:
             return self.time
-        mark = round_up(seen_ms, self.interval)
-        if self.own and mark > self.time:
-            return None
-        return max(self.upper, min(mark, self.time))
+        if self.own:  # a point of its grid that is still to come, or none
+            mark = round_up(max(seen_ms, self.upper), self.interval)
+            return mark if mark <= self.time else None
+        return max(self.upper, min(round_up(seen_ms, self.interval), self.time))
 
 
 class Staging:
@@ -156,7 +158,7 @@ class Staging:
         return [batch for chunk in self._chunks for batch in chunk.records]
 
     def take(self, remap: Remap[Any], grid: Grid, most: int) -> Taken | None:
-        """Return what a tick binds: about ``most`` records, or one chunk if that has more.
+        """Return what a tick binds: chunks of ``most`` records at most, but one at least.
 
         Everything is still there afterwards; ``settle`` comes when it is durable.
         """
