@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from reclock.errors import Error, SourceUnavailable
+from reclock.coordinator import define
+from reclock.errors import Corrupt, Error, SourceUnavailable
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
 
@@ -209,6 +210,33 @@ def test_a_lasting_failure_is_told_and_stays(feed, damage):
     assert max(bound) == (2,), "nothing may be bound after it failed"
     feed.db.execute("DROP SOURCE s CASCADE")
     assert feed.rows("SELECT * FROM reclock.bindings") == []
+
+
+@pytest.mark.parametrize("point", ["tick.publish.after", "durable.commit.after"])
+def test_a_lasting_failure_is_told_once_though_its_tick_was_not(feed, point):
+    feed.create()
+    feed.send({"id": 1})
+    feed.tick()
+    feed.kafka.delete_topic(feed.topic)
+    feed.opener.clock.advance(1_000)
+    with armed({point: "raise"}), pytest.raises(FailpointRaised):
+        feed.db.tick()
+    feed.tick()
+    feed.tick()
+    assert feed.rows("SELECT detail FROM reclock.errors") == [("for one row",)]
+    assert feed.db.check() == []
+
+
+def test_what_was_read_before_a_lasting_failure_is_bound_before_it(feed):
+    feed.create(rest="FORMAT JSON WITH (timestamp_interval = '5s')")
+    feed.opener.clock.set(10_100)
+    feed.send({"id": 1})
+    feed.tick(0)
+    feed.kafka.delete_topic(feed.topic)
+    for _ in range(10):
+        feed.tick()
+    assert feed.code("SELECT * FROM s") == "55000"
+    assert feed.rows('SELECT max("offset") FROM reclock.bindings') == [(1,)]
 
 
 def test_new_partitions_are_read(feed):
@@ -471,8 +499,19 @@ def test_an_interval_of_its_own_is_a_grid_of_its_own(feed):
     assert all(t % 5_000 == 0 for t in times)
 
 
-def test_backlogs_are_taken_in_bounded_ticks(feed, monkeypatch):
-    monkeypatch.setattr("reclock.coordinator.source.intake.PULL_ROWS", 2)
+def test_a_grid_of_its_own_holds_for_what_comes_late(feed):
+    feed.opener.clock.set(9_500)
+    feed.create(rest="FORMAT JSON WITH (timestamp_interval = '5s')")
+    feed.send({"id": 0})
+    feed.tick(0)
+    feed.send({"id": 1})
+    for _ in range(10):
+        feed.tick(700)
+    times = [row[1] for row in feed.rows("SELECT * FROM reclock.bindings") if row[3]]
+    assert sorted(times) == [10_000, 15_000]
+
+
+def test_backlogs_are_taken_in_bounded_ticks(feed):
     feed.create(rest="FORMAT JSON WITH (max_rows_per_tick = 4)")
     feed.send(*({"id": n} for n in range(11)))
     sizes = []
@@ -545,6 +584,12 @@ def test_what_is_wrong_is_refused_and_leaves_nothing(feed, statement, code):
     assert feed.rows("SELECT * FROM reclock.objects") == []
     feed.crash()
     assert feed.rows("SHOW SOURCES") == []
+
+
+def test_a_number_that_is_none_is_refused(feed):
+    with pytest.raises(Error) as caught:
+        feed.create(rest="FORMAT JSON WITH (max_rows_per_tick = '²')")
+    assert caught.value.code == "22023"
 
 
 def test_an_unreachable_broker_is_told_when_the_source_is_created(feed):
@@ -632,3 +677,34 @@ def test_large_records_are_staged_by_their_size(feed, monkeypatch):
     for _ in range(8):
         feed.tick()
     assert feed.rows("SELECT count(*) FROM s") == [(30,)]
+
+
+@pytest.mark.parametrize("password", ["{t}", "id", "source", "12", "", "it's", "\\n"])
+@pytest.mark.parametrize("quoted", [True, False])
+def test_a_password_may_be_any_text_of_the_statement(feed, password, quoted):
+    password = password.format(t=feed.topic)
+    text = "'" + password.replace("'", "''") + "'"
+    if not quoted and password.isalnum():
+        text = password
+    user = f"kafka.sasl.username = '{feed.topic}'"
+    feed.create(rest=f"FORMAT JSON WITH ({user}, kafka.sasl.password = {text}, delimiter = ';')")
+    feed.send({"id": 1})
+    feed.crash()
+    feed.tick()
+    assert feed.rows("SELECT id FROM s") == [(1,)]
+    (item,) = feed.db._core.world.catalog.items.values()
+    options = dict(item.statement.options)
+    assert (options["kafka.sasl.username"], options["kafka.sasl.password"]) == (
+        feed.topic, password,
+    )  # fmt: skip
+    assert "kafka.sasl.password = '***', delimiter" in item.sql
+    assert f"TOPIC '{feed.topic}'" in item.sql
+
+
+def test_a_record_that_cannot_be_read_does_not_show_its_secrets(feed, monkeypatch):
+    feed.create(rest="FORMAT JSON WITH (kafka.sasl.password = 'hunter2-and-more')")
+    monkeypatch.setattr(define, "define_source", lambda *_: int("none"))
+    with pytest.raises(Corrupt) as caught:
+        feed.crash()
+    assert "hunter2" not in f"{caught.value} {caught.value.__dict__}"
+    assert "topic_id" in caught.value.detail

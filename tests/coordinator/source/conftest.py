@@ -1,0 +1,162 @@
+"""Sources over a broker: a real one, or the log in memory; time is the test's, or passes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reclock import ManualClock
+from reclock.connectors.kafka import fetch
+from reclock.connectors.kafka.client import KafkaCluster
+from reclock.coordinator.database import Database, segments_of
+from reclock.coordinator.spark_engine import SparkEngine
+from reclock.dataflow.session import Spark
+from reclock.testing.kafka import RealKafka
+from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_log import MemoryKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from reclock.connectors.kafka.cluster import Cluster
+    from reclock.connectors.kafka.options import Connection
+
+PATIENCE = 40.0
+
+
+class NoSpark(Spark):
+    """What a tick that only moves rows can do without."""
+
+    @property
+    def session(self) -> Any:
+        pytest.fail("this needs Spark")
+
+    bulk = session
+
+
+class Lab:
+    """A broker and one state directory, opened as often as a test likes, without Spark."""
+
+    def __init__(self, path: Path, kafka: RealKafka | MemoryKafka) -> None:
+        self.path = path
+        self.kafka = kafka
+        self.clock = ManualClock(1_000)
+        self.timeout = 2.0
+        """How long a broker that does not answer is asked."""
+        self.wrap: Callable[[Cluster], Cluster] = lambda cluster: cluster
+        self._opened: list[Database] = []
+
+    def open(self, *, background: bool = False) -> Database:
+        engine = SparkEngine(segments_of(self.path))
+        engine._spark = NoSpark()
+        db = Database(
+            self.path, engine, clock=None if background else self.clock, background=background,
+            clusters=self._cluster,
+        )  # fmt: skip
+        self._opened.append(db)
+        return db
+
+    def _cluster(self, connection: Connection) -> Cluster:
+        if isinstance(self.kafka, MemoryKafka):
+            return self.wrap(self.kafka.cluster(connection.isolation))
+        return self.wrap(KafkaCluster(connection, self.timeout))
+
+    def reopened(self, db: Database) -> Database:
+        db.close()
+        self._opened.remove(db)
+        return self.open()
+
+    def source(
+        self,
+        db: Database,
+        topic: str,
+        rest: str = "FORMAT JSON",
+        name: str = "s",
+        columns: str = "(id BIGINT, x TEXT)",
+    ) -> None:
+        broker = self.kafka.address if isinstance(self.kafka, RealKafka) else "memory"
+        db.execute(
+            f"CREATE SOURCE {name} {columns} FROM KAFKA BROKER '{broker}' TOPIC '{topic}' {rest}"
+        )
+
+    def send(self, topic: str, partition: int, *values: Any) -> None:
+        """Write values: objects as JSON, bytes as they are; a pair is (key, value)."""
+        made = []
+        for given in values:
+            key, value = given if isinstance(given, tuple) else (None, given)
+            made.append(Record(_bytes(value), _bytes(key)))
+        self.kafka.produce(topic, partition, *made)
+
+    def tick(self, db: Database, count: int = 1) -> None:
+        for _ in range(count):
+            self.clock.advance(1_000)
+            db.tick()
+
+    def caught_up(self, db: Database, total: int, name: str = "s") -> None:
+        """Tick until offsets that sum up to ``total`` are bound, or wait for it."""
+        query = f"SELECT bound FROM reclock.source_status WHERE source = '{name}'"
+
+        def done() -> bool:
+            if db._core.loop is None:
+                self.tick(db)
+            return db.execute(query).rows == [(total,)]
+
+        self.eventually(done)
+
+    @staticmethod
+    def eventually(done: Callable[[], bool], seconds: float = PATIENCE) -> None:
+        """Wait until something is so."""
+        deadline = time.monotonic() + seconds
+        while not done():
+            assert time.monotonic() < deadline, "it did not happen in time"
+            time.sleep(0.02)
+
+    @staticmethod
+    def change_log(db: Database, name: str, since: int, upper: int) -> Counter[tuple[int, Any]]:
+        """Return every change of an object in ``[since, upper)``; what was before is at ``since``.
+
+        Two objects with the same log are equal at every time of the interval.
+        """
+        found: Counter[tuple[int, Any]] = Counter()
+        with db.subscribe(f"SUBSCRIBE TO {name} AS OF {since} UP TO {upper}", timeout=30) as came:
+            for update in came:
+                found[int(update.timestamp), tuple(update.row)] += update.diff
+        return Counter({change: diff for change, diff in found.items() if diff})
+
+    def close(self) -> None:
+        for db in self._opened:
+            db.close()
+
+
+def _bytes(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+
+
+@pytest.fixture(params=["memory", pytest.param("real", marks=pytest.mark.kafka)])
+def upstream(request: pytest.FixtureRequest) -> RealKafka | MemoryKafka:
+    return MemoryKafka() if request.param == "memory" else request.getfixturevalue("kafka")
+
+
+@pytest.fixture
+def lab(
+    tmp_path: Path, upstream: RealKafka | MemoryKafka, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Lab]:
+    """Both kinds of broker."""
+    monkeypatch.setattr(fetch, "_PATIENCE_SECONDS", 2.0)
+    made = Lab(tmp_path / "state", upstream)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def real(tmp_path: Path, kafka: RealKafka, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """The real broker."""
+    monkeypatch.setattr(fetch, "_PATIENCE_SECONDS", 2.0)
+    made = Lab(tmp_path / "state", kafka)
+    yield made
+    made.close()
