@@ -170,7 +170,7 @@ class Walk:
                 self.open[-1].produce(self.topics["a"], partition, record)
 
     def end(self):
-        if self.open:
+        if self.open and self.kafka.running:
             transaction = self.open.pop(self.random.randrange(len(self.open)))
             self.random.choice([transaction.commit, transaction.abort])()
 
