@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reclock.connectors.format.lexical import Texts, bare, decimals, integers, numbers, plain
+from reclock.connectors.format.lexical import Texts, bare, decimals, integers, numbers, unescaped
 
 INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
 DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 
 like_numbers = st.lists(
     st.text("00123.-e+", max_size=5)
@@ -56,7 +56,25 @@ def test_decimals(values: list[str]) -> None:
             assert count == len(value.partition(".")[2])
 
 
-@given(st.lists(st.text('ab"\\\x00\x1f\x7f é', max_size=4), max_size=5))
-def test_plain_strings(values: list[str]) -> None:
-    found = plain(texts_of(values))
-    assert ([True] * len(values) if found is None else found.tolist()) == expected(PLAIN, values)
+insides = st.lists(
+    st.text('ab"\\\\nu01d8\x00\x1f\x7f é', max_size=6)
+    | st.sampled_from(["\\u00e9", "\\ud83d\\ude00", "\\ud800", "\\\\ud800", "\\u12", "\\x", '\\"'])
+    | st.text(max_size=3).map(lambda text: json.dumps(text)[1:-1]),
+    max_size=5,
+)
+
+
+@given(insides)
+@settings(max_examples=500, deadline=None)
+def test_insides_of_strings(values: list[str]) -> None:
+    made, rows = unescaped(texts_of(values))
+    sure = [True] * len(values) if rows is None else rows.tolist()
+    assert len(made.column) == len(values)
+    for inside, right, found in zip(values, sure, made.column.to_pylist(), strict=True):
+        try:
+            expected = json.loads(f'"{inside}"')
+        except ValueError:
+            assert not right
+        else:
+            assert right or "\\ud" in inside
+            assert not right or found == expected

@@ -1,83 +1,108 @@
-"""Which payloads fit a template, and where their holes are: all at once, by their quotes.
+r"""Which payloads fit a template, and where their holes are: all at once, by their quotes.
 
-Every literal but the last has a quote, and no hole may have one; so the n-th quote of every
-payload that fits is the same one of the template, and says where a literal is::
+Every literal between two holes has a quote, and no hole may have one that is not escaped; so
+the n-th quote of every payload that fits is the same one of the template, and says where a
+literal is::
 
-    {"id": 17, "name": "Zoë"}      quotes 0 … 5: {"id": ends 3 after quote 0,
-     ^  ^      ^    ^  ^   ^       , "name": " begins 2 before quote 2, …
+    {"id": 17, "name": "Zoë"}      quotes 0 … 5: , "name": " begins 2 before quote 2,
+     ^  ^      ^    ^  ^   ^       and "} at quote 5
 
-Payloads with another number of quotes do not fit; of the others every literal is compared,
-eight bytes at a time. Cost: one pass over the bytes for quotes, and a few operations per
-literal and payload.
+Payloads with another number of quotes do not fit; of the others every literal is compared.
+A long first literal, such as a schema that comes with every message, is compared and taken
+off before quotes are looked for.
+
+A quote after one backslash is escaped, after two it is not. After more it may be taken for
+the wrong one: then a hole is found in the wrong place, and what is in it is not right, or
+none is. By the definition in ``template`` that is all that matters.
+
+Cost: one pass over the bytes for quotes, and a few operations per literal and payload.
 
 Tests: tests/connectors/format/test_template.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reclock.connectors.format.template import Template
 
-    Bytes = NDArray[np.uint8]
+    Rows = NDArray[np.bool_]
     Places = NDArray[np.int64]
 
-_QUOTE = ord('"')
+LONG: Final = 64
+"""A first literal of more bytes is taken off."""
+
+_QUOTE, _BACKSLASH = b'"\\'
 
 
-class Payloads(NamedTuple):
-    """Payloads as they lie in memory: payload i is ``data[ends[i]:ends[i + 1]]``."""
+class Memory(NamedTuple):
+    """Texts as they lie in memory: text i is ``data[ends[i]:ends[i + 1]]``."""
 
-    data: Bytes
+    data: NDArray[np.uint8]
     ends: NDArray[np.int32]
 
     @classmethod
-    def of(cls, payloads: pa.Array) -> Payloads:
-        """Return the memory of binary or string values, none of them NULL."""
-        _, ends, data = payloads.buffers()
-        offset, count = payloads.offset, len(payloads)
-        places = np.frombuffer(ends, np.int32)[offset : offset + count + 1]
+    def of(cls, texts: pa.Array) -> Memory:
+        """Return the memory of strings, none of them NULL."""
+        _, ends, data = texts.buffers()
+        places = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
         return cls(np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8), places)
 
 
 class Fit(NamedTuple):
-    """The payloads that fit, and for every hole where it begins and ends in each of them."""
+    """The payloads that fit, and what is in each hole of those."""
 
-    rows: NDArray[np.bool_]
-    holes: tuple[tuple[Places, Places], ...]
+    rows: Rows
+    holes: tuple[pa.Array, ...]
 
 
-def fit(payloads: Payloads, template: Template) -> Fit:
-    """Return which payloads fit, and their holes."""
-    data, ends = payloads
-    anchors, total = _anchors(template)
-    rows, quotes = _quotes(payloads, total)
+def fit(payloads: pa.Array, template: Template) -> Fit:
+    """Return which strings fit, and their holes."""
+    head, *others = template.literals
+    if len(head) <= LONG:
+        return _fit(Memory.of(payloads), template.literals)
+    rows = np.asarray(pc.starts_with(payloads, head.decode()))
+    if not rows.all():
+        payloads = payloads.filter(pa.array(rows))
+    memory = Memory.of(payloads)
+    ends = memory.ends.astype(np.int64)
+    tails = cut(memory, ends[:-1] + len(head), ends[1:])
+    found = _fit(Memory.of(tails), (b"", *others))
+    rows[rows] = found.rows
+    return Fit(rows, found.holes)
+
+
+def _fit(memory: Memory, literals: tuple[bytes, ...]) -> Fit:
+    data, ends = memory
+    anchors, total = _anchors(literals)
+    rows, quotes = _quotes(memory, total)
     first, last = ends[:-1][rows].astype(np.int64), ends[1:][rows].astype(np.int64)
-    begins = [quotes[:, nth] - before for nth, before in anchors]
-    begins.append(last - len(template.literals[-1]))
-    within = begins[0] == first
+    begins = [first, *(quotes[:, nth] - before for nth, before in anchors)]
+    begins.append(last - len(literals[-1]))
+    within = np.ones(len(first), np.bool_)
     edge = first
-    for begin, literal in zip(begins, template.literals, strict=True):
+    for begin, literal in zip(begins, literals, strict=True):
         within &= begin >= edge
         edge = begin + len(literal)
     begins = _narrowed(rows, begins, within)
     fits = np.ones(len(begins[0]), np.bool_)
-    for begin, literal in zip(begins, template.literals, strict=True):
-        fits &= _equal(data, begin, literal)
+    for begin, literal in zip(begins, literals, strict=True):
+        found = _pieces(data, begin, begin + len(literal), pa.binary())
+        fits &= np.asarray(pc.equal(found, pa.scalar(literal, pa.binary())))[::2]
     begins = _narrowed(rows, begins, fits)
-    stops = [b + len(literal) for b, literal in zip(begins, template.literals, strict=True)]
-    return Fit(rows, tuple(zip(stops[:-1], begins[1:], strict=True)))
+    stops = [begin + len(literal) for begin, literal in zip(begins, literals, strict=True)]
+    holes = zip(stops[:-1], begins[1:], strict=True)
+    return Fit(rows, tuple(cut(memory, stop, begin) for stop, begin in holes))
 
 
-def _narrowed(
-    rows: NDArray[np.bool_], places: list[Places], kept: NDArray[np.bool_]
-) -> list[Places]:
+def _narrowed(rows: Rows, places: list[Places], kept: Rows) -> list[Places]:
     """Return the ``places`` of the ``kept`` ones of ``rows``, and let go of the other rows."""
     if kept.all():
         return places
@@ -85,23 +110,24 @@ def _narrowed(
     return [place[kept] for place in places]
 
 
-def _anchors(template: Template) -> tuple[list[tuple[int, int]], int]:
-    """Return which quote each literal but the last is found by and what is before it there."""
-    anchors = []
-    count = 0
-    for literal in template.literals[:-1]:
-        anchors.append((count, literal.index(b'"')))
-        count += literal.count(b'"')
-    return anchors, count + template.literals[-1].count(b'"')
+def _anchors(literals: tuple[bytes, ...]) -> tuple[list[tuple[int, int]], int]:
+    """Return which quote each inner literal is found by and what is before it there.
+
+    The second is how many quotes there are in all literals.
+    """
+    found = [_unescaped(np.frombuffer(literal, np.uint8)) for literal in literals]
+    counts = np.cumsum([len(quotes) for quotes in found])
+    anchors = [(int(counts[at - 1]), int(found[at][0])) for at in range(1, len(found) - 1)]
+    return anchors, int(counts[-1])
 
 
-def _quotes(payloads: Payloads, total: int) -> tuple[NDArray[np.bool_], Places]:
-    """Return the payloads with ``total`` quotes, and where those are."""
-    data, ends = payloads
+def _quotes(memory: Memory, total: int) -> tuple[Rows, Places]:
+    """Return the texts with ``total`` quotes, and where those are."""
+    data, ends = memory
     count = len(ends) - 1
-    quotes = np.flatnonzero(data[ends[0] : ends[-1]] == _QUOTE)
+    quotes = _unescaped(data[ends[0] : ends[-1]])
     quotes += ends[0]
-    if len(quotes) == count * total:
+    if len(quotes) == count * total and count and total:
         each = quotes.reshape(count, total)
         if (each[:, 0] >= ends[:-1]).all() and (each[:, -1] < ends[1:]).all():
             return np.ones(count, np.bool_), each
@@ -110,26 +136,28 @@ def _quotes(payloads: Payloads, total: int) -> tuple[NDArray[np.bool_], Places]:
     return rows, quotes[where[:-1][rows, None] + np.arange(total)]
 
 
-def _equal(data: Bytes, begin: Places, literal: bytes) -> NDArray[np.bool_]:
-    """Return where ``data`` has ``literal`` from ``begin`` on."""
-    equal = np.ones(len(begin), np.bool_)
-    if len(literal) < 8 or not len(begin):
-        for at, byte in enumerate(literal):
-            equal &= data[begin + at] == byte
-        return equal
-    words = np.ndarray((len(data) - 7,), "<u8", data.data, strides=(1,))
-    for at in {*range(0, len(literal) - 7, 8), len(literal) - 8}:
-        equal &= words[begin + at] == int.from_bytes(literal[at : at + 8], "little")
-    return equal
+def _unescaped(data: NDArray[np.uint8]) -> Places:
+    """Return where there are quotes that no backslash escapes."""
+    quotes = np.flatnonzero(data == _QUOTE)
+    if not len(quotes) or not (data == _BACKSLASH).any():
+        return quotes
+    after = (quotes > 0) & (data[quotes - 1] == _BACKSLASH)
+    after[after] = data[np.maximum(quotes[after] - 2, 0)] != _BACKSLASH
+    kept: Places = quotes[~after]
+    return kept
 
 
-def cut(payloads: Payloads, begin: Places, end: Places) -> pa.Array:
-    """Return the texts from ``begin`` to ``end``, which are in order; the data is UTF-8."""
+def cut(memory: Memory, begin: Places, end: Places) -> pa.Array:
+    """Return the strings from ``begin`` to ``end``, which are in order."""
+    pieces = _pieces(memory.data, begin, end, pa.string())
+    return pieces.take(pa.array(np.arange(0, len(pieces), 2)))
+
+
+def _pieces(data: NDArray[np.uint8], begin: Places, end: Places, kind: pa.DataType) -> pa.Array:
+    """Return what is from ``begin`` to ``end`` as every other value, without copying it."""
     count = len(begin)
     ends = np.empty(2 * count + 1, np.int32)
     ends[0 : 2 * count : 2] = begin
     ends[1 : 2 * count : 2] = end
     ends[2 * count] = end[-1] if count else 0
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(payloads.data)]
-    pieces = pa.Array.from_buffers(pa.string(), 2 * count, buffers)
-    return pieces.take(pa.array(np.arange(0, 2 * count, 2)))
+    return pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(ends), pa.py_buffer(data)])

@@ -7,7 +7,7 @@ members, so they decode to exactly these values. Numbers are read from their dig
 by way of a float.
 
 Arrays, ``json`` and intervals have no holes; a record in which such a column is not null is
-left to others, and so are strings with escapes.
+left to others.
 
 Cost: less than ``polars.read_ndjson`` of the same records, which makes no exact numbers and
 no times (benchmarks/decode.py).
@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from reclock.connectors.format import json_columns, lexical
 from reclock.connectors.format.batch import Sure, Unsure
-from reclock.connectors.format.fitting import Payloads, cut, fit
+from reclock.connectors.format.fitting import fit
 from reclock.connectors.format.lexical import Texts
 from reclock.connectors.format.template import template_of
 from reclock.sql.types import Record
@@ -47,27 +47,23 @@ def read_template(payloads: pa.Array, fields: tuple[Field, ...], strict: bool) -
         text = payloads.cast(pa.string())
     except pa.ArrowInvalid as error:  # not UTF-8
         raise Unsure from error
-    template = _shape(text)
     wanted = frozenset(_paths((f.name, f.type) for f in fields))
-    if strict and not template.paths <= wanted | {()}:
+    template = _shape(text, wanted)
+    if strict and not template.paths <= wanted:
         raise Unsure
-    memory = Payloads.of(text)
-    rows, places = fit(memory, template)
-    holes = {
-        hole.path: Texts.of(cut(memory, *place))
-        for hole, place in zip(template.holes, places, strict=True)
-    }
-    filled = _Filled(template, holes, wanted, np.ones(int(rows.sum()), np.bool_))
+    rows, inside = fit(text, template)
+    filled = _Filled(template, {}, wanted, np.ones(int(rows.sum()), np.bool_))
     try:
+        filled.fill(inside)
         return filled.read(fields, rows)
     except (pa.ArrowInvalid, pl.exceptions.PolarsError) as error:
         raise Unsure from error
 
 
-def _shape(text: pa.Array) -> Template:
+def _shape(text: pa.Array, wanted: frozenset[Path]) -> Template:
     """Return the shape of the first record, or of another if that has none."""
     for at in (0, len(text) // 2, len(text) - 1):
-        template = template_of(text[at].as_buffer().to_pybytes())
+        template = template_of(text[at].as_buffer().to_pybytes(), wanted)
         if template is not None:
             return template
     raise Unsure
@@ -89,13 +85,19 @@ class _Filled:
     wanted: frozenset[Path]
     good: NDArray[np.bool_]
 
+    def fill(self, inside: Iterable[pa.Array]) -> None:
+        """Take what is in the holes, without escapes; narrow the records to the right ones."""
+        for (path, quoted), column in zip(self.template.holes, inside, strict=True):
+            texts = Texts.of(column)
+            if quoted:
+                texts, rows = lexical.unescaped(texts)
+                self._narrow(rows)
+            elif path not in self.wanted:
+                self._narrow(lexical.bare(texts))
+            self.holes[path] = texts
+
     def read(self, fields: tuple[Field, ...], rows: NDArray[np.bool_]) -> Sure:
         """Return the columns of the good records among ``rows``, which fit."""
-        for hole in self.template.holes:
-            if hole.quoted:
-                self._narrow(lexical.plain(self.holes[hole.path]))
-            elif hole.path not in self.wanted:
-                self._narrow(lexical.bare(self.holes[hole.path]))
         columns = tuple(self._column(f.type, f.arrow, (f.name,)) for f in fields)
         if any(c.null_count for c, f in zip(columns, fields, strict=True) if not f.nullable):
             raise Unsure

@@ -1,4 +1,4 @@
-"""Which texts of a column are what JSON writes: numbers, and strings without escapes.
+"""Which texts of a column are what JSON writes: numbers, and the insides of strings.
 
 Everything is computed from the bytes of the whole column. ``Texts`` is such a column;
 positions in it are those of its bytes.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _NUMBER: Final = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
 _BARE: Final = rf"^(?:true|false)$|{_NUMBER}"
+_STRING: Final = r'^(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*$'
+_SURROGATE: Final = r"\\u[dD][89a-fA-F]"
 _ZERO, _MINUS, _DOT, _QUOTE, _BACKSLASH, _BLANK = b'0-."\\ '
 
 
@@ -58,13 +61,32 @@ class Texts(NamedTuple):
         return found
 
 
-def plain(texts: Texts) -> Rows | None:
-    """Return the texts that a JSON string can hold as they are; None if all can."""
+def unescaped(texts: Texts) -> tuple[Texts, Rows | None]:
+    """Return the insides of JSON strings as what they stand for, and which are right.
+
+    None if all are. Half a surrogate pair is not right, and neither is a whole one, because
+    polars cannot tell.
+    """
     data = texts.data
     odd = data < _BLANK
     odd |= data == _QUOTE
     odd |= data == _BACKSLASH
-    return ~texts.rows_with(odd) if odd.any() else None
+    if not odd.any():
+        return texts, None
+    escaped = texts.rows_with(odd)
+    rows = ~escaped
+    written = pl.Series(texts.column.filter(pa.array(escaped)))
+    right = written.str.contains(_STRING) & ~written.str.contains(_SURROGATE)
+    rows[escaped] = np.asarray(right)
+    kept = written.filter(right)
+    if not len(kept):
+        return texts, rows
+    lines = ('{"":"' + kept + '"}').str.join("\n").item()
+    values = pl.read_ndjson(lines.encode(), schema={"": pl.String}).to_series()
+    made = pc.replace_with_mask(
+        texts.column, pa.array(rows & escaped), values.to_arrow().cast(pa.string())
+    )
+    return Texts.of(made), rows
 
 
 def integers(texts: Texts) -> Rows:

@@ -7,13 +7,14 @@ blanks. Such a record is literals and holes::
     {"id":   , "name": "   ", "at": {"x":    }, "note": null}
 
 A hole is ``quoted``, the inside of a string, or bare: a number, true or false. ``null`` is
-a literal. There are no templates of arrays, of names with escapes, or of objects that have
-a name twice.
+a literal. So is a member that nobody ``wanted`` if it is or has an array, such as the schema
+that comes with every message of Debezium. There are no templates of arrays that are wanted,
+of names with escapes, or of objects that have a name twice.
 
 Definition. A payload *fits* if it is the literals with something in every hole. If then
-every quoted hole holds no quote, backslash or control character, and every bare one a
-number, true or false, the payload is one JSON object with exactly the members of the
-template, however the holes were found. That is all that ``json_template`` rests on.
+every quoted hole holds the inside of a JSON string, and every bare one a number, true or
+false, the payload is one JSON object with exactly the members of the template, however the
+holes were found. That is all that ``json_template`` rests on.
 
 Tests: tests/connectors/format/test_template.py.
 """
@@ -21,19 +22,22 @@ Tests: tests/connectors/format/test_template.py.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reclock.connectors.format.canonical import parse
 from reclock.connectors.format.decoder import Fault
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     Path = tuple[str, ...]
 
 _TOKEN: Final = re.compile(
     r'"(?P<name>(?:[^"\\]|\\.)*)"\s*:'
     r'|"(?P<string>(?:[^"\\]|\\.)*)"'
     r'|(?P<word>[^\s"{}\[\],:]+)'
-    r"|(?P<mark>[{}\[\]])",
+    r"|(?P<open>[{\[])"
+    r"|(?P<close>[}\]])",
     re.DOTALL,
 )
 
@@ -46,25 +50,23 @@ class Hole(NamedTuple):
 
 
 class Template(NamedTuple):
-    """Literals around holes, one more than holes; and which paths are objects, and null."""
+    """Literals around holes, one more than holes; and which paths are objects.
+
+    ``paths`` are all members, but not what is inside of literals.
+    """
 
     literals: tuple[bytes, ...]
     holes: tuple[Hole, ...]
     objects: frozenset[Path]
-    nulls: frozenset[Path]
-
-    @property
-    def paths(self) -> frozenset[Path]:
-        """All members."""
-        return self.objects | self.nulls | {hole.path for hole in self.holes}
+    paths: frozenset[Path]
 
 
-def template_of(sample: bytes) -> Template | None:
+def template_of(sample: bytes, wanted: AbstractSet[Path]) -> Template | None:
     """Return the template of a record, or None if it has none.
 
-    >>> found = template_of(b'{"a": 1, "b": {"c": "x"}}')
+    >>> found = template_of(b'{"a": 1, "b": {"c": "x"}, "d": [2]}', {("a",)})
     >>> found.literals
-    (b'{"a": ', b', "b": {"c": "', b'"}}')
+    (b'{"a": ', b', "b": {"c": "', b'"}, "d": [2]}')
     >>> found.holes
     (Hole(path=('a',), quoted=False), Hole(path=('b', 'c'), quoted=True))
     """
@@ -73,20 +75,22 @@ def template_of(sample: bytes) -> Template | None:
         value = parse(text)
     except (UnicodeDecodeError, Fault):
         return None
-    return _scan(text) if isinstance(value, dict) else None
+    return _scan(text, value, wanted) if isinstance(value, dict) else None
 
 
-def _scan(text: str) -> Template | None:
-    """Return the template of valid JSON: an object."""
+def _scan(text: str, value: Any, wanted: AbstractSet[Path]) -> Template | None:
+    """Return the template of ``text``, which writes ``value``, an object."""
     spans: list[tuple[int, int]] = []
     holes: list[Hole] = []
     objects: set[Path] = set()
-    nulls: set[Path] = set()
     seen: set[Path] = set()
     path: Path = ()
+    skipping = 0
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
-        if kind == "name":
+        if skipping:
+            skipping += {"open": 1, "close": -1}.get(str(kind), 0)
+        elif kind == "name":
             path = (*path[:-1], token["name"])
             if "\\" in path[-1] or path in seen:
                 return None
@@ -94,18 +98,30 @@ def _scan(text: str) -> Template | None:
         elif kind == "string" or (kind == "word" and token["word"] != "null"):
             spans.append(token.span(kind))
             holes.append(Hole(path, kind == "string"))
-        elif kind == "word":
-            nulls.add(path)
-        elif token["mark"] == "{":
+        elif kind == "open" and _has_array(_at(value, path)) and path and path not in wanted:
+            skipping = 1
+        elif token["open"] == "{":
             objects.add(path)
             path = (*path, "")
-        elif token["mark"] == "}":
+        elif kind == "close":
             path = path[:-1]
-        else:
+        elif kind == "open":
             return None
     if not holes:
         return None
     ends = [0, *(end for _, end in spans)]
     starts = [*(start for start, _ in spans), len(text)]
     literals = [text[a:b].encode() for a, b in zip(ends, starts, strict=True)]
-    return Template(tuple(literals), tuple(holes), frozenset(objects), frozenset(nulls))
+    return Template(tuple(literals), tuple(holes), frozenset(objects), frozenset(seen))
+
+
+def _at(value: Any, path: Path) -> Any:
+    for name in path:
+        value = value[name]
+    return value
+
+
+def _has_array(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_array, value.values()))
+    return isinstance(value, list)
