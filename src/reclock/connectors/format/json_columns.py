@@ -1,18 +1,18 @@
 """Texts from the holes of a template → columns of SQL types, with the rows that are right.
 
-``quoted`` and ``bare`` give what ``json_exact`` gives for a string, and for a number, true
-or false. They return the column and the rows of which they are sure, None for all; they
-raise ``Unsure`` where they cannot tell which. ``nothing`` is the column of NULLs.
+``quoted``, ``bare`` and ``whole`` give what ``json_exact`` gives for a string, for a number,
+true or false, and for anything. They return the column and the rows of which they are sure,
+None for all; they raise ``Unsure`` where they cannot tell which.
 
 What is left out: blanks and signs that PostgreSQL takes around numbers in strings, exponents
-for numerics, more digits than a scale has, zones that differ.
+and more than 18 digits of numerics, zones that differ.
 
 Tests: tests/connectors/format/test_json_property.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,9 @@ import pyarrow.compute as pc
 
 from reclock.connectors.format import lexical
 from reclock.connectors.format.batch import Unsure
+from reclock.connectors.format.canonical import DEEPEST, parse
+from reclock.connectors.format.decoder import Fault
+from reclock.connectors.format.json_exact import converter
 from reclock.connectors.format.vector import date, from_text, moment, real
 from reclock.sql import types as t
 
@@ -71,6 +74,48 @@ def bare(texts: Texts, kind: Type) -> Found:
     raise Unsure
 
 
+def whole(texts: Texts, kind: Type, arrow: pa.DataType, strict: bool) -> Found:
+    """Return any JSON values as ``kind``, each distinct one read by itself."""
+    convert = converter(kind, strict)
+    encoded = texts.column.dictionary_encode()
+    values: list[Any] = []
+    right: list[bool] = []
+    for text in encoded.dictionary.to_pylist():
+        try:
+            parsed = _parsed(text)
+            values.append(None if parsed is None else convert(parsed))
+            right.append(True)
+        except Fault:
+            values.append(None)
+            right.append(False)
+    rows = None if all(right) else np.array(right)[np.asarray(encoded.indices)]
+    return pa.array(values, arrow).take(encoded.indices), rows
+
+
+def values(texts: Texts) -> NDArray[np.bool_]:
+    """Return the texts that are JSON values, whatever they are."""
+    encoded = texts.column.dictionary_encode()
+    right = np.array([_is_json(text) for text in encoded.dictionary.to_pylist()], np.bool_)
+    rows: NDArray[np.bool_] = right[np.asarray(encoded.indices)]
+    return rows
+
+
+def _is_json(text: str) -> bool:
+    try:
+        _parsed(text)
+    except Fault:
+        return False
+    return True
+
+
+def _parsed(text: str) -> Any:
+    """Return a value that is nested so little that its record is not nested too deep."""
+    if text.count("{") + text.count("[") > DEEPEST // 2:
+        message = "perhaps too deep"
+        raise Fault(message)
+    return parse(text)
+
+
 def _number(texts: Texts, kind: Type) -> Found:
     if isinstance(kind, t.Numeric):
         return _numeric(texts, kind)
@@ -95,19 +140,22 @@ def _integer(texts: Texts, kind: Type) -> Found:
 
 def _numeric(texts: Texts, kind: t.Numeric) -> Found:
     rows, behind, digits = lexical.decimals(texts)
-    rows &= (behind <= kind.scale) & (texts.sizes <= _LONGEST - (kind.scale - behind))
+    more = np.maximum(kind.scale - behind, 0)
+    rows &= texts.sizes <= _LONGEST - more
     if not rows.all():
         digits = pc.if_else(pa.array(rows), digits, "0")
-        behind = np.where(rows, behind, 0)
-    whole = np.asarray(digits.cast(pa.int64())) * 10 ** (kind.scale - behind)
-    if kind.precision < _LONGEST + 1:
+        behind, more = np.where(rows, behind, 0), np.where(rows, more, 0)
+    whole = np.asarray(digits.cast(pa.int64())) * 10**more
+    if (behind > kind.scale).any():
+        less = 10 ** np.maximum(behind - kind.scale, 0)
+        whole = np.sign(whole) * ((np.abs(whole) + less // 2) // less)  # half away from zero
+    if kind.precision <= _LONGEST:
         rows &= np.abs(whole) < 10**kind.precision
     halves = np.empty((len(whole), 2), np.int64)
     halves[:, 0] = whole
     halves[:, 1] = whole >> 63
-    buffers = [None, pa.py_buffer(halves)]
     made = pa.decimal128(kind.precision, kind.scale)
-    return pa.Array.from_buffers(made, len(whole), buffers), rows
+    return pa.Array.from_buffers(made, len(whole), [None, pa.py_buffer(halves)]), rows
 
 
 def _valid(made: pa.Array) -> NDArray[np.bool_] | None:

@@ -4,13 +4,12 @@
 their holes by columns. It is sure of the records that fit with a right value in every hole,
 and of no others: by the definition in ``template`` those are JSON objects with exactly these
 members, so they decode to exactly these values. Numbers are read from their digits, never
-by way of a float.
+by way of a float. Arrays and ``json`` are read as ``json_exact`` reads them, every distinct
+value once.
 
-Arrays, ``json`` and intervals have no holes; a record in which such a column is not null is
-left to others.
-
-Cost: less than ``polars.read_ndjson`` of the same records, which makes no exact numbers and
-no times (benchmarks/decode.py).
+Cost: about that of ``polars.read_ndjson`` of the same records, which makes no exact numbers
+and no times (benchmarks/decode.py); for arrays and ``json``, some microseconds per distinct
+value.
 
 Equal to ``json_exact``: tests/connectors/format/test_json_property.py.
 """
@@ -28,11 +27,11 @@ from reclock.connectors.format import json_columns, lexical
 from reclock.connectors.format.batch import Sure, Unsure
 from reclock.connectors.format.fitting import fit
 from reclock.connectors.format.lexical import Texts
-from reclock.connectors.format.template import template_of
+from reclock.connectors.format.template import BARE, QUOTED, WHOLE, template_of
 from reclock.sql.types import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -47,12 +46,12 @@ def read_template(payloads: pa.Array, fields: tuple[Field, ...], strict: bool) -
         text = payloads.cast(pa.string())
     except pa.ArrowInvalid as error:  # not UTF-8
         raise Unsure from error
-    wanted = frozenset(_paths((f.name, f.type) for f in fields))
+    wanted = dict(_paths((f.name, f.type) for f in fields))
     template = _shape(text, wanted)
-    if strict and not template.paths <= wanted:
+    if strict and not template.paths <= wanted.keys():
         raise Unsure
     rows, inside = fit(text, template)
-    filled = _Filled(template, {}, wanted, np.ones(int(rows.sum()), np.bool_))
+    filled = _Filled(template, {}, wanted, strict, np.ones(int(rows.sum()), np.bool_))
     try:
         filled.fill(inside)
         return filled.read(fields, rows)
@@ -60,7 +59,7 @@ def read_template(payloads: pa.Array, fields: tuple[Field, ...], strict: bool) -
         raise Unsure from error
 
 
-def _shape(text: pa.Array, wanted: frozenset[Path]) -> Template:
+def _shape(text: pa.Array, wanted: Mapping[Path, Type]) -> Template:
     """Return the shape of the first record, or of another if that has none."""
     for at in (0, len(text) // 2, len(text) - 1):
         template = template_of(text[at].as_buffer().to_pybytes(), wanted)
@@ -69,9 +68,9 @@ def _shape(text: pa.Array, wanted: frozenset[Path]) -> Template:
     raise Unsure
 
 
-def _paths(members: Iterable[tuple[str, Type]], within: Path = ()) -> Iterator[Path]:
+def _paths(members: Iterable[tuple[str, Type]], within: Path = ()) -> Iterator[tuple[Path, Type]]:
     for name, kind in members:
-        yield (*within, name)
+        yield (*within, name), kind
         if isinstance(kind, Record):
             yield from _paths(kind.fields, (*within, name))
 
@@ -82,25 +81,28 @@ class _Filled:
 
     template: Template
     holes: dict[Path, Texts]
-    wanted: frozenset[Path]
+    wanted: Mapping[Path, Type]
+    strict: bool
     good: NDArray[np.bool_]
 
     def fill(self, inside: Iterable[pa.Array]) -> None:
         """Take what is in the holes, without escapes; narrow the records to the right ones."""
-        for (path, quoted), column in zip(self.template.holes, inside, strict=True):
+        for (path, form), column in zip(self.template.holes, inside, strict=True):
             texts = Texts.of(column)
-            if quoted:
+            if form == QUOTED:
                 texts, rows = lexical.unescaped(texts)
                 self._narrow(rows)
             elif path not in self.wanted:
-                self._narrow(lexical.bare(texts))
+                right = lexical.bare if form == BARE else json_columns.values
+                self._narrow(right(texts))
             self.holes[path] = texts
 
     def read(self, fields: tuple[Field, ...], rows: NDArray[np.bool_]) -> Sure:
         """Return the columns of the good records among ``rows``, which fit."""
         columns = tuple(self._column(f.type, f.arrow, (f.name,)) for f in fields)
-        if any(c.null_count for c, f in zip(columns, fields, strict=True) if not f.nullable):
-            raise Unsure
+        for column, field in zip(columns, fields, strict=True):
+            if column.null_count and not field.nullable:
+                self._narrow(np.asarray(column.is_valid()))
         if not self.good.all():
             good = pa.array(self.good)
             columns = tuple(column.filter(good) for column in columns)
@@ -110,9 +112,12 @@ class _Filled:
     def _column(self, kind: Type, arrow: pa.DataType, path: Path) -> pa.Array:
         texts = self.holes.get(path)
         if texts is not None:
-            quoted = next(hole.quoted for hole in self.template.holes if hole.path == path)
-            convert = json_columns.quoted if quoted else json_columns.bare
-            column, rows = convert(texts, kind)
+            form = next(hole.form for hole in self.template.holes if hole.path == path)
+            if form == WHOLE:
+                column, rows = json_columns.whole(texts, kind, arrow, self.strict)
+            else:
+                convert = json_columns.quoted if form == QUOTED else json_columns.bare
+                column, rows = convert(texts, kind)
             self._narrow(rows)
             return column if column.type == arrow else column.cast(arrow)
         if path not in self.template.objects:  # null, or missing

@@ -6,15 +6,16 @@ blanks. Such a record is literals and holes::
     {"id": 17, "name": "Zoë", "at": {"x": 1.5}, "note": null}
     {"id":   , "name": "   ", "at": {"x":    }, "note": null}
 
-A hole is ``quoted``, the inside of a string, or bare: a number, true or false. ``null`` is
-a literal. So is a member that nobody ``wanted`` if it is or has an array, such as the schema
-that comes with every message of Debezium. There are no templates of arrays that are wanted,
-of names with escapes, or of objects that have a name twice.
+A hole is ``QUOTED``, the inside of a string; ``BARE``, a number, true or false; or ``WHOLE``,
+any value: that of an array, a json or an interval, and an array that nobody wants. ``null``
+is a literal, and so is an object that nobody wants if it has an array, such as the schema that
+comes with every message of Debezium. There are no templates of names with escapes, or of
+objects that have a name twice.
 
 Definition. A payload *fits* if it is the literals with something in every hole. If then
-every quoted hole holds the inside of a JSON string, and every bare one a number, true or
-false, the payload is one JSON object with exactly the members of the template, however the
-holes were found. That is all that ``json_template`` rests on.
+every quoted hole holds the inside of a JSON string, every bare one a number, true or false,
+and every whole one a JSON value, the payload is one JSON object with exactly the members of
+the template, however the holes were found. That is all that ``json_template`` rests on.
 
 Tests: tests/connectors/format/test_template.py.
 """
@@ -26,9 +27,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reclock.connectors.format.canonical import parse
 from reclock.connectors.format.decoder import Fault
+from reclock.sql.types import INTERVAL, JSON, MONTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Mapping
+
+    from reclock.sql.types import Type
 
     Path = tuple[str, ...]
 
@@ -42,11 +46,19 @@ _TOKEN: Final = re.compile(
 )
 
 
+QUOTED: Final = "quoted"
+BARE: Final = "bare"
+WHOLE: Final = "whole"
+
+
+_WHOLE: Final = (JSON, INTERVAL, MONTHS)
+
+
 class Hole(NamedTuple):
-    """Where a value goes: the names that lead to it, and whether it is in quotes."""
+    """Where a value goes: the names that lead to it, and which part of it is the hole."""
 
     path: Path
-    quoted: bool
+    form: str
 
 
 class Template(NamedTuple):
@@ -61,64 +73,94 @@ class Template(NamedTuple):
     paths: frozenset[Path]
 
 
-def template_of(sample: bytes, wanted: AbstractSet[Path]) -> Template | None:
+def template_of(sample: bytes, wanted: Mapping[Path, Type]) -> Template | None:
     """Return the template of a record, or None if it has none.
 
-    >>> found = template_of(b'{"a": 1, "b": {"c": "x"}, "d": [2]}', {("a",)})
+    >>> found = template_of(b'{"a": 1, "b": {"c": "x"}, "d": [2]}', {})
     >>> found.literals
-    (b'{"a": ', b', "b": {"c": "', b'"}, "d": [2]}')
-    >>> found.holes
-    (Hole(path=('a',), quoted=False), Hole(path=('b', 'c'), quoted=True))
+    (b'{"a": ', b', "b": {"c": "', b'"}, "d": ', b'}')
+    >>> [hole.form for hole in found.holes]
+    ['bare', 'quoted', 'whole']
     """
     try:
         text = sample.decode()
         value = parse(text)
     except (UnicodeDecodeError, Fault):
         return None
-    return _scan(text, value, wanted) if isinstance(value, dict) else None
+    return _Scan(text, value, wanted).template() if isinstance(value, dict) else None
 
 
-def _scan(text: str, value: Any, wanted: AbstractSet[Path]) -> Template | None:
-    """Return the template of ``text``, which writes ``value``, an object."""
-    spans: list[tuple[int, int]] = []
-    holes: list[Hole] = []
-    objects: set[Path] = set()
-    seen: set[Path] = set()
-    path: Path = ()
-    skipping = 0
-    for token in _TOKEN.finditer(text):
-        kind = token.lastgroup
-        if skipping:
-            skipping += {"open": 1, "close": -1}.get(str(kind), 0)
-        elif kind == "name":
-            path = (*path[:-1], token["name"])
-            if "\\" in path[-1] or path in seen:
-                return None
-            seen.add(path)
-        elif kind == "string" or (kind == "word" and token["word"] != "null"):
-            spans.append(token.span(kind))
-            holes.append(Hole(path, kind == "string"))
-        elif kind == "open" and _has_array(_at(value, path)) and path and path not in wanted:
-            skipping = 1
-        elif token["open"] == "{":
-            objects.add(path)
-            path = (*path, "")
-        elif kind == "close":
-            path = path[:-1]
-        elif kind == "open":
+class _Scan:
+    """One pass over the tokens of ``text``, which writes ``value``, an object."""
+
+    def __init__(self, text: str, value: Any, wanted: Mapping[Path, Type]) -> None:
+        self.text = text
+        self.value = value
+        self.wanted = wanted
+        self.holes: list[tuple[Hole, int, int]] = []
+        self.objects: set[Path] = set()
+        self.seen: set[Path] = set()
+
+    def template(self) -> Template | None:
+        """Return the template, if there is one."""
+        if not self._read() or not self.holes:
             return None
-    if not holes:
-        return None
-    ends = [0, *(end for _, end in spans)]
-    starts = [*(start for start, _ in spans), len(text)]
-    literals = [text[a:b].encode() for a, b in zip(ends, starts, strict=True)]
-    return Template(tuple(literals), tuple(holes), frozenset(objects), frozenset(seen))
+        ends = [0, *(end for _, _, end in self.holes)]
+        starts = [*(start for _, start, _ in self.holes), len(self.text)]
+        literals = [self.text[a:b].encode() for a, b in zip(ends, starts, strict=True)]
+        holes = tuple(hole for hole, _, _ in self.holes)
+        return Template(tuple(literals), holes, frozenset(self.objects), frozenset(self.seen))
 
+    def _read(self) -> bool:
+        """Return whether all tokens are such as templates have."""
+        path: Path = ()
+        begun: tuple[int, bool] | None = None  # a container that is no business of ours
+        depth = 0
+        for token in _TOKEN.finditer(self.text):
+            kind = str(token.lastgroup)
+            if begun is not None:
+                depth += {"open": 1, "close": -1}.get(kind, 0)
+                if depth == 0:
+                    start, is_hole = begun
+                    begun = None
+                    if is_hole:
+                        self.holes.append((Hole(path, WHOLE), start, token.end()))
+            elif kind == "name":
+                path = (*path[:-1], token["name"])
+                if "\\" in path[-1] or path in self.seen:
+                    return False
+                self.seen.add(path)
+            elif kind == "open" and path and (whole := self._opaque(path, token[0])) is not None:
+                begun, depth = (token.start(), whole), 1
+            elif kind == "open":
+                self.objects.add(path)
+                path = (*path, "")
+            elif kind == "close":
+                path = path[:-1]
+            else:
+                self._scalar(path, token)
+        return True
 
-def _at(value: Any, path: Path) -> Any:
-    for name in path:
-        value = value[name]
-    return value
+    def _opaque(self, path: Path, mark: str) -> bool | None:
+        """Return None for an object to look into, else whether it is a hole, not a literal."""
+        if mark == "[" or self.wanted.get(path) in _WHOLE:
+            return True
+        if path in self.wanted:
+            return None
+        value = self.value
+        for name in path:  # another than the one here, if a name is there twice
+            value = value.get(name) if isinstance(value, dict) else None
+        return False if _has_array(value) else None
+
+    def _scalar(self, path: Path, token: re.Match[str]) -> None:
+        if token["word"] == "null":
+            return
+        if self.wanted.get(path) in _WHOLE:
+            self.holes.append((Hole(path, WHOLE), *token.span()))
+        elif token["word"] is None:
+            self.holes.append((Hole(path, QUOTED), *token.span("string")))
+        else:
+            self.holes.append((Hole(path, BARE), *token.span("word")))
 
 
 def _has_array(value: Any) -> bool:
