@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.config import parse_duration
+from reclock.connectors.ahead import ahead
 from reclock.connectors.debezium import DebeziumDecode
 from reclock.connectors.files.parquet import Parquet
 from reclock.connectors.files.source import DirectorySource, FileSource
@@ -63,8 +64,8 @@ class Reading:
     decode: AnyDecode
 
     def __call__(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
-        """Yield the records of ``ranges``, decoded."""
-        return map(self.decode, self.reader.read(ranges))
+        """Yield the records of ``ranges``, decoded while the next ones are fetched."""
+        return map(self.decode, ahead(batch for batch in self.reader.read(ranges)))
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,9 @@ PULL_ROWS: Final = 131_072
 PULL_BYTES: Final = 32 << 20
 """How much a pull stages before it lets a tick see it."""
 
+LADEN_ROWS: Final = 100_000
+"""How many records are worth a tick of their own."""
+
 STAGED_BYTES: Final = 256 << 20
 """How much may wait for a tick."""
 
@@ -101,6 +104,12 @@ class Intake:
             return not self._snapshot and (
                 self._staging.rows >= 2 * self.most or self._staging.size >= STAGED_BYTES
             )
+
+    @property
+    def is_laden(self) -> bool:
+        """Whether so much is staged that a tick need not wait for its turn."""
+        with self.room:
+            return not self._snapshot and self._staging.rows >= min(LADEN_ROWS, self.most)
 
     @property
     def is_ready(self) -> bool:

@@ -1,6 +1,6 @@
 """A thread that reads one source ahead, for as long as there is room.
 
-It pulls without a pause while there is more, asks for a tick when staging is full, and looks
+It pulls without a pause while there is more, asks for a tick when much is staged, and looks
 again after ``POLL`` of the tick interval when the source has nothing new. A pull that failed
 is tried again later and later (``supervisor.pause``); nothing else waits for it.
 
@@ -33,11 +33,11 @@ class Pump:
         name: str,
         intake: Intake,
         interval_ms: Callable[[], int],
-        full: Callable[[], None],
+        wake: Callable[[], None],
     ) -> None:
         self._intake = intake
         self._interval_ms = interval_ms
-        self._full = full
+        self._wake = wake
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"reclock-{name}", daemon=True)
         self._thread.start()
@@ -63,6 +63,8 @@ class Pump:
             if self._wait_for_room():
                 continue
             more = self._intake.pull()
+            if self._intake.is_laden:
+                self._wake()
             failed = failed + 1 if self._intake.stall is not None else 0
             if failed:
                 self._stopped.wait(pause(failed))
@@ -74,7 +76,7 @@ class Pump:
         """Have a tick take something, if nothing more can be staged, and wait for it."""
         if not self._intake.is_full:
             return False
-        self._full()
+        self._wake()
         with self._intake.room:
             if self._intake.is_full and not self._stopped.is_set():
                 self._intake.room.wait(MOST_POLL)
