@@ -56,8 +56,8 @@ class Sink:
     @property
     def written(self) -> bool:
         """Whether the transaction counts: all of it, or nothing."""
-        messages = messages_of(self.kit, self.target)
         progress = self._open(self.target).fence().progress()
+        messages = messages_of(self.kit, self.target)
         assert messages in ([], [Message(1, b"k", b"v"), Message(1, b"l", b"w")])
         assert (progress is not None) == bool(messages)
         return bool(messages)
@@ -180,3 +180,20 @@ def test_a_topic_that_is_gone(memory: MemoryKafka) -> None:
     assert failing(Stop, sink.send).error.code == "42P01"
     memory.delete_topic(sink.target.consistency)
     assert failing(Stop, sink.fenced.progress).error.code == "42P01"
+
+
+def test_messages_that_stay_undelivered_are_aborted(memory: MemoryKafka) -> None:
+    sink = Sink(memory)
+    sink.faults.stuck = 2
+    assert "2 messages" in str(failing(Retry, sink.send).error.detail)
+    sink.faults.stuck = 0
+    sink.send()
+    assert sink.written
+
+
+def test_messages_of_a_topic_that_is_gone_stay_undelivered(memory: MemoryKafka) -> None:
+    sink = Sink(memory)
+    sink.faults.stuck = 2
+    gone = partial(memory.delete_topic, sink.target.consistency)
+    with armed({"sink.progress.before": gone}):
+        assert failing(Stop, sink.send).error.code == "42P01"

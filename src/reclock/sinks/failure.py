@@ -135,6 +135,14 @@ _LASTING: Final = {
     ),
     KafkaError._INVALID_ARG: _INVALID,  # noqa: SLF001
     KafkaError.INVALID_CONFIG: _INVALID,
+    KafkaError.INVALID_REPLICATION_FACTOR: _Lasting(
+        "22023",
+        "there are not as many brokers as a topic is to have replicas",
+        "lower replication_factor",
+    ),
+    KafkaError.INVALID_PARTITIONS: _Lasting(
+        "22023", "a topic cannot have that many partitions", "change partitions"
+    ),
     KafkaError.POLICY_VIOLATION: _Lasting(
         "42501", "a policy of the broker refuses what the sink does", "ask who made the policy"
     ),
@@ -158,9 +166,12 @@ def verdict(error: KafkaError, *, overdue: bool = False, message: bool = False) 
     return Verdict.AGAIN if error.retriable() else Verdict.RENEW
 
 
-def explained(error: KafkaError, brokers: str, said: str) -> Error:
+def explained(error: KafkaError, brokers: str, said: str, *, overdue: bool = False) -> Error:
     """Return the error for a person; ``said`` is the library's text without secrets."""
     code = error.code()
+    if code in FENCED and overdue:
+        message = f"Kafka at {brokers} ended a transaction that was open for too long"
+        return SinkUnavailable(message, detail=said, hint="it is tried again by itself")
     if code in FENCED:
         message = "another instance of this sink took over"
         hint = "this one wrote nothing since; run one instance over one state directory"

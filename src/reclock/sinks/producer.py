@@ -9,8 +9,9 @@ real one. A transaction, step by step, ▸ being failpoints::
     produce the data messages
       ▸ sink.produce.after  ▸ sink.progress.before
     produce the consistency records   in the same transaction
+    flush                             all of it is with the brokers
       ▸ sink.commit.before
-    commit                            flushes, then both are visible, at once
+    commit                            both are visible, at once
       ▸ sink.commit.after
 
 Invariants. A transaction that is not committed is aborted before ``send`` raises, unless the
@@ -31,12 +32,13 @@ Speed: benchmarks/sink_encode.py.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 
-from reclock.errors import InvalidValue, SinkStopped
+from reclock.errors import InvalidValue, SinkStopped, SourceUnavailable
 from reclock.failpoints import hit
 from reclock.secret import scrub
 from reclock.sinks.failure import (
@@ -64,6 +66,8 @@ SHARE_OF_TIMEOUT: Final = 0.8
 """How much of a transaction's timeout may pass before the commit is sent."""
 
 _WAIT_SECONDS: Final = 0.1
+_SLICE_SECONDS: Final = 2.0
+"""How long a call may take before it is looked at why it takes so long."""
 
 
 class Client(Protocol):
@@ -78,13 +82,23 @@ class Client(Protocol):
         ...
 
     def produce(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, **rest: Any
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int = -1,
+        *,
+        headers: list[tuple[str, str | bytes | None]] | None = None,
     ) -> None:
         """Put a message into the queue; ``BufferError`` if that is full."""
         ...
 
     def poll(self, timeout: float, /) -> int:
         """Serve callbacks for a while."""
+        ...
+
+    def flush(self, timeout: float, /) -> int:
+        """Wait until all messages are delivered; return how many are not."""
         ...
 
     def commit_transaction(self, timeout: float, /) -> None:
@@ -129,6 +143,8 @@ class Access:
     committed: Cluster
     brokers: str
     secrets: tuple[Secret, ...] = ()
+    refusal: Callable[[], KafkaError | None] = lambda: None
+    """Why the brokers do not let us in, which the library says on the side."""
 
     def said(self, error: KafkaError) -> str:
         """Return the library's words without secrets."""
@@ -207,8 +223,8 @@ class FencedProducer:
             hit("sink.progress.before")
             for key, value in records:
                 self._put(self._target.consistency, value, key, partition=0)
+            self._flush()
             hit("sink.commit.before")
-            self._check_time()
         except _Failed as failed:
             self._raise(failed)
         except Exception:
@@ -226,28 +242,52 @@ class FencedProducer:
     def _produce(self, messages: Messages) -> None:
         put, topic = self._put, self._target.topic
         for at, run in messages.runs():
-            headers = [(TIMESTAMP_HEADER, b"%d" % at)]
+            headers: list[tuple[str, str | bytes | None]] = [(TIMESTAMP_HEADER, b"%d" % at)]
             keys = [None] * len(run) if run.keys is None else run.keys.to_pylist()
             for key, value in zip(keys, run.values.to_pylist(), strict=True):
                 put(topic, value, key, headers=headers)
-        self._access.client.poll(0)
-        self._check_delivery()
-        self._check_time()
+        self._serve(self._access.client.poll, 0)
 
     def _put(self, topic: str, value: bytes | None, key: bytes | None, **rest: Any) -> None:
         while True:
             try:
                 return self._access.client.produce(topic, value, key, **rest)
             except BufferError:
-                self._access.client.poll(_WAIT_SECONDS)
-                self._check_delivery()
-                self._check_time()
+                self._serve(self._access.client.poll, _WAIT_SECONDS)
             except KafkaException as error:
                 raise self._failed(error.args[0], message=True) from None
 
-    def _check_delivery(self) -> None:
+    def _flush(self) -> None:
+        """Wait until the brokers have all messages, as long as they take some now and then."""
+        left = self._serve(self._access.client.flush, _SLICE_SECONDS)
+        deadline = time.monotonic() + self._patience.call
+        while left:
+            before, left = left, self._serve(self._access.client.flush, _SLICE_SECONDS)
+            if left < before:
+                deadline = time.monotonic() + self._patience.call
+            elif time.monotonic() >= deadline:
+                reason = f"{left} messages could not be delivered"
+                code = self._missing_topic() or KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - so named by the library
+                raise self._failed(KafkaError(code, reason), message=True)
+
+    def _missing_topic(self) -> int | None:
+        """Return the code for a topic that is gone, which the client only waits for."""
+        topics = (self._target.topic, self._target.consistency)
+        with suppress(SourceUnavailable):
+            if any(self._access.uncommitted.describe(topic) is None for topic in topics):
+                return KafkaError.UNKNOWN_TOPIC_OR_PART
+        return None
+
+    def _serve(self, step: Callable[[float], int], seconds: float) -> int:
+        """Let the client work and report; look at what it said and how long all takes."""
+        try:
+            done = step(seconds)
+        except KafkaException as error:
+            raise self._failed(error.args[0], message=True) from None
         if self._access.failed:
             raise self._failed(self._access.failed[0], message=True)
+        self._check_time()
+        return done
 
     def _check_time(self) -> None:
         """Give up what the broker would end before it is committed."""
@@ -285,8 +325,9 @@ class FencedProducer:
         reported = failed.error
         if failed.verdict is Verdict.ABORT and self._access.failed:
             reported = self._access.failed[0]  # why, where the commit only says that
-        error = explained(reported, self._access.brokers, self._access.said(reported))
         decision = failed.verdict
+        said, overdue = self._access.said(reported), decision is not Verdict.FENCED
+        error = explained(reported, self._access.brokers, said, overdue=overdue)
         if decision is Verdict.FENCED:
             raise Stop(error) from None
         if decision is Verdict.RENEW:
@@ -301,9 +342,12 @@ class FencedProducer:
         deadline = time.monotonic() + self._patience.call
         while True:
             try:
-                return step(max(deadline - time.monotonic(), _WAIT_SECONDS))
+                left = deadline - time.monotonic()
+                return step(min(max(left, _WAIT_SECONDS), _SLICE_SECONDS))
             except KafkaException as error:
-                failed = self._failed(error.args[0])
+                with suppress(KafkaException):  # it says the same again
+                    self._access.client.poll(0)
+                failed = self._failed(self._access.refusal() or error.args[0])
                 if failed.verdict is not Verdict.AGAIN or time.monotonic() >= deadline:
                     raise failed from None
 

@@ -68,9 +68,9 @@ def last_frontier(
 def _last_frontier(
     sink: str, topic: str, uncommitted: Cluster, committed: Cluster, patience: float
 ) -> FrontierRecord | None:
-    low, high = _ends(uncommitted, topic)
     deadline = time.monotonic() + patience
-    while _ends(committed, topic).high < high:
+    low, high = _ends(uncommitted, topic, deadline)
+    while _ends(committed, topic, deadline).high < high:
         if time.monotonic() >= deadline:
             message = f'another producer holds a transaction open in topic "{topic}"'
             hint = "a consistency topic is for sinks alone; it is tried again by itself"
@@ -89,11 +89,16 @@ def _last_frontier(
         size *= _GROWTH
 
 
-def _ends(cluster: Cluster, topic: str) -> Watermarks:
-    ends = cluster.watermarks(topic, [0])
-    if 0 not in ends:
-        message = f'topic "{topic}" has no leader'
-        raise SourceUnavailable(message)
+def _ends(cluster: Cluster, topic: str, deadline: float) -> Watermarks:
+    """Return where the topic begins and ends, when it has a leader."""
+    while 0 not in (ends := cluster.watermarks(topic, [0])):
+        if cluster.describe(topic) is None:
+            message = f'topic "{topic}" is gone'
+            raise SourceRegressed(message)
+        if time.monotonic() >= deadline:
+            message = f'topic "{topic}" has no leader'
+            raise SourceUnavailable(message, hint="it is tried again by itself")
+        time.sleep(_PAUSE_SECONDS)
     return ends[0]
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from reclock.connectors.kafka.cluster import Cluster
+    from reclock.sinks.topics import NewTopic
     from reclock.testing.kafka_conformance import Record
 
 _BATCH_ROWS = 3
@@ -120,6 +121,7 @@ class MemoryKafka:
         self._topics: dict[str, tuple[str, list[_Partition]]] = {}
         self._ids = count(1)
         self._instances: dict[str, _Instance] = defaultdict(_Instance)
+        self.settings: dict[str, dict[str, str]] = {}
         self.running = True
 
     def cluster(self, isolation: str = "read_committed") -> Cluster:
@@ -128,10 +130,18 @@ class MemoryKafka:
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         """Make a new topic and return its name."""
-        del compacted  # any topic can be
         name = f"topic-{next(self._ids)}"
         self._make(name, partitions)
+        self.settings[name] = {"cleanup.policy": "compact" if compacted else "delete"}
         return name
+
+    def create(self, topic: NewTopic) -> bool:
+        """Make a topic, as a sink asks for it; return False if there is one of this name."""
+        if self.described(topic.name) is not None:
+            return False
+        self._make(topic.name, topic.partitions or 1)
+        self.settings[topic.name] = dict(topic.config)
+        return True
 
     def delete_topic(self, topic: str) -> None:
         """Remove a topic."""

@@ -45,6 +45,7 @@ class Faults:
         self._before: dict[str, deque[KafkaError]] = defaultdict(deque)
         self._after: dict[str, deque[KafkaError]] = defaultdict(deque)
         self.full = 0
+        self.stuck = 0
 
     def fail(self, step: str, error: KafkaError, *, done: bool = False) -> None:
         """Let the next ``step`` fail, ``done`` or not."""
@@ -117,6 +118,11 @@ class MemoryClient:
         """Do nothing: there is no queue."""
         del timeout
         return 0
+
+    def flush(self, timeout: float = 0.0) -> int:
+        """Return what is not delivered: as many as ``Faults.stuck`` says, for ever."""
+        del timeout
+        return self._faults.stuck
 
     def commit_transaction(self, timeout: float = 0.0) -> None:
         """Commit; again, if it is committed already."""

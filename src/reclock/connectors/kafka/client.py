@@ -75,7 +75,7 @@ class KafkaCluster:
     @property
     def _admin(self) -> AdminClient:
         try:
-            return _admin_of(self.connection)[0]
+            return admin_of(self.connection)[0]
         except KafkaException as error:
             raise failure(self.connection, error.args[0]) from None
 
@@ -105,7 +105,7 @@ class KafkaCluster:
         """Return what to raise; why nobody answered, the client says only on the side."""
         reported: KafkaError = error.args[0]
         if reported.code() == KafkaError._TIMED_OUT:  # noqa: SLF001 - so named by the library
-            admin, aside = _admin_of(self.connection)
+            admin, aside = admin_of(self.connection)
             admin.poll(0)
             reported = aside.take() or reported
         return failure(self.connection, reported)
@@ -116,7 +116,7 @@ def _code(error: KafkaException) -> int:
 
 
 @lru_cache(maxsize=32)
-def _admin_of(connection: Connection) -> tuple[AdminClient, Aside]:
+def admin_of(connection: Connection) -> tuple[AdminClient, Aside]:
     """Return a connection's client, and what it says on the side."""
     aside = Aside()
     quick = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
