@@ -94,9 +94,8 @@ def _decode(
         return decode_exactly(payloads, fields, exact)
     while left:
         way, *left = left
-        try:
-            sure = way(payloads)
-        except Unsure:
+        sure = _tried(way, payloads)
+        if sure is None or (sure.rows is not None and not sure.rows.any()):
             left = [other for other in left if other is not way]
             continue
         if sure.rows is None:
@@ -108,6 +107,13 @@ def _decode(
     starts = range(0, len(payloads), size)
     parts = [payloads.slice(start, size) for start in starts]
     return _joined([_decode(part, fields, ways, exact, ways) for part in parts])
+
+
+def _tried(way: Fast, payloads: pa.Array) -> Sure | None:
+    try:
+        return way(payloads)
+    except Unsure:
+        return None
 
 
 def _places(rows: NDArray[np.bool_]) -> pa.Array:

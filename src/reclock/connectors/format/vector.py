@@ -10,8 +10,10 @@ Tests: tests/connectors/format/test_csv_property.py.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,12 +77,24 @@ def date(days: pa.Array) -> pa.Array:
 
 def _moments(column: pa.Array, kind: Type) -> pa.Array:
     """Return times as if they had no zones, or in UTC where that is asked for."""
-    try:
-        return column.cast(_LOCAL)
-    except pa.ArrowInvalid:  # zones
-        if kind == t.TIMESTAMP and not pc.all(pc.ends_with(column, "Z")).as_py():
-            raise
-        return column.cast(_ZONED).cast(_LOCAL)
+    zones = [None, "UTC"]
+    if kind == t.TIMESTAMP and not pc.all(pc.ends_with(column, "Z")).as_py():
+        zones = [None]
+    for unit, zone in product(("us", "ns"), zones):
+        try:
+            return _micros(column.cast(pa.timestamp(unit, zone)))
+        except pa.ArrowInvalid:
+            continue
+    raise Unsure
+
+
+def _micros(moments: pa.Array) -> pa.Array:
+    """Return times without their zone, rounded half up."""
+    if moments.type.unit == "us":
+        return moments.cast(_LOCAL)
+    nanos = np.asarray(moments.cast(pa.int64()).fill_null(0))
+    mask = np.asarray(moments.is_null())
+    return pa.array((nanos + 500) // 1000, pa.int64(), mask=mask).cast(_LOCAL)
 
 
 def moment(moments: pa.Array, kind: Type) -> pa.Array:
