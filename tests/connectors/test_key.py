@@ -23,7 +23,8 @@ def decode(kind, arrow, *payloads):
 @pytest.mark.parametrize(
     ("payload", "value", "faulty"),
     [(b"7", 7, False), (b'{"k": 7}', 7, False), (b'{"k": 7, "z": 1}', 7, False), (b"x", None, True),
-     (b"", None, True), (None, None, False), (b"{}", None, True), (b"7}{", None, True)],
+     (b"", None, True), (None, None, False), (b"{}", None, True), (b"7}{", None, True),
+     (b'7,"k":8', None, True)],
 )  # fmt: skip
 def test_numbers(payload, value, faulty):
     assert decode(BIGINT, pa.int64(), payload) == ([value], [faulty])
@@ -33,7 +34,8 @@ def test_numbers(payload, value, faulty):
     ("payload", "value", "faulty"),
     [(b"k1", "k1", False), (b'"k1"', "k1", False), (b'{"k": "k1"}', "k1", False),
      ("é".encode(), "é", False), (b"\xff", None, True), (b"", "", False), (None, None, False),
-     (b'a","k":"b', 'a","k":"b', False)],
+     (b'a","k":"b', 'a","k":"b', False), (b'"a","k":"b"', '"a","k":"b"', False),
+     (b'"a,b"', "a,b", False)],
 )  # fmt: skip
 def test_text(payload, value, faulty):
     assert decode(TEXT, pa.string(), payload) == ([value], [faulty])

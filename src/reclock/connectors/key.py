@@ -9,6 +9,7 @@ Tests: tests/connectors/test_key.py.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ class BareKey:
         if not pc.any(bare).as_py():
             return self.decoder.decode(data)
         wrapped = pc.binary_join_element_wise(
-            pa.scalar(f'{{"{self.name}":'.encode(), data.type), data,
+            pa.scalar(f'{{"{self.name}":'.encode(), data.type), _one_value(data, bare),
             pa.scalar(b"}", data.type), pa.scalar(b"", data.type),
         )  # fmt: skip
         decoded = self.decoder.decode(pc.if_else(bare, wrapped, data))
@@ -56,3 +57,17 @@ class BareKey:
         kept = pa.array(faults, pa.string())
         none = kept.null_count == len(kept)
         return Decoded((pa.array(column, pa.string()),), None if none else kept)
+
+
+def _one_value(data: pa.Array, bare: pa.Array) -> pa.Array:
+    """Return bare keys without those that are more than one value: ``7,"id":8`` is no key."""
+    doubtful = pc.and_(bare, pc.fill_null(pc.match_substring(data, b","), False))
+    if not pc.any(doubtful).as_py():
+        return data
+    values = data.to_pylist()
+    for at in np.flatnonzero(doubtful.to_numpy(zero_copy_only=False)).tolist():
+        try:
+            json.loads(values[at])
+        except ValueError:
+            values[at] = b""
+    return pa.array(values, data.type)
