@@ -15,7 +15,8 @@ Consumers are kept for the process and used again, one reader at a time; one tha
 closed. Nothing is committed and no group is joined: the bindings own the positions.
 
 Errors. Offsets that are gone are ``PositionsLost``. A broker that does not answer for
-``_PATIENCE_SECONDS`` is ``SourceUnavailable``; until then the client tries again by itself.
+``_PATIENCE_SECONDS``, or does not know the topic, is ``SourceUnavailable``; until then the
+client tries again by itself.
 
 Tests: tests/connectors/kafka/test_source.py, on the real broker. Speed:
 benchmarks/kafka_read.py.
@@ -36,7 +37,7 @@ from confluent_kafka import TopicPartition as Place
 
 from reclock.connectors.kafka.cluster import COLUMNS, schema_of
 from reclock.connectors.kafka.failure import LOG, MISSING, OUT_OF_RANGE, Aside, failure
-from reclock.errors import PositionsLost, SourceRegressed, SourceUnavailable
+from reclock.errors import PositionsLost, SourceUnavailable
 from reclock.secret import scrub
 
 if TYPE_CHECKING:
@@ -216,9 +217,10 @@ class _Reading:
                 "keep records longer than reclock may be down; drop the source and create it anew"
             )
             raise PositionsLost(message, detail=f"they are {place}", hint=hint)
-        if error.code() in MISSING:
-            message = f'topic "{self._topic}" was deleted while it was read'
-            raise SourceRegressed(message, hint="drop the source and create it anew")
+        if error.code() in MISSING:  # or not known yet where we asked: the next probe tells
+            message = f'Kafka at {self._connection.brokers} does not know what is read'
+            detail = f'it is partition {partition} of topic "{self._topic}"'
+            raise SourceUnavailable(message, detail=detail)
 
     def _silent(self) -> SourceUnavailable:
         message = f"Kafka at {self._connection.brokers} does not answer"

@@ -28,7 +28,7 @@ import polars as pl
 import pyarrow as pa
 
 from reclock.coordinator.source.staging import Chunk, Staging, Taken
-from reclock.errors import Error, SourceRegressed, SourceStopped, SourceUnavailable
+from reclock.errors import Error, PositionsLost, SourceRegressed, SourceStopped, SourceUnavailable
 from reclock.failpoints import hit
 from reclock.remap.batch import Range
 from reclock.time.antichain import Antichain
@@ -151,7 +151,11 @@ class Intake:
                 return False
             self._reading = _Reading(begun, upstream, now, self._read)
         reading = self._reading
-        records = reading.some(min(PULL_ROWS, self.most))
+        try:
+            records = reading.some(min(PULL_ROWS, self.most))
+        except PositionsLost as error:
+            self.connected.source.probe(begun)  # says so too, if it is so
+            raise SourceUnavailable(error.message, detail=error.detail) from error
         hit("ingest.read.after")
         self.connected.source.verify()
         if reading.finished:
