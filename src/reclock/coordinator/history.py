@@ -11,8 +11,8 @@ the times before it yet, so what can be read does not depend on when merges ran.
 follow the ledger (``merging``): the since of an object's runs is never beyond it. An object
 that nobody changes moves like any other. When a database is opened, the ledger begins with
 the since of the runs, moved as above: holds of a process that died hold nothing. Only the
-since of the runs is durable, so after a window was made larger a restart may find more
-history than the ledger had admitted; what it finds is exact.
+since of the runs is durable, and that of a source's bindings: after a window was made larger
+a restart may find more history than the ledger had admitted; what it finds is exact.
 
 Cost: O(objects) per step. Keeps P5; tests: tests/coordinator/test_history.py.
 """

@@ -121,8 +121,10 @@ class TimelineState:
                 yield item
 
     def stored_since(self, item: ObjectId) -> Frontier:
-        """Return from when on the runs of an object tell times apart."""
-        return join_all(map(self.arrangements.since, self.shape.kept[item]), BEGINNING)
+        """Return from when on the runs of an object, and its bindings, tell times apart."""
+        since = join_all(map(self.arrangements.since, self.shape.kept[item]), BEGINNING)
+        bindings = self.bindings.get(item)
+        return since if bindings is None else since.join(at(bindings.remap.since))
 
     def named_segments(self) -> Iterator[str]:
         """Yield the segments that hold runs or pending writes."""

@@ -62,9 +62,14 @@ class Broken(Exception):
 class Source:
     """What the walk knows of a source, besides what it asks."""
 
-    def __init__(self, name, kind, topic):
+    def __init__(self, name, kind, topic, option, first):
         self.name, self.kind, self.topic = name, kind, topic
+        self.own = "timestamp_interval" in option
+        self.first = first if kind == "u" else ()
+        """What belongs to the snapshot."""
         self.times = {}
+        self.since = 0
+        """To when bindings are folded: before that, nobody knows."""
         self.views = {}
 
     def rows(self, entries, time):
@@ -242,8 +247,8 @@ class Walk:
 
     def catch_up(self):
         """Let the clock be where it has been already."""
-        state = next(iter(self.db._core.world.timelines.values()))
-        self.opener.clock.set(max(self.opener.clock.now_ms(), state.upper))
+        uppers = (state.upper for state in self.db._core.world.timelines.values())
+        self.opener.clock.set(max(self.opener.clock.now_ms(), *uppers, 0))
 
     def jump(self):
         now = self.opener.clock.now_ms()
@@ -279,17 +284,19 @@ class Walk:
             with pytest.raises(Error):
                 self.define(name, kind, self.topics[topic], "")
             return
+        option = self.random.choice(OPTIONS)
+        first = self.entries(topic).keys()
         if self.random.random() < 0.3:
             try:
                 with armed({self.random.choice(DDL_POINTS): "raise"}):
-                    self.define(name, kind, self.topics[topic], "")
+                    self.define(name, kind, self.topics[topic], option)
             except (FailpointRaised, Error):
                 self.recover()
             if name not in [row[0] for row in self.execute("SHOW SOURCES").rows]:
                 return
         else:
-            self.define(name, kind, self.topics[topic], self.random.choice(OPTIONS))
-        self.sources[name] = Source(name, kind, topic)
+            self.define(name, kind, self.topics[topic], option)
+        self.sources[name] = Source(name, kind, topic, option, first)
 
     def define(self, name, kind, topic, option):
         columns = "(id BIGINT PRIMARY KEY, x TEXT)" if kind == "u" else "(id BIGINT, x TEXT)"
@@ -350,6 +357,7 @@ class Walk:
             self.compare(source, self.random.choice(names), None)
             name = self.random.choice(names)
             since, upper = self.bounds(name)
+            since = max(since, source.since)
             times = [t for t in {*source.times.values(), since, upper - 1} if since <= t < upper]
             self.compare(source, name, self.random.choice(times))
         self.fetch()
@@ -379,6 +387,12 @@ class Walk:
                     source.name, place, before, now, since,
                 )  # fmt: skip
             source.times = times
+            if since is not None:
+                source.since = since
+                assert since <= self.bounds(source.name)[0], "folded further than it may be read"
+                later = {at for at in times.values() if at > since}
+                assert not source.own or all(at % 3_000 == 0 for at in later), "off its grid"
+                assert len({times.get(place) for place in source.first}) <= 1, "in pieces"
 
     def bounds(self, name):
         (row,) = self.execute(
@@ -460,6 +474,7 @@ class Walk:
         for source in self.sources.values():
             for name in (source.name, *source.views):
                 since, upper = self.bounds(name)
+                since = max(since, source.since)
                 for time in sorted({*source.times.values(), since, upper - 1}):
                     if since <= time < upper:
                         self.compare(source, name, time)
@@ -476,6 +491,7 @@ def shown(rows, source, name):
 @pytest.fixture(autouse=True)
 def small_pulls(monkeypatch):
     monkeypatch.setattr("reclock.coordinator.source.intake.PULL_ROWS", 2)
+    monkeypatch.setattr("reclock.coordinator.source.bindings.SLACK", 2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

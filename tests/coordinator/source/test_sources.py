@@ -499,6 +499,19 @@ def test_an_interval_of_its_own_is_a_grid_of_its_own(feed):
     assert all(t % 5_000 == 0 for t in times)
 
 
+def test_what_waits_for_a_late_tick_keeps_its_times(feed):
+    feed.create()
+    (intake,) = feed.db._core.intakes._intakes.values()
+    for n in range(3):
+        feed.opener.clock.set(10_500 + n * 1_000)
+        feed.send({"id": n})
+        assert intake.pull()
+    feed.tick(7_000)
+    times = [row[1] for row in feed.rows("SELECT * FROM reclock.bindings") if row[3]]
+    assert sorted(times) == [11_000, 12_000, 13_000]
+    assert feed.rows("SELECT * FROM s AS OF 12000") == [(0, None), (1, None)]
+
+
 def test_a_grid_of_its_own_holds_for_what_comes_late(feed):
     feed.opener.clock.set(9_500)
     feed.create(rest="FORMAT JSON WITH (timestamp_interval = '5s')")
