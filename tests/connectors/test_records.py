@@ -5,10 +5,20 @@ from __future__ import annotations
 import pickle
 
 import pyarrow as pa
+import pytest
 
 from reclock.connectors.format.choose import decoder_of
 from reclock.connectors.format.decoder import Field
-from reclock.connectors.records import NO_KEY, NO_VALUE, UNDECODABLE, Decode, Part, Typed
+from reclock.connectors.records import (
+    NO_KEY,
+    NO_VALUE,
+    UNDECODABLE,
+    Decode,
+    Part,
+    Typed,
+    decoded,
+)
+from reclock.errors import SourceUnavailable
 from reclock.sql.statement.source import Format
 from reclock.sql.types import BIGINT, TEXT
 
@@ -103,3 +113,50 @@ def test_typed_records_keep_their_diff_and_their_faults():
 def test_a_decode_travels():
     decode = pickle.loads(pickle.dumps(upsert()))
     assert rows(decode(raw((b'{"id": 1}', b"{}"), key=True)))[0][2] == 1
+
+
+MICROS = pa.timestamp("us", tz="UTC")
+
+
+@pytest.mark.parametrize("ms", [2**62, -(2**62), 253_402_300_800_000, -62_135_596_800_001])
+def test_a_time_that_there_is_not_is_a_fault_of_its_record(ms):
+    records = raw(b'{"id": 1}', b'{"id": 2}', b'{"id": 3}')
+    times = pa.array([0, ms, None], pa.timestamp("ms", tz="UTC"))
+    made = plain(more=(MICROS,), included=((2, "timestamp"),))(
+        records.append_column("timestamp", times)
+    )
+    assert made.column(4).cast(pa.int64()).to_pylist() == [0, None, None]
+    assert made.column(5).to_pylist() == [None, UNDECODABLE, None]
+    assert "offset 11: its timestamp is not in the years" in made.column(6)[1].as_py()
+
+
+class Failing:
+    """A decoder that does what none should."""
+
+    whose = 'source "s", partition'
+
+    def __init__(self, good, error):
+        self.good, self.error = good, error
+
+    def __call__(self, batch):
+        if b"bad" in batch.column("value").to_pylist():
+            raise self.error
+        return self.good(batch)
+
+
+def test_a_record_that_no_decoder_survives_stops_nobody():
+    kinds = (pa.int64(), pa.string(), pa.string(), pa.string())
+    decode = Failing(plain(), KeyError("what"))
+    values = [b"bad" if n in (3, 4, 9) else b'{"id": %d}' % n for n in range(10)]
+    made = rows(decoded(decode, raw(*values), kinds))
+    assert [row[:3] for row in made] == [
+        (3, 10 + n, None if n in (3, 4, 9) else n) for n in range(10)
+    ]
+    assert [row[1] for row in made if row[4] == UNDECODABLE] == [13, 14, 19]
+    assert "offset 13: it cannot be decoded: 'what'" in made[3][5]
+
+
+def test_what_is_not_the_fault_of_records_is_tried_again():
+    for error in (SourceUnavailable("not now"), OSError("not now")):
+        with pytest.raises(type(error)):
+            decoded(Failing(plain(), error), raw(b"bad"), ())

@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reclock.connectors.format.decoder import Field
-from reclock.connectors.records import NO_VALUE, UNDECODABLE, Faults, named
+from reclock.connectors.records import NO_VALUE, UNDECODABLE, Faults, included, named
 from reclock.sql.types import BIGINT, TEXT, Record
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ class DebeziumDecode:
         width = len(rows)
         rows += [pa.nulls(raw.num_rows, kind) for kind in self.types[width:]]
         for at, name in self.included:
-            column = raw.column(name)
-            rows[at] = column if column.type == self.types[at] else column.cast(self.types[at])
+            rows[at] = included(raw, name, self.types[at], faults)
         old += rows[width:]
         return named(
             [
@@ -176,8 +175,9 @@ def _sequences(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
     for text in texts.to_pylist():
         try:
             commit, lsn = json.loads(text)
-            pairs.append((int(commit or 0), int(lsn)))
-        except (TypeError, ValueError):
+            made = np.array([int(commit or 0), int(lsn)], np.int64)
+            pairs.append((made[0], made[1]))
+        except (TypeError, ValueError, OverflowError):
             pairs.append((None, None))
     return tuple(pa.array(column, pa.int64()) for column in zip(*pairs, strict=True))
 

@@ -30,15 +30,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from reclock.errors import Error
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from reclock.connectors.debezium import DebeziumDecode
     from reclock.connectors.format.decoder import Decoder
 
 UNDECODABLE: Final = "22P04"
 NO_VALUE: Final = "22004"
 NO_KEY: Final = "23502"
 """The codes of faults."""
+
+_FIRST_MS: Final = -62_135_596_800_000
+_LAST_MS: Final = 253_402_300_799_999
+"""The first and the last time there is."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ class Decode:
         elif value.null_count and not self.nullable:
             faults.add(value.is_null(), NO_VALUE, "it has no value")
         for at, name in self.included:
-            columns[at] = _cast(raw.column(name), self.types[at])
+            columns[at] = included(raw, name, self.types[at], faults)
         if self.inline:
             columns[-1] = faults.inlined()
         rows = [
@@ -178,8 +185,39 @@ class Faults:
         return pa.array(values, pa.string())
 
 
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return column if column.type == kind else pc.cast(column, kind)
+def included(raw: pa.RecordBatch, name: str, kind: pa.DataType, faults: Faults) -> pa.Array:
+    """Return a raw column as a column of the row; whoever writes a record chooses its time."""
+    column = raw.column(name)
+    if name == "timestamp":
+        ms = column.cast(pa.int64())
+        wrong = pc.fill_null(pc.or_(pc.less(ms, _FIRST_MS), pc.greater(ms, _LAST_MS)), False)
+        if wrong.true_count:
+            faults.add(wrong, UNDECODABLE, "its timestamp is not in the years 0001 to 9999")
+            column = pc.if_else(wrong, pa.scalar(None, column.type), column)
+    return column if column.type == kind else column.cast(kind)
+
+
+def decoded(
+    decode: Decode | DebeziumDecode | Typed, raw: pa.RecordBatch, kinds: Sequence[pa.DataType]
+) -> pa.RecordBatch:
+    """Return what ``decode`` makes of records: ``kinds``, after their places.
+
+    A record on which it fails altogether, which none should, has a fault like others that do
+    not decode, and stops nobody.
+    """
+    try:
+        return decode(raw)
+    except (Error, OSError, MemoryError):
+        raise  # that is not the records' fault
+    except Exception as error:
+        if raw.num_rows > 1:
+            half = raw.num_rows // 2
+            parts = raw.slice(0, half), raw.slice(half)
+            return pa.concat_batches([decoded(decode, part, kinds) for part in parts])
+        faults = Faults(raw, decode.whose)
+        faults.add(pa.array([True]), UNDECODABLE, f"it cannot be decoded: {error}")
+        nothing = [pa.nulls(1, kind) for kind in kinds[:-2]]
+        return named([raw.column(0), raw.column(1), *nothing, *faults.columns()])
 
 
 def named(columns: list[pa.Array]) -> pa.RecordBatch:

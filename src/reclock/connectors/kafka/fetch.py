@@ -218,7 +218,7 @@ class _Reading:
             )
             raise PositionsLost(message, detail=f"they are {place}", hint=hint)
         if error.code() in MISSING:  # or not known yet where we asked: the next probe tells
-            message = f'Kafka at {self._connection.brokers} does not know what is read'
+            message = f"Kafka at {self._connection.brokers} does not know what is read"
             detail = f'it is partition {partition} of topic "{self._topic}"'
             raise SourceUnavailable(message, detail=detail)
 

@@ -24,7 +24,7 @@ from reclock.connectors.kafka.cluster import Cluster
 from reclock.connectors.kafka.options import Connection
 from reclock.connectors.kafka.source import KafkaSource
 from reclock.connectors.kafka.start import Earliest, Start, StartTimestamp, parse_start_offset
-from reclock.connectors.records import Decode, Typed
+from reclock.connectors.records import Decode, Typed, decoded
 from reclock.coordinator.as_of import time_of
 from reclock.coordinator.source.columns import decode_of, extra_columns, field_of, source_columns
 from reclock.dataflow import delta as deltas
@@ -62,10 +62,12 @@ class Reading:
 
     reader: Reader
     decode: AnyDecode
+    types: deltas.Types
 
     def __call__(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
         """Yield the records of ``ranges``, decoded while the next ones are fetched."""
-        return map(self.decode, ahead(batch for batch in self.reader.read(ranges)))
+        raw = ahead(batch for batch in self.reader.read(ranges))
+        return (decoded(self.decode, batch, self.types) for batch in raw)
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,12 @@ class Connected:
         return PLACES + len(self.types) - 2
 
     @property
+    def faults_at(self) -> tuple[int, ...]:
+        """Where something is, among the columns of records, if one of them does not decode."""
+        inline = isinstance(self.decode, Decode) and self.decode.inline
+        return (PLACES + self.width - 1, self.code_at) if inline else (self.code_at,)
+
+    @property
     def key_at(self) -> tuple[int, ...]:
         """Where the key is among the columns of records."""
         return tuple(PLACES + at for at in self.key)
@@ -104,7 +112,7 @@ class Connected:
     @property
     def read(self) -> Reading:
         """What yields the records of ranges, decoded, here or in another process."""
-        return Reading(self.source.reader, self.decode)
+        return Reading(self.source.reader, self.decode, self.types)
 
     @property
     def schema(self) -> pa.Schema:
