@@ -136,6 +136,11 @@ class Intake:
                 self._reading = None
             return more
 
+    def close(self) -> None:
+        """Give up the reading under way: somebody fetches ahead for it."""
+        with self._pulling:
+            self._reading = None
+
     def _pull(self) -> bool:
         begun = self.frontier
         if self._reading is None:
@@ -145,7 +150,7 @@ class Intake:
                 self.upstream = upstream
             if upstream == begun:
                 with self.room:
-                    self._snapshot = False
+                    self._snapshot = self._snapshot and not self._compact(whole=True)
                     if self._staging.is_empty:
                         self.complete_ms = now
                 return False
@@ -166,8 +171,7 @@ class Intake:
             seen = self._clock.now_ms()
             self._staging.add(Chunk(records, reading.frontier, seen, complete))
             if self._snapshot:
-                self._compact()
-                self._snapshot = not reading.finished
+                self._snapshot = not self._compact(whole=reading.finished)
         return True
 
     def _read(self, ranges: list[Range]) -> Iterator[pa.RecordBatch]:
@@ -186,15 +190,19 @@ class Intake:
         for batch in records:
             self.counts.rows += batch.num_rows
             self.counts.bytes += batch.nbytes
-            faults = batch.column(self.connected.code_at)
-            self.counts.errors += batch.num_rows - faults.null_count
+            for at in self.connected.faults_at:
+                self.counts.errors += batch.num_rows - batch.column(at).null_count
 
-    def _compact(self) -> None:
-        """Keep the last record of every key of the snapshot, now and then."""
+    def _compact(self, *, whole: bool) -> bool:
+        """Keep the last record of every key of the snapshot, now and then; say if it is whole.
+
+        Then it is one chunk: no tick may take a part of it.
+        """
         batches = self._staging.batches
-        if len(batches) < 2 or self._staging.rows < 2 * batches[0].num_rows:
-            return
-        self._staging.whole(last_of_each(batches, self.connected))
+        grown = len(batches) > 1 and self._staging.rows >= 2 * batches[0].num_rows
+        if grown or (whole and batches):
+            self._staging.whole(last_of_each(batches, self.connected))
+        return whole
 
     def take(self, remap: Remap[Any], grid: Grid) -> Taken | None:
         """Return what a tick binds; a lasting failure seals the remap, after all else."""

@@ -152,6 +152,9 @@ class Intakes:
 
     def close(self) -> None:
         """Stop reading; wait for threads that end, but not for ever."""
+        for item, intake in self._intakes.items():
+            if item not in self._pumps:
+                intake.close()
         for item in tuple(self._pumps):
             self._end(item)
         deadline = monotonic() + _PATIENCE

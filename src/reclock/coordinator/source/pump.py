@@ -71,6 +71,7 @@ class Pump:
             elif not more:
                 poll = POLL * self._interval_ms() / 1_000
                 self._stopped.wait(min(max(poll, LEAST_POLL), MOST_POLL))
+        self._intake.close()
 
     def _wait_for_room(self) -> bool:
         """Have a tick take something, if nothing more can be staged, and wait for it."""
