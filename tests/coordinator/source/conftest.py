@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,11 @@ class Lab:
             return db.execute(query).rows == [(total,)]
 
         self.eventually(done)
+
+    @staticmethod
+    def threads() -> list[str]:
+        """Return the names of threads that databases have left behind."""
+        return [t.name for t in threading.enumerate() if t.name.startswith("reclock-")]
 
     @staticmethod
     def eventually(done: Callable[[], bool], seconds: float = PATIENCE) -> None:

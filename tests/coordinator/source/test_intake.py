@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import random
-import threading
 import time
 
 import pytest
@@ -182,4 +182,45 @@ def test_ticks_and_readers_that_fail_in_the_background(lab):
     assert rows(db, "SELECT n FROM v") == [(sent // 4,)] * 4
     assert db.check() == []
     db.close()
-    assert [t.name for t in threading.enumerate() if t.name.startswith("reclock-")] == []
+    lab.eventually(lambda: not lab.threads())
+
+
+COLUMNS = """(k INT PRIMARY KEY, a NUMERIC(38, 10), b DATE, c TIMESTAMP, d TIMESTAMPTZ, e INTERVAL,
+f JSON, g BYTEA, h INT[], i BOOLEAN, j REAL, l DOUBLE PRECISION, m SMALLINT, n NUMERIC, o TEXT[])"""
+
+
+def test_a_snapshot_of_every_type_keeps_the_last_of_each_key(lab, monkeypatch):
+    values = {
+        "a": "12345678901234567890.5", "b": "2020-01-02", "c": "2020-01-02 03:04:05.678",
+        "d": "2020-01-02T03:04:05Z", "e": "1 day", "f": {"x": [1]}, "g": "AP8=", "h": [1, None],
+        "i": True, "j": 1.5, "l": 2.5, "n": 1.25, "o": ["é"],
+    }  # fmt: skip
+    topic = lab.kafka.create_topic(1)
+    rest = "FORMAT JSON INCLUDE KEY, HEADERS, TIMESTAMP AS at ENVELOPE UPSERT"
+    records = [
+        Record(json.dumps(values | {"m": n}).encode(), b"%d" % (n % 3), n, (("h", b"x"),))
+        for n in range(30)
+    ]
+    lab.kafka.produce(
+        topic, 0, *records, Record(b"nope", b"7"), Record(None, b"8"), Record(b"{}", b"7")
+    )
+    db = lab.open()
+    lab.source(db, topic, rest, "whole", COLUMNS)
+    monkeypatch.setattr("reclock.coordinator.source.intake.PULL_ROWS", 1)
+    lab.source(db, topic, rest, "pieces", COLUMNS)
+    lab.caught_up(db, 33, "pieces")
+    pieces = rows(db, "SELECT * FROM pieces")
+    assert pieces == rows(db, "SELECT * FROM whole")
+    assert [(row[0], row[12]) for row in pieces] == [(0, 27), (1, 28), (2, 29), (7, None)]
+    assert len({repr(row[1:12]) for row in pieces[:3]}) == 1
+
+
+def test_inline_errors_are_counted(lab):
+    topic = lab.kafka.create_topic(1)
+    db = lab.open()
+    lab.source(db, topic, "FORMAT JSON INCLUDE TIMESTAMP AS at WITH (on_error = 'inline')")
+    lab.kafka.produce(topic, 0, Record(b"{}", None, 2**62), Record(b"nope"), Record(b"{}", None, 5))
+    lab.caught_up(db, 3)
+    assert db.execute("SELECT state, errors FROM reclock.source_status").rows == [("running", 2)]
+    found = rows(db, "SELECT at, error FROM s")
+    assert [at is None for at, _ in found] == [True, True, False]

@@ -363,6 +363,19 @@ def test_the_snapshot_of_an_upsert_source_appears_at_one_time(feed, monkeypatch)
     assert len(feed.rows("SELECT * FROM u")) == 5
 
 
+def test_a_snapshot_that_is_read_in_pieces_appears_at_one_time(feed, monkeypatch):
+    monkeypatch.setattr("reclock.coordinator.source.intake.PULL_ROWS", 2)
+    feed.send(*((n, {"x": str(n)}) for n in range(7)))
+    upsert(feed, rest="FORMAT JSON ENVELOPE UPSERT WITH (max_rows_per_tick = 2)")
+    (intake,) = feed.db._core.intakes._intakes.values()
+    while intake.pull():
+        feed.opener.clock.advance(1_000)
+        assert not intake.is_ready or intake.frontier == intake.upstream
+    feed.tick()
+    assert len({row[1] for row in feed.rows("SELECT * FROM reclock.bindings") if row[3]}) == 1
+    assert len(feed.rows("SELECT * FROM u")) == 7
+
+
 def test_a_text_key_may_be_bare(feed):
     upsert(feed, "(k TEXT PRIMARY KEY, n INT)")
     feed.send((b"plain", {"n": 1}), (b'"quoted"', {"n": 2}), (b'{"k": "object"}', {"n": 3}))
