@@ -101,6 +101,10 @@ class Client(Protocol):
         """Wait until all messages are delivered; return how many are not."""
         ...
 
+    def purge(self) -> None:
+        """Drop what is not delivered."""
+        ...
+
     def commit_transaction(self, timeout: float, /) -> None:
         """Flush and commit."""
         ...
@@ -234,10 +238,9 @@ class FencedProducer:
         hit("sink.commit.after")
 
     def close(self) -> None:
-        """Give the connection back."""
-        close: Callable[[], object] | None = getattr(self._access.client, "close", None)
-        if close is not None:
-            close()
+        """Drop what is queued; the client ends with its last user."""
+        with suppress(KafkaException):
+            self._access.client.purge()
 
     def _produce(self, messages: Messages) -> None:
         put, topic = self._put, self._target.topic

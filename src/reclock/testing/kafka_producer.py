@@ -32,6 +32,7 @@ RETRIABLE: Final = KafkaError(KafkaError._TIMED_OUT, "slow", retriable=True)  # 
 ABORTABLE: Final = KafkaError(KafkaError._MSG_TIMED_OUT, "late", txn_requires_abort=True)  # noqa: SLF001
 FATAL: Final = KafkaError(KafkaError._FATAL, "out of order", fatal=True)  # noqa: SLF001
 FENCED: Final = KafkaError(KafkaError._FENCED, "fenced", fatal=True)  # noqa: SLF001
+WRONG_STATE: Final = KafkaError(KafkaError.INVALID_TXN_STATE, "it is ended already", fatal=True)
 TOO_LARGE: Final = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
 REFUSED: Final = KafkaError(
     KafkaError.TOPIC_AUTHORIZATION_FAILED, "not allowed", txn_requires_abort=True
@@ -124,6 +125,9 @@ class MemoryClient:
         del timeout
         return self._faults.stuck
 
+    def purge(self) -> None:
+        """Do nothing: there is no queue."""
+
     def commit_transaction(self, timeout: float = 0.0) -> None:
         """Commit; again, if it is committed already."""
         del timeout
@@ -139,6 +143,8 @@ class MemoryClient:
             self._check_epoch()
             if self._transaction.outcome is None:
                 getattr(self._transaction, step)()
+            elif self._transaction.outcome != (step == "commit"):
+                raise KafkaException(WRONG_STATE)
 
         self._faults.around(step, end)
 

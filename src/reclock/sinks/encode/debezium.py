@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reclock.sinks.encode.encoder import CHUNK, Updates, Which, counted, taken
+from reclock.sinks.encode.encoder import CHUNK, Nothing, Updates, Which, counted, taken
 from reclock.sinks.encode.groups import grouped
 from reclock.sinks.log import Messages
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from reclock.sinks.encode.encoder import Fault, Format, Indices
+    from reclock.sinks.encode.encoder import Encoded, Fault, Format, Indices
     from reclock.sinks.encode.groups import Groups
     from reclock.time.description import Description
     from reclock.time.timestamp import Timestamp
@@ -42,9 +42,13 @@ class DebeziumEncoder:
     format: Format
     key: tuple[int, ...] = ()
 
-    def encode(self, updates: pa.RecordBatch, description: Description[Timestamp]) -> _Encoded:
-        """Return the messages of all updates with times in ``[lower, upper)``."""
+    def encode(
+        self, updates: pa.RecordBatch | None, description: Description[Timestamp]
+    ) -> Encoded:
+        """Return the messages of all updates with times in ``[lower, upper)``; None for none."""
         del description
+        if updates is None:
+            return Nothing()
         found = Updates.of(updates)
         keys = None
         if self.key:

@@ -66,11 +66,24 @@ class Encoded(Protocol):
         ...
 
 
+class Nothing:
+    """No messages."""
+
+    times: Sequence[tuple[int, int]] = ()
+    faults: Sequence[Fault] = ()
+
+    def chunks(self) -> Iterator[Messages]:
+        """Yield nothing."""
+        return iter(())
+
+
 class Encoder(Protocol):
     """From changes to messages."""
 
-    def encode(self, updates: pa.RecordBatch, description: Description[Timestamp]) -> Encoded:
-        """Return the messages of all updates with times in ``[lower, upper)``."""
+    def encode(
+        self, updates: pa.RecordBatch | None, description: Description[Timestamp]
+    ) -> Encoded:
+        """Return the messages of all updates with times in ``[lower, upper)``; None for none."""
         ...
 
 

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from reclock.sinks.encode.encoder import CHUNK, Fault, Updates, counted, taken
+from reclock.sinks.encode.encoder import CHUNK, Fault, Nothing, Updates, counted, taken
 from reclock.sinks.encode.groups import Groups, grouped
 from reclock.sinks.log import Messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reclock.sinks.encode.encoder import Format, Indices
+    from reclock.sinks.encode.encoder import Encoded, Format, Indices
     from reclock.time.description import Description
     from reclock.time.timestamp import Timestamp
 
@@ -43,9 +43,13 @@ class UpsertEncoder:
     format: Format
     key: tuple[int, ...]
 
-    def encode(self, updates: pa.RecordBatch, description: Description[Timestamp]) -> _Encoded:
-        """Return the messages of all updates with times in ``[lower, upper)``."""
+    def encode(
+        self, updates: pa.RecordBatch | None, description: Description[Timestamp]
+    ) -> Encoded:
+        """Return the messages of all updates with times in ``[lower, upper)``; None for none."""
         del description
+        if updates is None:
+            return Nothing()
         found = Updates.of(updates)
         keys = self.format.keys([found.columns[at] for at in self.key])
         groups = grouped(found, keys)
