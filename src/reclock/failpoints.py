@@ -57,6 +57,7 @@ NAMES: Final[dict[str, str]] = {
     "sink.progress.before": "the sink is about to produce its progress in that transaction",
     "sink.commit.before": "data and progress are produced, not committed",
     "sink.commit.after": "data and progress are committed, the sink does not know yet",
+    "sink.hold.before": "a sink is about to let go of the history that it has committed",
     "sink.report.before": "the sink knows its new frontier, its caller does not yet",
 }
 

@@ -10,6 +10,7 @@ from reclock import ManualClock
 from reclock.coordinator.database import Database
 from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.model_engine import ModelEngine
+from reclock.testing.outlets import MemoryOutlets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,12 +24,14 @@ class Opener:
         self.path = path
         self.clock = ManualClock(1_000)
         self.kafka = MemoryKafka()
+        self.outlets = MemoryOutlets(self.kafka)
         self._opened: list[Database] = []
 
     def __call__(self, *, background: bool = False) -> Database:
         db = Database(
             self.path, ModelEngine(), clock=self.clock, background=background,
             clusters=lambda connection: self.kafka.cluster(connection.isolation),
+            outlets=self.outlets,
         )  # fmt: skip
         self._opened.append(db)
         return db
@@ -36,6 +39,7 @@ class Opener:
     def crash(self, db: Database) -> None:
         """Give up the lock, as the operating system does for a dead process; nothing else."""
         db._core.intakes.close()
+        db._core.exporters.close()
         db._store.close()
         db._core.merger.close()
         self._opened.remove(db)

@@ -155,6 +155,17 @@ class Catalog:
                     waiting.append(by)
         return frozenset(found - roots)
 
+    def inputs(self, item: ObjectId) -> frozenset[ObjectId]:
+        """Return all that an object is defined by, directly or not, without itself."""
+        found: set[ObjectId] = set()
+        waiting = [item]
+        while waiting:
+            for needed in self.items[waiting.pop()].depends:
+                if needed not in found:
+                    found.add(needed)
+                    waiting.append(needed)
+        return frozenset(found)
+
     def to_drop(self, items: Iterable[ObjectId], *, cascade: bool) -> frozenset[ObjectId]:
         """Return what goes when ``items`` are dropped; refuse if others need them.
 

@@ -29,6 +29,8 @@ from reclock.coordinator.history import History
 from reclock.coordinator.item import Source
 from reclock.coordinator.merging import Merger
 from reclock.coordinator.settings import SystemSettings, Values
+from reclock.coordinator.sink.exporters import Exporters
+from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
 from reclock.coordinator.source.bindings import drop_others
 from reclock.coordinator.source.intakes import Intakes
 from reclock.coordinator.subscribe.subscribers import Subscribers
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.item import MaterializedView
     from reclock.coordinator.loop import Loop
+    from reclock.coordinator.sink.connect import Outlets
     from reclock.coordinator.source.connect import Clusters
     from reclock.durable.store import Append, Store
     from reclock.ids import HolderId, ObjectId
@@ -65,7 +68,9 @@ class Core:
         segments: Segments,
         engine: Engine,
         clock: Clock,
+        *,
         clusters: Clusters = KafkaCluster,
+        outlets: Outlets = KAFKA_OUTLETS,
     ) -> None:
         self.store = store
         self.segments = segments
@@ -88,6 +93,7 @@ class Core:
         self._world = self.history.followed(self.load(), None)
         drop_others(store, (source.id for source in self._world.catalog.of_kind(Source)))
         self.intakes = Intakes(self, clusters)
+        self.exporters = Exporters(self, outlets)
         self.merger = Merger(self)
         self.subscribers = Subscribers(self)
         self.ticks = TickLog()
@@ -224,6 +230,7 @@ class Core:
             self.moved.notify_all()
         if not same:
             self.intakes.follow(self._world)
+            self.exporters.follow(self._world)
 
     def load(self, transients: Mapping[ObjectId, MaterializedView] | None = None) -> World:
         """Read everything from the store: what opening a database does.

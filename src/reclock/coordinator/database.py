@@ -26,6 +26,7 @@ from reclock.coordinator.check import check
 from reclock.coordinator.core import Core
 from reclock.coordinator.loop import Loop
 from reclock.coordinator.session import Session
+from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.coordinator.tick import tick
 from reclock.durable.sqlite import open_sqlite
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.check import Finding
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.result import Result
+    from reclock.coordinator.sink.connect import Outlets
     from reclock.coordinator.source.connect import Clusters
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.world import World
@@ -60,6 +62,7 @@ class Database:
         clock: Clock | None = None,
         background: bool = True,
         clusters: Clusters = KafkaCluster,
+        outlets: Outlets = KAFKA_OUTLETS,
     ) -> None:
         directory = Path(path).resolve()
         self._store = open_sqlite(directory)
@@ -69,7 +72,10 @@ class Database:
         with ExitStack() as undo:
             undo.callback(self._store.close)
             segments = segments_of(directory)
-            self._core = Core(self._store, segments, engine, clock or SystemClock(), clusters)
+            self._core = Core(
+                self._store, segments, engine, clock or SystemClock(),
+                clusters=clusters, outlets=outlets,
+            )  # fmt: skip
             undo.callback(self._core.intakes.close)
             if background:
                 self._core.intakes.start()  # before anything ticks: ticks wait for no source
@@ -79,6 +85,7 @@ class Database:
         self._session = self.session()
         if background:
             self._core.loop = Loop(self._core)
+            self._core.exporters.start()
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
         """Run the statements of ``sql`` and return the result of the last one.
@@ -125,9 +132,11 @@ class Database:
         self._check_open()
         self._core.subscribers.sweep()
         timelines = tuple(self._core.world.timelines)
-        return {
-            str(timeline): tick(self._core, timeline, regular=True).upper for timeline in timelines
-        }
+        uppers = {}
+        for timeline in timelines:
+            uppers[str(timeline)] = tick(self._core, timeline, regular=True).upper
+            self._core.exporters.write(timeline)
+        return uppers
 
     def dataframe(self, sql: str, parameters: Sequence[object] = ()) -> Any:
         """Return a query as a Spark DataFrame, at the time the query would be answered at.
@@ -154,6 +163,7 @@ class Database:
         if self._core.loop is not None:
             self._core.loop.stop()
         self._core.intakes.close()
+        self._core.exporters.close()
         for session in tuple(self._sessions):
             session.close()
         self._core.merger.close()

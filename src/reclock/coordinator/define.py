@@ -22,6 +22,7 @@ from reclock.coordinator.item import (
     number_of,
 )
 from reclock.coordinator.settings import is_setting
+from reclock.coordinator.sink.define import define_sink
 from reclock.coordinator.source.define import define_source
 from reclock.coordinator.source.secrets import restored
 from reclock.coordinator.system.answer import refuse_maintained
@@ -38,6 +39,7 @@ from reclock.sql.schema import Column
 from reclock.sql.statement import (
     CreateIndex,
     CreateMaterializedView,
+    CreateSink,
     CreateSource,
     CreateTable,
     CreateView,
@@ -88,9 +90,14 @@ def _read(item: ObjectId, record: Json, statement: object, catalog: Catalog) -> 
             enforced = statement.columns.key_enforced
             return Table(item, name, sql, at, depends, retain, columns, key, enforced)
         case CreateSource():
-            given = restored(statement, record.get("secrets", {}))
-            made = define_source(given, sql, item, name, record["facts"])
+            source = restored(statement, record.get("secrets", {}))
+            made = define_source(source, sql, item, name, record["facts"])
             return replace(made, retain_history_ms=retain)
+        case CreateSink():
+            given = restored(statement, record.get("secrets", {}))
+            relation = catalog[ObjectId(record["relation"])]
+            assert isinstance(relation, RelationItem)
+            return define_sink(given, sql, item, relation, record["facts"])
         case CreateView():
             plan, _ = plan_view(statement, catalog)
             return View(item, name, sql, at, depends, retain, plan=plan)

@@ -10,9 +10,11 @@ This since is *logical*: reads before it are refused, whether or not a merge has
 the times before it yet, so what can be read does not depend on when merges ran. Merges
 follow the ledger (``merging``): the since of an object's runs is never beyond it. An object
 that nobody changes moves like any other. When a database is opened, the ledger begins with
-the since of the runs, moved as above: holds of a process that died hold nothing. Only the
-since of the runs is durable, and that of a source's bindings: after a window was made larger
-a restart may find more history than the ledger had admitted; what it finds is exact.
+the since of the runs, moved as above: holds of a process that died hold nothing, but for those
+of sinks, which are made again before anything moves: what a sink has not written yet is kept
+until it is, whatever the window and however the last process ended. Only the since of the
+runs is durable, and that of a source's bindings: after a window was made larger a restart may
+find more history than the ledger had admitted; what it finds is exact.
 
 Cost: O(objects) per step. Keeps P5; tests: tests/coordinator/test_history.py.
 """
@@ -22,12 +24,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.item import Sink
 from reclock.errors import HoldViolation
+from reclock.ids import HolderId
 from reclock.time.frontier import BEGINNING, CLOSED
 from reclock.time.holds import Holds
 from reclock.time.policy import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Item
     from reclock.coordinator.settings import SystemSettings
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.world import World
     from reclock.ids import ObjectId
     from reclock.time.frontier import Frontier
+    from reclock.time.holds import Hold
 
 
 class History:
@@ -44,9 +51,11 @@ class History:
         self._settings = settings
         self.holds = Holds()
         self._tracked: set[ObjectId] = set()
+        self._sinks: dict[ObjectId, Hold] = {}
 
     def followed(self, world: World, before: World | None) -> World:
         """Return ``world`` with the sinces of those timelines that have moved."""
+        self._follow_sinks(world)
         same_catalog = (
             before is not None
             and before.catalog is world.catalog
@@ -62,12 +71,34 @@ class History:
             self._forget(after)
         return after
 
-    def _followed(self, state: TimelineState, catalog: Catalog) -> TimelineState:
-        sinces: dict[ObjectId, Frontier] = {}
-        for item in state.kept():
+    def sink_hold(self, sink: ObjectId) -> Hold:
+        """Return what a sink holds."""
+        return self._sinks[sink]
+
+    def _follow_sinks(self, world: World) -> None:
+        """Have every sink hold what it is made of, from all that is kept of it now on."""
+        sinks = {sink.id: sink for sink in world.catalog.of_kind(Sink)}
+        for gone in self._sinks.keys() - sinks.keys():
+            self._sinks.pop(gone).release()
+        for sink in sinks.values():
+            if sink.id in self._sinks or sink.timeline is None:
+                continue
+            state = world[sink.timeline]
+            objects = world.catalog.inputs(sink.relation) | {sink.relation}
+            kept = [item for item in state.kept() if item in objects]
+            self._track(state, kept)
+            self._sinks[sink.id] = self.holds.acquire(holder_of(sink.id), kept)
+
+    def _track(self, state: TimelineState, items: Iterable[ObjectId]) -> None:
+        for item in items:
             if item not in self._tracked:
                 self.holds.track(item, state.stored_since(item))
                 self._tracked.add(item)
+
+    def _followed(self, state: TimelineState, catalog: Catalog) -> TimelineState:
+        sinces: dict[ObjectId, Frontier] = {}
+        self._track(state, state.kept())
+        for item in state.kept():
             policy = Policy(self._window(catalog.items.get(item)))
             wanted = policy.wanted(BEGINNING, state.arrangements.upper)
             sinces[item] = self.holds.advance(item, wanted)
@@ -89,3 +120,8 @@ class History:
             except HoldViolation:
                 continue  # whoever holds it is told that it is gone, and lets go
             self._tracked.discard(item)
+
+
+def holder_of(sink: ObjectId) -> HolderId:
+    """Return the name under which a sink holds history."""
+    return HolderId(f"sink/{sink}")

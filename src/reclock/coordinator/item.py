@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reclock.durable.keyed import Json
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Keys, Node
-    from reclock.sql.statement import CreateSource
+    from reclock.sql.statement import CreateSink, CreateSource
     from reclock.sql.syntax.expression import Expression
     from reclock.sql.types import Declared
     from reclock.time.timeline import Timeline
@@ -234,6 +234,28 @@ class Index(Item):
     def record(self) -> Json:
         """Return what the catalog stores."""
         return super().record() | {"on": self.on, "key": list(self.key)}
+
+
+@dataclass(frozen=True)
+class Sink(Item):
+    """The changes of ``relation``, written outside.
+
+    ``facts`` are what was decided when it was created: the time it begins at, its topics.
+    ``statement`` has the secrets that ``sql`` does not show.
+    """
+
+    kind: ClassVar[str] = "sink"
+    keeps_state: ClassVar[bool] = False
+
+    relation: ObjectId = field(kw_only=True)
+    statement: CreateSink = field(kw_only=True, repr=False)
+    facts: Json = field(kw_only=True, default_factory=dict)
+    secrets: Mapping[str, str] = field(kw_only=True, default_factory=dict, repr=False)
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        made = super().record() | {"relation": self.relation, "facts": self.facts}
+        return made | {"secrets": dict(self.secrets)} if self.secrets else made
 
 
 def article(noun: str) -> str:

@@ -22,7 +22,7 @@ with reclock.open(path, master="local-cluster[2,1,1024]") as db:
         f"CREATE SOURCE s (id BIGINT, x TEXT) FROM KAFKA BROKER '{broker}' TOPIC '{topic}' "
         "FORMAT JSON INCLUDE PARTITION, OFFSET WITH (on_error = 'inline')"
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while db.execute("SELECT state FROM reclock.source_status").rows != [("running",)]:
         assert time.monotonic() < deadline, db.execute("SELECT * FROM reclock.source_status").rows
         time.sleep(0.2)

@@ -14,6 +14,7 @@ from reclock.coordinator.sequence.alter_system import alter_system
 from reclock.coordinator.sequence.copy import copy
 from reclock.coordinator.sequence.create_index import create_index
 from reclock.coordinator.sequence.create_materialized_view import create_materialized_view
+from reclock.coordinator.sequence.create_sink import create_sink
 from reclock.coordinator.sequence.create_source import create_source
 from reclock.coordinator.sequence.create_table import create_table
 from reclock.coordinator.sequence.create_view import create_view
@@ -28,7 +29,6 @@ from reclock.coordinator.sequence.show import show
 from reclock.coordinator.sequence.subscribe import subscribe
 from reclock.coordinator.sequence.transaction import begin, commit, rollback
 from reclock.coordinator.sequence.update import update
-from reclock.errors import NotSupported
 from reclock.sql import statement as s
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Copy: copy,
     s.CreateIndex: create_index,
     s.CreateMaterializedView: create_materialized_view,
+    s.CreateSink: create_sink,
     s.CreateSource: create_source,
     s.CreateTable: create_table,
     s.CreateView: create_view,
@@ -61,17 +62,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Update: update,
 }
 
-UNSUPPORTED: Final[dict[type[s.Statement], str]] = {
-    s.CreateSink: "CREATE SINK",
-}
-"""Statements that are read and not run yet, by the words that begin them."""
-
 
 def run(context: Context, statement: s.Statement) -> Result:
     """Run one statement."""
-    handler = HANDLERS.get(type(statement))
-    if handler is None:
-        message = f"{UNSUPPORTED[type(statement)]} is not supported"
-        hint = "rows come by INSERT and db.insert, and go by SELECT, SUBSCRIBE and COPY"
-        raise NotSupported(message, hint=hint)
-    return handler(context, statement)
+    return HANDLERS[type(statement)](context, statement)

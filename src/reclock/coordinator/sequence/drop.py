@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.change import change_catalog
-from reclock.coordinator.item import Index, Item, MaterializedView, Source, Table, View
+from reclock.coordinator.item import Index, Item, MaterializedView, Sink, Source, Table, View
 from reclock.coordinator.result import Result
-from reclock.errors import NotSupported
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
     from reclock.sql.statement import Drop
 
 KINDS: Final[dict[str, type[Item]]] = {
-    kind.kind: kind for kind in (Table, Source, View, MaterializedView, Index)
+    kind.kind: kind for kind in (Table, Source, View, MaterializedView, Index, Sink)
 }
 
 
@@ -35,9 +34,5 @@ def drop(context: Context, statement: Drop) -> Result:
 
 
 def kind_of(name: str) -> type[Item]:
-    """Return the class of objects of a kind; sinks have none yet."""
-    found = KINDS.get(name)
-    if found is None:
-        message = f"{name.upper()} is not supported"
-        raise NotSupported(message, hint=f"there are {', '.join(KINDS)}")
-    return found
+    """Return the class of objects of a kind."""
+    return KINDS[name]

@@ -60,7 +60,7 @@ def define_source(
     columns, key = _columns(statement)
     options = dict(statement.options)
     retain = options.get("retain_history")
-    secrets = secrets_of(statement)
+    secrets = secrets_of(statement.options, statement.key_format, statement.value_format)
     return Source(
         item, name, hidden(sql, secrets), timeline_of(statement), frozenset(),
         None if retain is None else parse_duration(retain),

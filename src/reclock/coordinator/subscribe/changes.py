@@ -68,7 +68,7 @@ class Followed:
 
     def snapshot(self, state: TimelineState, as_of: Timestamp) -> Iterator[list[Update]]:
         """Yield the rows at ``as_of``, as updates at that time."""
-        self._check(state, as_of)
+        self.check(state, as_of)
         for batch in state.traces[collection_of(self.item)].snapshot(as_of):
             yield self._decoded(state, batch)
 
@@ -134,7 +134,8 @@ class Followed:
         keying = state.shape.graph.arrangements[collection_of(self.item)].keying
         return decoded(keying.columns(batch), self.kinds, batch)
 
-    def _check(self, state: TimelineState, as_of: Timestamp) -> None:
+    def check(self, state: TimelineState, as_of: Timestamp) -> None:
+        """Raise the error that the object has at ``as_of``, if it has one."""
         arrangement = state.shape.graph.arrangements.get(errors_of(self.item))
         if arrangement is None:
             return
@@ -149,19 +150,9 @@ class Followed:
         self, state: TimelineState, lower: Timestamp, upper: Timestamp
     ) -> tuple[Timestamp, ExpressionFailed] | None:
         """Return the first time with an error, and that; there was none before ``lower``."""
-        arrangement = state.shape.graph.arrangements.get(errors_of(self.item))
-        if arrangement is None or not lower < upper:
-            return None
-        by_time: dict[int, list[tuple[tuple[str, str], int]]] = {}
-        for batch in state.traces[arrangement.id].changes(lower, at(upper)):
-            for time, error, diff in _errors(arrangement.keying.columns(batch), batch):
-                by_time.setdefault(time, []).append((error, diff))
-        counts: Counter[tuple[str, str]] = Counter()
-        for time in sorted(by_time):
-            for error, diff in by_time[time]:
-                counts[error] += diff
-            if there := [error for error, count in counts.items() if count > 0]:
-                return Timestamp(time), failed(*min(there), Timestamp(time))
+        for time, error in errors_over(state, self.item, lower, upper):
+            if error is not None:
+                return time, failed(*error, time)
         return None
 
 
@@ -204,6 +195,27 @@ def decoded(
     rows = zip(*values, strict=True) if values else iter([()] * batch.num_rows)
     times, diffs = map(Timestamp, time_of(batch).tolist()), diff_of(batch).tolist()
     return [Update(t, d, row) for t, d, row in zip(times, diffs, rows, strict=True)]
+
+
+def errors_over(
+    state: TimelineState, item: ObjectId, lower: Timestamp, upper: Timestamp
+) -> Iterator[tuple[Timestamp, tuple[str, str] | None]]:
+    """Yield each time at which the errors of an object changed, and one it has from then on.
+
+    There is none before ``lower``.
+    """
+    arrangement = state.shape.graph.arrangements.get(errors_of(item))
+    if arrangement is None or not lower < upper:
+        return
+    by_time: dict[int, list[tuple[tuple[str, str], int]]] = {}
+    for batch in state.traces[arrangement.id].changes(lower, at(upper)):
+        for time, error, diff in _errors(arrangement.keying.columns(batch), batch):
+            by_time.setdefault(time, []).append((error, diff))
+    counts: Counter[tuple[str, str]] = Counter()
+    for time in sorted(by_time):
+        for error, diff in by_time[time]:
+            counts[error] += diff
+        yield Timestamp(time), min((e for e, count in counts.items() if count > 0), default=None)
 
 
 def failed(code: str, message: str, time: Timestamp) -> ExpressionFailed:

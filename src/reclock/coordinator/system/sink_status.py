@@ -1,22 +1,77 @@
-"""``reclock.sink_status``: how sinks are doing; there are none yet."""
+"""``reclock.sink_status``: how sinks are doing."""
 
 from __future__ import annotations
 
-from reclock.coordinator.system.relation import Described, no_rows, system_relation
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.item import Sink
+from reclock.coordinator.system.relation import Described, system_relation
 from reclock.sql.types import BIGINT, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.coordinator.sink.exporter import Exporter
+    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.errors import Error
+
+
+def _rows(moment: Moment) -> Iterator[Row]:
+    for sink in moment.world.catalog.of_kind(Sink):
+        exporter = moment.core.exporters[sink.id]
+        assert sink.timeline is not None
+        upper = moment.world[sink.timeline].upper
+        frontier = exporter.frontier
+        state, why = _state(exporter)
+        detail = exporter.fault if why is None else _text(why)
+        yield (
+            sink.name,
+            state,
+            None if frontier is None else int(frontier),
+            exporter.written.messages,
+            exporter.written.bytes,
+            exporter.in_flight,
+            None if exporter.reached is None else max(0, upper - exporter.reached),
+            detail,
+        )
+
+
+def _state(exporter: Exporter) -> tuple[str, Error | None]:
+    if exporter.failure is not None:
+        return "failed", exporter.failure
+    if exporter.stall is not None:
+        return "stalled", exporter.stall
+    return ("starting" if exporter.frontier is None else "running"), None
+
+
+def _text(error: Error) -> str:
+    return f"{error.message}: {error.detail}" if error.detail else error.message
+
 
 SINK_STATUS = system_relation(
     "sink_status",
-    "How each sink is doing.",
+    "How each sink is doing, now.",
     (
         Described("sink", TEXT, "the sink"),
-        Described("state", TEXT, "`running`, `stalled`, …"),
-        Described("frontier", BIGINT, "times before it are written; NULL: all are", nullable=True),
-        Described("messages", BIGINT, "messages written by this process"),
-        Described("bytes", BIGINT, "their size"),
-        Described("in_flight", BIGINT, "messages that are not committed yet"),
-        Described("lag_ms", BIGINT, "how long ago it was complete; NULL: never", nullable=True),
+        Described(
+            "state",
+            TEXT,
+            "`starting`, `running`, `stalled` (cannot be written, tried again), "
+            "`failed` (for good)",
+        ),
+        Described(
+            "frontier", BIGINT, "times before it are committed; NULL: not known", nullable=True
+        ),
+        Described("messages", BIGINT, "messages committed by this process"),
+        Described("bytes", BIGINT, "the size of their values"),
+        Described("in_flight", BIGINT, "messages of the transaction under way"),
+        Described(
+            "lag_ms",
+            BIGINT,
+            "complete times that are not committed; NULL: not known",
+            nullable=True,
+        ),
         Described("detail", TEXT, "why it is in that state; NULL: nothing to say", nullable=True),
     ),
-    no_rows,
+    _rows,
 )

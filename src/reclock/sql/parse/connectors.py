@@ -46,12 +46,15 @@ _SOURCE = {
     "slot": STRING,
     "tables": STRING,
 }
-_SOURCE_PREFIXES = ("kafka.", "registry.")
+_CLIENT_PREFIXES = ("kafka.", "registry.")
 """Options of client libraries, which know their names."""
 
 _SINK = {
     "reuse_topic": BOOLEAN,
     "consistency_topic": STRING,
+    "compression": STRING,
+    "transaction_timeout": DURATION,
+    "partitions": NUMBER,
     "partition_count": NUMBER,
     "replication_factor": NUMBER,
     "snapshot": BOOLEAN,
@@ -86,7 +89,7 @@ def parse_source(cursor: Cursor) -> CreateSource:
     include = _includes(cursor)
     envelope = _envelope(cursor) if cursor.accept("ENVELOPE") else SourceEnvelope("none")
     reclock_using = cursor.name() if cursor.accept("RECLOCK", "USING") else None
-    options = parse_options(cursor, _SOURCE, prefixes=_SOURCE_PREFIXES)
+    options = parse_options(cursor, _SOURCE, prefixes=_CLIENT_PREFIXES)
     cursor.end()
     return CreateSource(
         name,
@@ -185,7 +188,7 @@ def parse_sink(cursor: Cursor) -> CreateSink:
     cursor.expect("ENVELOPE")
     envelope = cursor.choose("UPSERT", "DEBEZIUM", "MATERIALIZE").lower()
     orphan = "nonce" if cursor.accept("ON", "ORPHAN", "USE", "NONCE") else None
-    pairs = parse_options(cursor, _SINK).pairs()
+    pairs = parse_options(cursor, _SINK, prefixes=_CLIENT_PREFIXES).pairs()
     cursor.end()
     if orphan is not None:
         pairs = (*pairs, ("on_orphan", orphan))

@@ -1,0 +1,137 @@
+"""From a sink's statement to where it writes: topics, producer, encoder.
+
+The names of the topics are decided once, when the sink is created, and are in its ``facts``. With
+``reuse_topic`` the topic is the one that was named, and what is there must be this sink's own;
+without, the name carries the sink's id, the time it begins at and a nonce, so that no two sinks
+ever share one.
+
+The *identity* of a sink in its consistency topic, and of its producer among all producers, is its
+name and topic: whoever writes the same is fenced, and is meant to be.
+
+Tests: tests/coordinator/sink/test_sinks.py.
+"""
+
+from __future__ import annotations
+
+from secrets import token_hex
+from typing import TYPE_CHECKING, Final, Protocol
+
+from reclock.config import parse_duration
+from reclock.connectors.kafka.options import Connection
+from reclock.coordinator.sink.define import key_of
+from reclock.coordinator.sink.exporter import Outlet
+from reclock.errors import SinkRegressed
+from reclock.sinks.encode.debezium import DebeziumEncoder
+from reclock.sinks.encode.json_format import JsonFormat
+from reclock.sinks.encode.upsert import UpsertEncoder
+from reclock.sinks.producer import Patience, Target
+from reclock.sinks.topics import consistency_name, own_name, prepared
+from reclock.sql.parse.options import TRUE
+from reclock.sql.statement.source import KafkaConnection
+
+if TYPE_CHECKING:
+    from reclock.connectors.kafka.cluster import Cluster
+    from reclock.coordinator.item import RelationItem, Sink
+    from reclock.durable.keyed import Json
+    from reclock.ids import ObjectId
+    from reclock.sinks.encode.encoder import Encoder
+    from reclock.sinks.log import Unfenced
+    from reclock.sinks.topics import Admin
+    from reclock.sql.statement import CreateSink
+    from reclock.time.timestamp import Timestamp
+
+TRANSACTION_MS: Final = 60_000
+"""How long a transaction may take, unless ``transaction_timeout`` says otherwise."""
+
+
+class Outlets(Protocol):
+    """How to get at the logs of a connection: real ones, or ones in memory."""
+
+    def cluster(self, connection: Connection) -> Cluster:
+        """Return what there is to read."""
+        ...
+
+    def admin(self, connection: Connection) -> Admin:
+        """Return who makes topics."""
+        ...
+
+    def producer(
+        self, connection: Connection, target: Target, patience: Patience, compression: str
+    ) -> Unfenced:
+        """Return a new producer; nothing is asked yet."""
+        ...
+
+
+def decide(statement: CreateSink, item: ObjectId, as_of: Timestamp, *, own: bool = False) -> Json:
+    """Return the facts of a new sink that begins at ``as_of``; its ``own`` topic, if asked."""
+    assert isinstance(statement.connection, KafkaConnection)
+    options = dict(statement.options)
+    topic = statement.connection.topic
+    if own or options.get("reuse_topic", "false") not in TRUE:
+        topic = own_name(topic, str(item), as_of, token_hex(4))
+    return {
+        "as_of": int(as_of),
+        "snapshot": options.get("snapshot", "true") in TRUE,
+        "topic": topic,
+        "consistency_topic": options.get("consistency_topic", consistency_name(topic)),
+    }
+
+
+def prepare(statement: CreateSink, facts: Json, outlets: Outlets) -> None:
+    """Make the topics of a new sink, and see that nobody's output is in them."""
+    options = dict(statement.options)
+    partitions = options.get("partitions", options.get("partition_count"))
+    replication = options.get("replication_factor")
+    connection = connection_of(statement)
+    data = facts["topic"]
+    prepared(
+        outlets.admin(connection),
+        data,
+        facts["consistency_topic"],
+        keyed=bool(statement.key),
+        partitions=None if partitions is None else int(partitions),
+        replication=None if replication is None else int(replication),
+    )
+    found = outlets.cluster(connection).describe(data)
+    marks = outlets.cluster(connection).watermarks(data, found.partitions if found else ())
+    if written := {p: mark.high for p, mark in marks.items() if mark.high > 0}:
+        message = f'topic "{data}" has records that this database did not write'
+        detail = f"offsets below {written} are there, and no sink here has written them"
+        hint = (
+            "open the state directory of the sink that did, name another topic, or write ON "
+            "ORPHAN USE NONCE to get one of its own"
+        )
+        raise SinkRegressed(message, detail=detail, hint=hint)
+
+
+def outlet_of(sink: Sink, relation: RelationItem, outlets: Outlets) -> Outlet:
+    """Return where a sink writes, and how."""
+    statement, facts = sink.statement, sink.facts
+    options = dict(statement.options)
+    identity = f"{sink.name}@{facts['topic']}"
+    prefix = options.get("transactional_id_prefix", "")
+    target = Target(identity, facts["topic"], facts["consistency_topic"], f"{prefix}{identity}")
+    timeout = options.get("transaction_timeout")
+    ms = TRANSACTION_MS if timeout is None else parse_duration(timeout)
+    patience = Patience(transaction=ms / 1_000)
+    connection, compression = connection_of(statement), options.get("compression", "none")
+
+    def new() -> Unfenced:
+        return outlets.producer(connection, target, patience, compression)
+
+    return Outlet(new, encoder_of(statement, relation), target)
+
+
+def encoder_of(statement: CreateSink, relation: RelationItem) -> Encoder:
+    """Return how the changes of a relation become messages."""
+    key = key_of(statement, relation)
+    written = JsonFormat(tuple(relation.schema), key)
+    if statement.envelope == "upsert":
+        return UpsertEncoder(written, key)
+    return DebeziumEncoder(written, key)
+
+
+def connection_of(statement: CreateSink) -> Connection:
+    """Return how the brokers of a sink are reached."""
+    assert isinstance(statement.connection, KafkaConnection)
+    return Connection.of(statement.connection.broker, dict(statement.options))

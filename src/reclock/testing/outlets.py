@@ -1,0 +1,61 @@
+"""The logs of sinks in memory: topics are made as asked, producers can be made to fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.testing.kafka_producer import Faults, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reclock.connectors.kafka.cluster import Cluster, Topic
+    from reclock.connectors.kafka.options import Connection
+    from reclock.sinks.producer import Patience, Producer, Target
+    from reclock.sinks.topics import NewTopic
+    from reclock.testing.kafka_log import MemoryKafka
+
+
+class MemoryAdmin:
+    """``sinks.topics.Admin``; topics have no settings of their own."""
+
+    def __init__(self, kafka: MemoryKafka) -> None:
+        self._kafka = kafka
+
+    def describe(self, topic: str) -> Topic | None:
+        """Return the topic, or None if there is none of this name."""
+        return self._kafka.cluster().describe(topic)
+
+    def settings(self, topic: str) -> Mapping[str, str]:
+        """Return what every topic has."""
+        del topic
+        return {"cleanup.policy": "compact"}
+
+    def create(self, topic: NewTopic) -> bool:
+        """Make a topic."""
+        self._kafka.recreate_topic(topic.name, topic.partitions or 1)
+        return True
+
+
+class MemoryOutlets:
+    """``coordinator.sink.connect.Outlets`` over one broker in memory."""
+
+    def __init__(self, kafka: MemoryKafka) -> None:
+        self._kafka = kafka
+        self.faults = Faults()
+
+    def cluster(self, connection: Connection) -> Cluster:
+        """Return what there is to read."""
+        return self._kafka.cluster(connection.isolation)
+
+    def admin(self, connection: Connection) -> MemoryAdmin:
+        """Return who makes topics."""
+        del connection
+        return MemoryAdmin(self._kafka)
+
+    def producer(
+        self, connection: Connection, target: Target, patience: Patience, compression: str
+    ) -> Producer:
+        """Return a new producer, whose steps fail as ``faults`` says."""
+        del connection, patience, compression
+        return opened(self._kafka, target, self.faults)

@@ -1,0 +1,304 @@
+"""Sinks through SQL: every change once, whole times in order, through crashes and failures."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reclock.connectors.kafka.cluster import Span
+from reclock.errors import Error
+from reclock.testing.failpoints import FailpointRaised, armed
+from reclock.testing.kafka_producer import ABORTABLE, FATAL, REFUSED, RETRIABLE
+
+
+class Pipe:
+    """A table, a view of it, and a sink of that, over a broker in memory."""
+
+    def __init__(self, opener):
+        self.opener = opener
+        self.kafka = opener.kafka
+        self.db = opener()
+        self.db.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT)")
+        self.db.execute("CREATE MATERIALIZED VIEW m AS SELECT k, v FROM t WHERE v > 0")
+
+    def sink(self, rest="KEY (k) FORMAT JSON ENVELOPE UPSERT", options="reuse_topic = true"):
+        self.db.execute(
+            f"CREATE SINK s FROM m INTO KAFKA BROKER 'b:1' TOPIC 'out' {rest} WITH ({options})"
+        )
+
+    def tick(self, ms=1_000):
+        self.opener.clock.advance(ms)
+        self.db.tick()
+
+    def crash(self):
+        self.db = self.opener.reopened(self.db)
+
+    def rows(self, query):
+        return sorted(self.db.execute(query).rows)
+
+    def messages(self, topic="out", partition=0):
+        cluster = self.kafka.cluster("read_committed")
+        high = cluster.watermarks(topic, [partition])[partition].high
+        found = []
+        for batch in cluster.fetch(topic, [Span(partition, 0, high)], ["key", "headers"]):
+            for row in batch.to_pylist():
+                time = {h["key"]: h["value"] for h in row["headers"] or ()}
+                found.append(
+                    (
+                        int(time.get("reclock-timestamp", b"0")),
+                        row["key"] and json.loads(row["key"]),
+                        row["value"] and json.loads(row["value"]),
+                    )
+                )
+        return found
+
+    def contents(self):
+        """What a reader of the topic has at the end."""
+        held = {}
+        for _, key, value in self.messages():
+            held[key["k"]] = value
+        return sorted((v["k"], v["v"]) for v in held.values() if v is not None)
+
+    def check(self):
+        """The log holds exactly the changes of the view, once and in order."""
+        times = [time for time, _, _ in self.messages()]
+        assert times == sorted(times)
+        assert self.contents() == self.rows("SELECT * FROM m")
+        seen = [(time, key["k"]) for time, key, _ in self.messages()]
+        assert len(seen) == len(set(seen)), "a key twice at one time"
+
+
+@pytest.fixture
+def pipe(opener):
+    return Pipe(opener)
+
+
+def test_a_sink_begins_with_a_snapshot_and_follows(pipe):
+    pipe.db.execute("INSERT INTO t VALUES (1, 10), (2, 20), (3, -1)")
+    pipe.sink()
+    pipe.tick()
+    assert pipe.contents() == [(1, 10), (2, 20)]
+    pipe.db.execute("UPDATE t SET v = 11 WHERE k = 1")
+    pipe.db.execute("DELETE FROM t WHERE k = 2")
+    pipe.tick()
+    pipe.check()
+    last = pipe.messages()[-2:]
+    assert (None in [value for _, _, value in last]) is True
+    assert pipe.rows("SELECT sink, state, messages, in_flight FROM reclock.sink_status") == [
+        ("s", "running", 4, 0)
+    ]
+
+
+def test_without_a_snapshot_only_changes_are_written(pipe):
+    pipe.db.execute("INSERT INTO t VALUES (1, 10)")
+    pipe.sink(options="reuse_topic = true, snapshot = false")
+    pipe.tick()
+    assert pipe.messages() == []
+    pipe.db.execute("INSERT INTO t VALUES (2, 20)")
+    pipe.tick()
+    assert [value for _, _, value in pipe.messages()] == [{"k": 2, "v": 20}]
+
+
+def test_debezium_pairs_what_happened_at_one_time(pipe):
+    pipe.sink("KEY (k) FORMAT JSON ENVELOPE DEBEZIUM")
+    pipe.db.execute("INSERT INTO t VALUES (1, 10)")
+    pipe.tick()
+    pipe.db.execute("UPDATE t SET v = 11 WHERE k = 1")
+    pipe.tick()
+    pipe.db.execute("DELETE FROM t WHERE k = 1")
+    pipe.tick()
+    one, two = {"k": 1, "v": 10}, {"k": 1, "v": 11}
+    assert [value for _, _, value in pipe.messages()] == [
+        {"before": None, "after": one},
+        {"before": one, "after": two},
+        {"before": two, "after": None},
+    ]
+
+
+def test_the_consistency_topic_has_times_and_a_frontier(pipe):
+    pipe.sink()
+    pipe.db.execute("INSERT INTO t VALUES (1, 10)")
+    pipe.tick()
+    records = [(key, value) for _, key, value in pipe.messages("out-consistency")]
+    ends = [value for key, value in records if key.get("status") == "END"]
+    assert [end["event_count"] for end in ends] == [1]
+    frontiers = [value["frontier"][0] for key, value in records if "sink" in key]
+    assert frontiers == sorted(frontiers)
+    assert frontiers[-1] == pipe.rows("SELECT frontier FROM reclock.sink_status")[0][0]
+
+
+POINTS = [
+    "sink.begin.before", "sink.produce.after", "sink.progress.before", "sink.commit.before",
+    "sink.commit.after", "sink.hold.before", "tick.publish.before", "tick.publish.after",
+    "durable.commit.before", "durable.commit.after",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("window", ["1ms", "1s"])
+@pytest.mark.parametrize("restart", [True, False])
+@pytest.mark.parametrize("point", POINTS)
+def test_nothing_is_lost_or_written_twice(pipe, point, restart, window):
+    pipe.db.execute(f"ALTER SYSTEM SET logical_compaction_window = '{window}'")
+    pipe.db.execute("INSERT INTO t VALUES (1, 10), (2, 20)")
+    pipe.sink()
+    pipe.tick()
+    pipe.db.execute("UPDATE t SET v = v + 1")
+    pipe.db.execute("INSERT INTO t VALUES (3, 30)")
+    pipe.opener.clock.advance(1_000)
+    with armed({point: "raise"}):
+        try:
+            pipe.db.tick()
+        except FailpointRaised:
+            assert not point.startswith("sink"), "a sink that fails holds nobody up"
+    if restart:
+        pipe.crash()
+    for n in range(4):
+        pipe.db.execute(f"INSERT INTO t VALUES ({10 + n}, 1)")
+        pipe.tick()
+    pipe.check()
+    assert pipe.db.check() == []
+
+
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize("error", [RETRIABLE, ABORTABLE, FATAL])
+@pytest.mark.parametrize("step", ["init", "begin", "produce", "commit"])
+def test_failures_of_the_broker_are_survived(pipe, step, error, done):
+    if (step, error, done) == ("commit", ABORTABLE, True):
+        done = False  # an error that asks for an abort says that nothing is committed
+    pipe.sink()
+    pipe.db.execute("INSERT INTO t VALUES (1, 10)")
+    pipe.opener.outlets.faults.fail(step, error, done=done)
+    pipe.tick()
+    pipe.db.execute("UPDATE t SET v = 11")
+    for _ in range(3):
+        pipe.tick()
+    pipe.check()
+
+
+def test_a_refused_sink_stops_and_says_what_to_do(pipe):
+    pipe.sink()
+    pipe.db.execute("INSERT INTO t VALUES (1, 10)")
+    pipe.opener.outlets.faults.fail("commit", REFUSED)
+    pipe.tick()
+    ((state, detail),) = pipe.rows("SELECT state, detail FROM reclock.sink_status")
+    assert state == "failed"
+    assert detail
+    assert pipe.rows("SELECT * FROM m") == [(1, 10)]
+
+
+def test_a_zombie_is_fenced_and_stops(pipe):
+    pipe.sink()
+    pipe.db.execute("INSERT INTO t VALUES (1, 10)")
+    pipe.tick()
+    exporter = next(iter(pipe.db._core.exporters._exporters.values()))
+    other = exporter._outlet.open().fence()
+    pipe.db.execute("INSERT INTO t VALUES (2, 20)")
+    pipe.tick()
+    ((state, detail),) = pipe.rows("SELECT state, detail FROM reclock.sink_status")
+    assert state == "failed"
+    assert detail
+    assert other.progress() is not None
+
+
+def test_what_is_not_written_is_kept_over_a_restart_whatever_the_window(pipe):
+    pipe.db.execute("ALTER SYSTEM SET logical_compaction_window = '1ms'")
+    pipe.sink()
+    pipe.tick()
+    pipe.kafka.running = False
+    for n in range(5):
+        pipe.db.execute(f"INSERT INTO t VALUES ({n}, 1)")
+        pipe.db.execute(f"UPDATE t SET v = v + 1 WHERE k = {n}")
+        pipe.tick()
+    pipe.crash()
+    for _ in range(3):
+        pipe.tick()
+    pipe.kafka.running = True
+    pipe.tick()
+    pipe.check()
+    times = {time for time, _, _ in pipe.messages()}
+    assert len(times) == 10, "every change at its own time"
+
+
+def test_an_idle_sink_writes_little_and_lets_history_go(pipe):
+    pipe.db.execute("ALTER SYSTEM SET logical_compaction_window = '1s'")
+    pipe.sink()
+    for _ in range(40):
+        pipe.tick()
+    assert len(pipe.messages("out-consistency")) < 10
+    ((since,),) = pipe.rows("SELECT since FROM reclock.frontiers WHERE object = 'm'")
+    assert since > pipe.opener.clock.now_ms() - 15_000
+
+
+def test_a_sink_waits_for_an_error_to_go(pipe):
+    pipe.db.execute("CREATE MATERIALIZED VIEW e AS SELECT k, 10 / v AS v FROM t")
+    pipe.db.execute(
+        "CREATE SINK x FROM e INTO KAFKA BROKER 'b' TOPIC 'err' KEY (k) NOT ENFORCED "
+        "FORMAT JSON ENVELOPE UPSERT WITH (reuse_topic = true)"
+    )
+    pipe.db.execute("INSERT INTO t VALUES (1, 5)")
+    pipe.tick()
+    pipe.db.execute("INSERT INTO t VALUES (2, 0)")
+    pipe.tick()
+    pipe.db.execute("INSERT INTO t VALUES (3, 2)")
+    pipe.tick()
+    assert pipe.rows("SELECT state FROM reclock.sink_status") == [("stalled",)]
+    assert [value for _, _, value in pipe.messages("err")] == [{"k": 1, "v": 2}]
+    pipe.db.execute("DELETE FROM t WHERE k = 2")
+    pipe.tick()
+    assert pipe.rows("SELECT state FROM reclock.sink_status") == [("running",)]
+    assert [value for _, _, value in pipe.messages("err")] == [{"k": 1, "v": 2}, {"k": 3, "v": 5}]
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("CREATE SINK s FROM m INTO KAFKA BROKER 'b' TOPIC 'o' FORMAT JSON ENVELOPE UPSERT",
+         "42P16"),
+        ("CREATE SINK s FROM m INTO KAFKA BROKER 'b' TOPIC 'o' KEY (v) FORMAT JSON ENVELOPE UPSERT",
+         "42P16"),
+        ("CREATE SINK s FROM m INTO KAFKA BROKER 'b' TOPIC 'o' KEY (z) FORMAT JSON ENVELOPE UPSERT",
+         "42703"),
+        ("CREATE SINK s FROM nope INTO KAFKA BROKER 'b' TOPIC 'o' KEY (k) FORMAT JSON "
+         "ENVELOPE UPSERT", "42P01"),
+        ("CREATE SINK m FROM m INTO KAFKA BROKER 'b' TOPIC 'o' KEY (k) FORMAT JSON ENVELOPE UPSERT",
+         "42P07"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_refused_and_leaves_nothing(pipe, statement, code):
+    before = pipe.rows("SELECT name FROM reclock.objects")
+    with pytest.raises(Error) as caught:
+        pipe.db.execute(statement)
+    assert caught.value.code == code
+    assert pipe.rows("SELECT name FROM reclock.objects") == before
+
+
+def test_a_topic_that_somebody_else_wrote_is_refused(pipe):
+    pipe.sink()
+    pipe.db.execute("INSERT INTO t VALUES (1, 10)")
+    pipe.tick()
+    pipe.db.execute("DROP SINK s")
+    with pytest.raises(Error) as caught:
+        pipe.sink()
+    assert caught.value.code == "55000"
+    assert pipe.rows("SHOW SINKS") == []
+    before = pipe.messages()
+    pipe.sink("KEY (k) FORMAT JSON ENVELOPE UPSERT ON ORPHAN USE NONCE")
+    pipe.tick()
+    sink = next(i for i in pipe.db._core.world.catalog.items.values() if i.kind == "sink")
+    own = sink.facts["topic"]
+    assert own.startswith("out-u")
+    assert [value for _, _, value in pipe.messages(own)] == [{"k": 1, "v": 10}]
+    assert pipe.messages() == before
+
+
+def test_dropping_a_sink_lets_its_history_go(pipe):
+    pipe.sink()
+    pipe.kafka.running = False
+    for _ in range(5):
+        pipe.tick(10_000)
+    assert ("m", "sink/u3") in [row[:2] for row in pipe.rows("SELECT * FROM reclock.holds")]
+    with pytest.raises(Error):
+        pipe.db.execute("DROP MATERIALIZED VIEW m")
+    pipe.db.execute("DROP SINK s")
+    assert pipe.rows("SELECT * FROM reclock.holds") == []
