@@ -12,8 +12,6 @@ from reclock.errors import Error, InvalidSyntax, NotSupported, StorageError, Und
 @pytest.mark.parametrize(
     ("statement", "name"),
     [
-        ("CREATE SINK s FROM t INTO KAFKA BROKER 'b' TOPIC 't' FORMAT JSON ENVELOPE DEBEZIUM",
-         "CREATE SINK"),
         ("SUBSCRIBE TO t", "SUBSCRIBE"),
         ("COPY (SELECT 1) TO STDOUT", "COPY"),
     ],

@@ -71,7 +71,7 @@ def test_columns_and_statements(some):
         ("SHOW CREATE VIEW t", "42809", "it is a table"),
         ("SHOW CREATE MATERIALIZED VIEW mm", "42P01", '"m"'),
         ("SHOW CREATE SOURCE t", "42809", "it is a table"),
-        ("SHOW CREATE SINK nothing", "42P01", None),
+        ("SHOW CREATE SINK nothing", "42P01", "there are none yet"),
     ],
 )
 def test_names_that_are_wrong(some, statement, code, hint):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.item import Index, Item, RelationItem, Table, article
+from reclock.coordinator.item import Index, Item, RelationItem, Table
 from reclock.coordinator.result import Result
 from reclock.coordinator.sequence.drop import KINDS
 from reclock.coordinator.settings import SETTINGS
-from reclock.errors import StatementError, UndefinedName
+from reclock.errors import UndefinedName
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax.expression import Name
 from reclock.sql.types import BOOLEAN, TEXT
@@ -81,15 +81,8 @@ def _objects(catalog: Catalog, statement: Show) -> Result:
 
 
 def _of_kind(catalog: Catalog, name: Name, kind: str) -> Item:
-    """Return the object of that name, which must be of a kind; no source exists, nor a sink."""
-    if kind in KINDS:
-        return catalog.get(name, KINDS[kind])
-    other = catalog.find(name.parts)
-    if other is not None:
-        message, hint = f'"{other.name}" is not a {kind}', f"it is {article(other.kind)}"
-        raise StatementError(message, hint=hint, code="42809", position=name.position)
-    message = f'{kind} "{name}" does not exist'
-    raise UndefinedName(message, code="42P01", position=name.position)
+    """Return the object of that name, which must be of a kind."""
+    return catalog.get(name, KINDS[kind])
 
 
 def _indexes(catalog: Catalog, statement: Show) -> Result:

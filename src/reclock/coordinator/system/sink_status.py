@@ -68,7 +68,7 @@ SINK_STATUS = system_relation(
         Described(
             "lag_ms",
             BIGINT,
-            "complete times that are not committed; NULL: not known",
+            "for how long changes wait to be written; NULL: not known",
             nullable=True,
         ),
         Described("detail", TEXT, "why it is in that state; NULL: nothing to say", nullable=True),
