@@ -2,12 +2,13 @@
 
 Read-only, beside everything else, from one world:
 
-- memory agrees with the store: the catalog's version and every frontier, read again;
+- memory agrees with the store: the catalog's objects, every frontier, and what is bound of
+  every source, read again;
 - every run that a manifest or the log of writes names is there, its bytes match their
   checksums, its times lie before its upper, and the runs of an arrangement meet;
 - every arrangement that the objects need is there, and no other;
-- the frontiers agree: ``U ≤ W``, ``read_ts ≥ U − 1``, ``since < U``, and the runs of an
-  object are readable from its since on;
+- the frontiers agree: ``U ≤ W``, ``read_ts ≥ U − 1``, ``since < U``, nothing is bound at or
+  beyond ``U``, and the runs of an object are readable from its since on;
 - nobody holds a time that is forgotten, or an object that is gone, but for transactions that
   still read it and subscriptions that will be told when they read on.
 
@@ -69,6 +70,12 @@ def _memory(core: Core) -> Iterator[Finding]:
             state.upper, state.table_upper, state.oracle,
         ):  # fmt: skip
             yield _finding(str(timeline), "the frontiers in memory are not those that are stored")
+            continue
+        for source, bound in state.bindings.items():
+            there = known.bindings.get(source)
+            if there is None or there.remap.latest != bound.remap.latest:
+                name = stored.items[source].name
+                yield _finding(name, "the bindings in memory are not those that are stored")
 
 
 def _frontiers(state: TimelineState) -> Iterator[Finding]:
@@ -77,6 +84,10 @@ def _frontiers(state: TimelineState) -> Iterator[Finding]:
         yield _finding(name, f"upper {state.upper} is beyond the tables' {state.table_upper}")
     if state.oracle.read_ts < state.upper.back():
         yield _finding(name, f"the oracle reads at {state.oracle.read_ts}, upper is {state.upper}")
+    for source, bound in state.bindings.items():
+        if not bound.remap.is_sealed and not bound.remap.upper.precedes(state.arrangements.upper):
+            upper = bound.remap.upper
+            yield _finding(source, f"positions are bound before {upper}, rows before {state.upper}")
 
 
 def _arrangements(world: World, state: TimelineState) -> Iterator[Finding]:

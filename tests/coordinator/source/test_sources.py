@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,9 @@ from reclock.coordinator import define
 from reclock.errors import Corrupt, Error, SourceUnavailable
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
+from reclock.time.position import KafkaPosition
+from reclock.time.timeline import EPOCH_MS
+from reclock.time.timestamp import Timestamp
 
 
 class Feed:
@@ -333,6 +337,21 @@ def test_stop_ends_the_source_before_the_bad_record(feed):
     feed.crash()
     feed.tick()
     assert feed.code("SELECT * FROM s") == "22P02"
+
+
+def test_bindings_that_nobody_published_are_found(feed):
+    feed.create()
+    feed.send({"id": 1})
+    feed.tick()
+    assert feed.db.check() == []
+    core = feed.db._core
+    ((source, bound),) = core.world[EPOCH_MS].bindings.items()
+    later = bound.remap.bound(Timestamp(9_000), KafkaPosition.frontier({0: 5, 1: 0}))
+    bindings = {source: replace(bound, remap=later)}
+    core._world = core.world.with_states([replace(core.world[EPOCH_MS], bindings=bindings)])
+    found = [finding.message for finding in feed.db.check()]
+    assert found[0] == "the bindings in memory are not those that are stored"
+    assert "bound before {9001}" in found[1]
 
 
 # -- upsert ------------------------------------------------------------------------------------
