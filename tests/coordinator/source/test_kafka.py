@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import random
+import signal
 import threading
 import time
 from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import fastavro
 import pytest
 
+import reclock
 from reclock.coordinator.source import intake as intakes
 from reclock.errors import Error, SourceUnavailable
 from reclock.testing.kafka import PASSWORD, USER
@@ -234,6 +239,9 @@ def test_transactions_compaction_and_new_partitions(lab):
     committed.commit()
     lab.caught_up(db, 12 + 4)
     assert rows(db, "SELECT id FROM s") == [(2,), (3,), (3,), (3,)]
+    lab.source(db, topic, "FORMAT JSON WITH (isolation_level = 'read_uncommitted')", "dirty")
+    lab.caught_up(db, 12 + 4, "dirty")
+    assert rows(db, "SELECT id FROM dirty") == [(1,)] * 10 + [(2,), (3,), (3,), (3,)]
     kept = [row for row in rows(db, "SELECT id, key FROM k") if row[1] != "begins a new segment"]
     assert kept == [(18, "k0"), (19, "k1")]
     lab.kafka.add_partitions(topic, 4)
@@ -254,6 +262,8 @@ def test_a_topic_that_is_not_the_same_any_more_is_a_lasting_error(lab, damage):
     db.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM s")
     lab.send(topic, 1, {"id": 1}, {"id": 2})
     lab.caught_up(db, 2)
+    since = db.execute("SELECT * FROM s").timestamp
+    db.execute("ALTER SOURCE s SET (RETAIN HISTORY FOR '1h')")
     db.close()
     lab.send(topic, 1, *({"id": n} for n in range(3, 9)))
     if damage == "truncate":
@@ -275,6 +285,10 @@ def test_a_topic_that_is_not_the_same_any_more_is_a_lasting_error(lab, damage):
             else:
                 assert "deleted" in caught.value.message
         assert rows(db, STATUS.format("s"))[0][0] == "failed"
+        with db.subscribe(f"SUBSCRIBE TO s AS OF {since}", timeout=1) as following:
+            assert {next(following).row[0] for _ in range(2)} == {1, 2}
+            with pytest.raises(Error, match="topic"):
+                next(following)
         assert rows(db, "SELECT id FROM o") == [(7,)]
         assert rows(db, "SELECT bound FROM reclock.source_status WHERE source = 's'") == [(2,)]
         db.close()
@@ -305,7 +319,27 @@ def test_every_part_of_a_record_comes_through(lab):
     assert third == (None, None, b"", 1, 2, when, None)
 
 
+AVRO = {
+    "type": "record", "name": "r", "fields": [
+        {"name": "i", "type": "long"}, {"name": "t", "type": ["null", "string"]},
+    ],
+}  # fmt: skip
+
+
+def avro(**row):
+    written = io.BytesIO()
+    fastavro.schemaless_writer(written, AVRO, row)
+    return written.getvalue()
+
+
 FORMATS = {
+    "avro": (
+        "(i SMALLINT NOT NULL, t TEXT)",
+        f"FORMAT AVRO USING SCHEMA '{json.dumps(AVRO)}'",
+        [avro(i=1, t="é🙂"), avro(i=-2, t=None)],
+        [b"", b"nope", avro(i=40_000, t="a"), avro(i=1, t="a")[:-1], avro(i=1, t="a") + b"x", None],
+        [(1, "é🙂"), (-2, None)],
+    ),
     "json": (
         "(i SMALLINT NOT NULL, n NUMERIC(6, 2), t TEXT, a INT[])",
         "FORMAT JSON",
@@ -458,6 +492,73 @@ def test_a_source_is_indexed_followed_and_kept_like_any_other(lab):
         db.execute(f"SELECT * FROM s AS OF {since - 1}")
     db = lab.reopened(db)
     assert rows(db, "SELECT id FROM s WHERE x = '2'") == [(2,), (5,), (8,)]
+
+
+def test_bindings_can_be_asked_for_the_past(lab):
+    topic = lab.kafka.create_topic(2)
+    db = lab.open()
+    lab.source(db, topic)
+    seen = {}
+    for n in range(4):
+        lab.send(topic, n % 2, {"id": n})
+        lab.caught_up(db, n + 1)
+        result = db.execute("SELECT * FROM reclock.bindings")
+        seen[int(result.timestamp)] = sorted(result.rows)
+        assert len(rows(db, "SELECT * FROM s")) == n + 1
+    lab.tick(db, 3)
+    for at, found in seen.items():
+        assert rows(db, f"SELECT * FROM reclock.bindings AS OF {at}") == sorted(found, key=repr)
+        read = len(rows(db, f"SELECT * FROM s AS OF {at}"))
+        ends = {partition: offset for _, _, partition, offset in found}
+        assert read == sum(max(o for _, _, p, o in found if p == q) for q in ends)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_source_in_spark(real, spark):
+    topic = real.kafka.create_topic(4)
+    for partition in range(4):
+        real.send(topic, partition, *({"id": n, "x": str(n % 3)} for n in range(100)))
+    with reclock.open(real.path, background=False, clock=real.clock) as db:
+        real.source(db, topic, PLACES)
+        db.execute("CREATE TABLE t (x TEXT, y INT); INSERT INTO t VALUES ('1', 10)")
+        joined = "SELECT s.id, t.y FROM s JOIN t ON s.x = t.x WHERE s.id > 50"
+        db.execute(f"CREATE MATERIALIZED VIEW v AS {joined}")
+        real.caught_up(db, 400)
+        frame = db.dataframe("SELECT id, o FROM s WHERE p = 2")
+        assert sorted(map(tuple, frame.collect())) == [(n, n) for n in range(100)]
+        except_all = f"{joined} EXCEPT ALL SELECT * FROM v"
+        assert db.execute(except_all).rows == []
+        assert len(rows(db, "SELECT * FROM v")) == 4 * len(
+            [n for n in range(51, 100) if n % 3 == 1]
+        )
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_a_broker_that_is_killed_again_and_again(real):
+    topic = real.kafka.create_topic(8)
+    db = real.open(background=True)
+    db.execute("ALTER SYSTEM SET timestamp_interval = '50ms'")
+    real.source(db, topic)
+    partitions, sent = 8, 0
+    for n in range(6):
+        for _ in range(60):
+            partition = random.randrange(partitions)
+            real.send(topic, partition, *({"id": sent + i} for i in range(5)))
+            sent += 5
+        if n % 2:
+            real.kafka.stop()
+        else:
+            os.kill(int((real.kafka.directory / "broker").read_text().split()[0]), signal.SIGKILL)
+        time.sleep(random.random() * 3)
+        real.kafka.start()
+        if n == 3:
+            partitions = 10
+            real.kafka.add_partitions(topic, partitions)
+        real.caught_up(db, sent)
+        assert rows(db, STATUS.format("s"))[0][0] == "running"
+    assert rows(db, "SELECT id FROM s") == sorted(((n,) for n in range(sent)), key=repr)
 
 
 def test_a_timeline_of_its_own_moves_when_there_are_records(lab):

@@ -31,7 +31,10 @@ db = reclock.open(sys.argv[1])
 print(json.dumps("open"), flush=True)
 for line in sys.stdin:
     what = json.loads(line)
-    if what.startswith("arm "):
+    if what == "close":
+        db.close()
+        answer = []
+    elif what.startswith("arm "):
         arm(what[4:], "exit")
         answer = []
     else:
@@ -229,6 +232,26 @@ def test_a_process_that_dies_at_any_step_loses_and_doubles_nothing(real):
     assert rows(db, "SELECT n FROM v") == [(sent // 4,)] * 4
     check_same(before, [row[1:] for row in rows(db, "SELECT * FROM reclock.bindings")])
     assert db.check() == []
+
+
+@pytest.mark.slow
+def test_a_process_ends_while_the_broker_does_not_answer(real):
+    topic = real.kafka.create_topic(2)
+    process = Process(real.path).opened()
+    create(process, real, topic)
+    real.send(topic, 0, *({"id": n} for n in range(10)))
+    real.eventually(lambda: process.execute("SELECT bound FROM reclock.source_status") == [(10,)])
+    real.kafka.stop()
+    try:
+        time.sleep(1)
+        began = time.monotonic()
+        process.execute("close")
+        assert time.monotonic() - began < 6
+        process._process.stdin.close()
+        assert process.ended() == 0
+        assert time.monotonic() - began < 10
+    finally:
+        real.kafka.start()
 
 
 @pytest.mark.slow
