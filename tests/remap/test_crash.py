@@ -83,7 +83,7 @@ class Story:
         assert self.times.keys() == self.engine.times().keys(), "a published row was lost"
 
 
-STEPS = sorted(name for name in NAMES if name.startswith(("remap.", "ingest.", "durable.")))
+STEPS = sorted(name for name in NAMES if name.startswith(("remap.", "ingest.publish.", "durable.")))
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_ticks_and_readers_that_fail_in_the_background(lab):
         time.sleep(0.02)
         disarm(point)
     lab.caught_up(db, sent)
-    assert len(set(failed)) > 5, failed
+    assert failed, "no failpoint was ever passed"
     since, upper = db.execute("SELECT since, upper FROM reclock.frontiers WHERE object = 's'").rows[
         0
     ]

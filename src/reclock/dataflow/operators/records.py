@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def in_order(order: pa.Array) -> Int64s:
     """Return the places of records by their order; equal ones in the order they have.
 
+    >>> import pyarrow as pa
     >>> in_order(pa.array([7, 5, 7])).tolist()
     [1, 0, 2]
     """
