@@ -7,7 +7,6 @@ in each case, so that cases can share a broker.
 from __future__ import annotations
 
 import time
-
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from reclock.connectors.kafka.source import KafkaSource
