@@ -110,7 +110,7 @@ class MemoryClient:
         def write() -> None:
             self._check_epoch()
             chosen = partition if partition >= 0 else self._partition(topic, key)
-            headers = tuple(rest.get("headers", ()))
+            headers = tuple(rest.get("headers") or ())
             self._transaction.produce(topic, chosen, Record(value, key, None, headers))
 
         self._faults.around("produce", write)

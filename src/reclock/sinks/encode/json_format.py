@@ -45,31 +45,33 @@ class JsonFormat:
 
     def keys(self, columns: Sequence[pa.Array]) -> pa.Array:
         """Return the key of each row, of its key columns."""
-        return _bytes(_objects([self.columns[at] for at in self.key], columns))
+        return as_bytes(objects([self.columns[at] for at in self.key], columns))
 
     def rows(self, columns: Sequence[pa.Array]) -> pa.Array:
         """Return each row as a value."""
-        return _bytes(_objects(self.columns, columns))
+        return as_bytes(objects(self.columns, columns))
 
     def changes(
         self, before: Sequence[pa.Array], after: Sequence[pa.Array], which: Which
     ) -> pa.Array:
         """Return each pair of rows, of which one may be missing, as a value."""
         old, new = self._present(before, which.before), self._present(after, which.after)
-        return _bytes(joined(['{"before":', old, ',"after":', new, "}"]))
+        return as_bytes(joined(['{"before":', old, ',"after":', new, "}"]))
 
     def _present(self, columns: Sequence[pa.Array], there: NDArray[np.bool_]) -> pl.Series:
         null = pl.Series(["null"]).new_from_index(0, len(there))
         if not there.any():
             return null
-        made = _objects(self.columns, columns)
+        made = objects(self.columns, columns)
         return made if there.all() else made.zip_with(pl.Series(there), null)
 
 
-def _objects(described: Sequence[Column], columns: Sequence[pa.Array]) -> pl.Series:
+def objects(described: Sequence[Column], columns: Sequence[pa.Array]) -> pl.Series:
+    """Return each row as the text of an object."""
     members = [texts(a, c.type) for a, c in zip(columns, described, strict=True)]
     return record([column.name for column in described], members)
 
 
-def _bytes(made: pl.Series) -> pa.Array:
+def as_bytes(made: pl.Series) -> pa.Array:
+    """Return texts as payloads."""
     return made.cast(pl.Binary).to_arrow(compat_level=pl.CompatLevel.oldest())

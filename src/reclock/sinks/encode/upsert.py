@@ -5,9 +5,9 @@ One message for each key that changes at a time::
     a row is added          key, the row
     rows are only taken     key, no value
 
-The key must be unique in the view: proven, or promised by NOT ENFORCED. Two rows added for one
-key at one time break it. Then one of them is written, always the same one, and a fault says
-which key: the topic is never half a change, and nobody is told nothing.
+This is for keys that are proven to be unique in the view; those that are only promised to be are
+``shadow``'s. Should two rows be added for one key at one time all the same, one of them is
+written, always the same one, and a fault names the key: nobody is told nothing.
 
 Tests: tests/sinks/encode/test_envelopes.py.
 """
@@ -21,19 +21,21 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.sinks.encode.encoder import CHUNK, Fault, Nothing, Updates, counted, taken
-from reclock.sinks.encode.groups import Groups, grouped
+from reclock.sinks.encode.groups import grouped
 from reclock.sinks.log import Messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from reclock.sinks.encode.encoder import Encoded, Format, Indices
     from reclock.time.description import Description
     from reclock.time.timestamp import Timestamp
 
 DUPLICATE_KEY: Final = "23505"
+MOST_FAULTS: Final = 100
 _SHOWN: Final = 200
-_MOST_FAULTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,48 +55,56 @@ class UpsertEncoder:
         found = Updates.of(updates)
         keys = self.format.keys([found.columns[at] for at in self.key])
         groups = grouped(found, keys)
-        rows = groups.rows[groups.starts + groups.taken * (groups.added > 0)]
-        faults = _faults(found, keys, groups)
-        return _Encoded(self.format, found, keys, rows, groups.added > 0, faults)
+        added = groups.added > 0
+        rows = groups.rows[groups.starts + groups.taken * added]
+        times = found.times[rows]
+        broken = np.flatnonzero(groups.added > 1)
+        faults = duplicates(
+            (int(times[at]), keys[int(rows[at])], int(groups.added[at])) for at in broken
+        )
+        return Upserts(self.format, found.columns, keys, times, rows, added, faults)
 
 
-@dataclass(frozen=True, slots=True)
-class _Encoded:
+@dataclass(frozen=True, eq=False, slots=True)
+class Upserts:
+    """Messages: at ``times``, of the keys of ``rows``, with those rows where they are ``added``."""
+
     format: Format
-    updates: Updates
+    columns: Sequence[pa.Array]
     keys: pa.Array
+    moments: NDArray[np.int64]
     rows: Indices
-    added: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    added: NDArray[np.bool_]
     faults: Sequence[Fault]
 
     @property
     def times(self) -> Sequence[tuple[int, int]]:
         """The times that have messages, ascending, each with how many."""
-        return counted(self.updates.times[self.rows])
+        return counted(self.moments)
 
     def chunks(self) -> Iterator[Messages]:
         """Yield the messages in order."""
         for start in range(0, len(self.rows), CHUNK):
-            rows, added = self.rows[start : start + CHUNK], self.added[start : start + CHUNK]
-            (keys,) = taken([self.keys], rows)
-            yield Messages(self.updates.times[rows], keys, self._values(rows, added))
+            part = slice(start, start + CHUNK)
+            (keys,) = taken([self.keys], self.rows[part])
+            values = self._values(self.rows[part], self.added[part])
+            yield Messages(self.moments[part], keys, values)
 
-    def _values(self, rows: Indices, added: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:
+    def _values(self, rows: Indices, added: NDArray[np.bool_]) -> pa.Array:
         if added.all():
-            return self.format.rows(taken(self.updates.columns, rows))
-        written = self.format.rows(taken(self.updates.columns, rows[added]))
-        places = np.cumsum(added) - 1
-        return written.take(pa.array(places, mask=~added))
+            return self.format.rows(taken(self.columns, rows))
+        written = self.format.rows(taken(self.columns, rows[added]))
+        return written.take(pa.array(np.cumsum(added) - 1, mask=~added))
 
 
-def _faults(updates: Updates, keys: pa.Array, groups: Groups) -> tuple[Fault, ...]:
-    """Return one fault for each key with more than one row, up to a limit."""
-    broken = np.flatnonzero(groups.added > 1)[:_MOST_FAULTS]
+def duplicates(found: Iterable[tuple[int, pa.Scalar, int]]) -> tuple[Fault, ...]:
+    """Return the faults of (time, key, how many rows it has), up to a limit."""
     message = "two rows for one key at one time"
-    made = []
-    for group in broken.tolist():
-        row = int(groups.rows[groups.starts[group]])
-        key = bytes(keys[row].as_py()).decode(errors="backslashreplace")[:_SHOWN]
-        detail = f"key {key} has {groups.added[group]} new rows; one of them was written"
-        made.append(Fault(int(updates.times[row]), DUPLICATE_KEY, message, detail))
+    made: list[Fault] = []
+    for time, key, count in found:
+        if len(made) == MOST_FAULTS:
+            break
+        text = bytes(key.as_py()).decode(errors="backslashreplace")[:_SHOWN]
+        detail = f"key {text} has {count} rows; one of them was written"
+        made.append(Fault(time, DUPLICATE_KEY, message, detail))
     return tuple(made)
