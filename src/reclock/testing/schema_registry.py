@@ -6,7 +6,8 @@
     GET  /subjects/<subject>/versions/<v>  a version, or ``latest``
     GET  /schemas/ids/<id>                 a schema
 
-A schema has one id in all subjects. Others get a 404 with the error codes of Confluent's.
+A schema has one id in all subjects. Others get a 404 with the error codes of Confluent's. What
+``refused`` says is the answer to every schema that is posted.
 
 Tests: tests/connectors/format/test_registry.py.
 """
@@ -31,6 +32,7 @@ class SchemaRegistry:
     def __init__(self, login: str | None = None) -> None:
         self.url = ""
         self.asked: list[str] = []
+        self.refused: str | None = None
         self._expected = None if login is None else b64encode(login.encode()).decode()
         self._lock = threading.Lock()
         self._schemas: list[dict[str, Any]] = []
@@ -99,7 +101,11 @@ def running_registry(login: str | None = None) -> Iterator[SchemaRegistry]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             subject = unquote(self.path.removeprefix("/subjects/").removesuffix("/versions"))
-            self._send(200, {"id": registry.add(subject, body)})
+            registry.asked.append(self.path)
+            if registry.refused is not None:
+                self._send(409, {"error_code": 409, "message": registry.refused})
+            else:
+                self._send(200, {"id": registry.add(subject, body)})
 
         def _send(self, status: int, body: dict[str, Any]) -> None:
             text = json.dumps(body).encode()

@@ -47,7 +47,7 @@ class SinkKit:
     def target(self, partitions: int = 1, consistency: str | None = None) -> Target:
         """Return a new sink with topics of its own."""
         number = next(_numbers)
-        shared = consistency or self.upstream.create_topic(compacted=True)
+        shared = consistency or self.upstream.create_topic()
         topic = self.upstream.create_topic(partitions)
         return Target(f"u{number}", topic, shared, f"sink-{number}-{topic}")
 
@@ -275,13 +275,13 @@ def progress_waits_for_open_transactions(kit: SinkKit) -> None:
 
 def progress_survives_compaction_and_truncation(kit: SinkKit) -> None:
     """Check a topic with gaps, and one that begins late."""
-    target = kit.target()
+    target = kit.target(consistency=kit.upstream.create_topic(compacted=True))
     fenced = kit.open(target).fence()
     for time in range(1, 8):
         _send(fenced, target, time, b"%d" % time)
     kit.upstream.compact(target.consistency)
     assert fenced.progress() == FrontierRecord(target.sink, at(8), {"u1": 7})
-    target = kit.target(consistency=kit.upstream.create_topic())
+    target = kit.target()
     fenced = kit.open(target).fence()
     for time in range(1, 8):
         _send(fenced, target, time, b"%d" % time)
@@ -298,7 +298,7 @@ def progress_survives_compaction_and_truncation(kit: SinkKit) -> None:
 
 def progress_that_goes_back_is_an_error(kit: SinkKit) -> None:
     """Check a frontier after a later one, and a record that is none."""
-    target = kit.target(consistency=kit.upstream.create_topic())
+    target = kit.target()
     fenced = kit.open(target).fence()
     _send(fenced, target, 7)
     fenced.send([], [frontier_record(target.sink, at(5), {})])

@@ -17,7 +17,8 @@ option                                  what it is
 These are the names of Confluent's clients. The first two and the last are secrets, shown
 nowhere. A registry that does not answer is ``SourceUnavailable``: nothing is lost, try
 again. An id that it does not know is a ``Fault`` of the record, and is asked for again with
-the next batch.
+the next batch. A schema that it does not take, such as one that is not compatible with the
+one before it, is ``InvalidDefinition``.
 
 Tests: tests/connectors/format/test_registry.py, on ``reclock.testing.schema_registry``.
 """
@@ -37,7 +38,7 @@ from urllib.request import HTTPSHandler, OpenerDirector, Request, build_opener
 
 from reclock.connectors.format.avro_schema import writer_of
 from reclock.connectors.format.decoder import Fault, shown
-from reclock.errors import InvalidValue, SourceUnavailable
+from reclock.errors import InvalidDefinition, InvalidValue, SourceUnavailable
 from reclock.secret import Secret, scrub
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ _OPTIONS: Final = {
 
 _MISSING: Final = frozenset({40401, 40402, 40403})
 """A subject, a version, a schema that the registry does not have."""
+
+_NOT_TAKEN: Final = frozenset({409, 422})
+"""A schema that is not compatible with the one before, or is none."""
 
 _REFUSED: Final = {401: "28000", 403: "42501"}
 
@@ -103,6 +107,14 @@ class Registry:
         """Return the schema of an id; ``Fault`` if there is none, or no usable one."""
         return _writer(self, number)
 
+    def register(self, subject: str, schema: str) -> int:
+        """Return the id of an Avro schema, the latest of ``subject`` from now on."""
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        try:
+            return int(_answer(self, path, "id", {"schema": schema})["id"])
+        except _Missing:
+            raise _unavailable(self, "does not answer", f"it has no place for {subject}") from None
+
 
 @lru_cache(maxsize=1024)
 def _writer(registry: Registry, number: int) -> Writer:
@@ -140,18 +152,36 @@ def _references(
 
 def _asked(registry: Registry, path: str) -> dict[str, Any] | None:
     """Return what the registry answers; None if it has no such thing."""
-    request = Request(registry.url + path, headers=_headers(registry))
+    try:
+        answer = _answer(registry, path, "schema")
+    except _Missing:
+        return None
+    if not isinstance(answer["schema"], str):
+        raise _unavailable(registry, "does not answer", "there is no schema in its answer")
+    return answer
+
+
+class _Missing(Exception):
+    """The registry has no such thing."""
+
+
+def _answer(
+    registry: Registry, path: str, wanted: str, body: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the answer, which has ``wanted``, to a question, or to a ``body`` that is posted."""
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(registry.url + path, data, headers=_headers(registry, posts=data is not None))
     try:
         with _opener(registry).open(request, timeout=TIMEOUT) as response:
             answer = dict(json.load(response))
-        if not isinstance(answer.get("schema"), str):
-            raise _unavailable(registry, "does not answer", "there is no schema in its answer")
     except HTTPError as error:
         with error:
             _check_missing(registry, error)
-        return None
+        raise _Missing from None
     except (OSError, HTTPException, ValueError, TypeError) as error:
         raise _unavailable(registry, "does not answer", getattr(error, "reason", error)) from None
+    if wanted not in answer:
+        raise _unavailable(registry, "does not answer", f"there is no {wanted} in its answer")
     return answer
 
 
@@ -163,6 +193,10 @@ def _check_missing(registry: Registry, error: HTTPError) -> None:
         said = {}
     if error.code == 404 and said.get("error_code") in _MISSING:
         return
+    if error.code in _NOT_TAKEN:
+        message = f"the schema registry at {registry.url} does not take a schema"
+        hint = "let the topic have a new name, or lower the compatibility of its subjects"
+        raise InvalidDefinition(message, detail=str(said.get("message")), hint=hint) from None
     code = _REFUSED.get(error.code)
     does = "does not answer" if code is None else "refuses us"
     raise _unavailable(registry, does, said.get("message") or f"HTTP {error.code}", code) from None
@@ -177,9 +211,11 @@ def _unavailable(
     return SourceUnavailable(message, detail=scrub(str(said), secrets), hint=hint, code=code)
 
 
-def _headers(registry: Registry) -> dict[str, str]:
+def _headers(registry: Registry, *, posts: bool) -> dict[str, str]:
     given = _revealed(registry)
     headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+    if posts:
+        headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
     if "basic.auth.user.info" in given:
         login = b64encode(given["basic.auth.user.info"].encode()).decode()
         headers["Authorization"] = f"Basic {login}"
