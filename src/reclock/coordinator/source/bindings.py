@@ -9,7 +9,8 @@ Bindings are folded to the since of their source, some at a time: there are neve
 ``SLACK`` of them before it. Those of sources that are gone are dropped when a database is
 opened.
 
-Tests: tests/coordinator/source/test_sources.py.
+Tests: tests/coordinator/source/test_sources.py; at random: test_source_walk.py; through
+kill -9: test_kafka_crash.py.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ time: nothing is taken before it is whole. Of every key only the last record is 
 so memory is that of the keys.
 
 One thread pulls at a time, ticks take and settle beside it. Tests:
-tests/coordinator/source/test_sources.py.
+tests/coordinator/source/test_intake.py, test_sources.py; on a real broker: test_kafka.py.
 """
 
 from __future__ import annotations

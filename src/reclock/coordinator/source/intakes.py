@@ -7,7 +7,7 @@ Sources that move with the ticks (load generators) are pulled once by each regul
 Nothing here fails because a source does: failures are in the status of the source, and the
 lasting ones in its errors (P9).
 
-Tests: tests/coordinator/source/test_sources.py.
+Tests: tests/coordinator/source/test_intake.py, test_kafka.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It pulls without a pause while there is more, asks for a tick when much is stage
 again after ``POLL`` of the tick interval when the source has nothing new. A pull that failed
 is tried again later and later (``supervisor.pause``); nothing else waits for it.
 
-Tests: tests/coordinator/source/test_sources.py.
+Tests: tests/coordinator/source/test_intake.py, test_kafka.py.
 """
 
 from __future__ import annotations

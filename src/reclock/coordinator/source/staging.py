@@ -15,7 +15,8 @@ chunks that a durable remap covers. A tick that failed, or whose end nobody saw,
 what the remap says is still to be taken. Nothing is bound that was not read before, and
 nothing is lost by a crash but reading (P2, P5).
 
-Tests: tests/coordinator/source/test_sources.py.
+Tests: tests/coordinator/source/test_sources.py; at random: test_source_walk.py; through
+kill -9: test_kafka_crash.py.
 """
 
 from __future__ import annotations
