@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -9,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.errors import InvalidValue
-from reclock.sinks.gather import Gathering, Group, Limits
+from reclock.sinks.gather import Gatherer, Group, Limits
 from reclock.time.frontier import CLOSED, at
-from reclock.time.timestamp import INT64_MAX
+from reclock.time.timestamp import INT64_MAX, Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.sinks.gather import Changes
+    from reclock.time.frontier import Frontier
 
 
 def delta(times: list[int]) -> pa.RecordBatch:
@@ -28,10 +35,28 @@ def times_of(group: Group) -> list[int]:
     return [] if group.updates is None else group.updates.column("time").to_pylist()
 
 
-def groups_of(gathering: Gathering, limits: Limits) -> list[Group]:
-    groups = [gathering.next(limits)]
-    while groups[-1].end != gathering.upper:
-        groups.append(gathering.next(limits))
+class Reading:
+    """Changes that note how they are asked for."""
+
+    def __init__(self, batches: list[list[int]]) -> None:
+        self.batches = batches
+        self.read = 0
+
+    def __call__(self, lower: Frontier, upper: Frontier) -> Iterator[pa.RecordBatch]:
+        assert lower.strictly_precedes(upper)
+        for times in self.batches:
+            if any(lower.less_equal(Timestamp(time)) for time in times):
+                kept = [time for time in times if not upper.less_equal(Timestamp(time))]
+                self.read += 1
+                yield delta(kept)
+
+
+def groups_of(frontier: Frontier, upper: Frontier, changes: Changes, limits: Limits) -> list[Group]:
+    gatherer = Gatherer()
+    groups: list[Group] = []
+    while not groups or groups[-1].end != upper:
+        groups.append(gatherer.next(frontier, upper, changes, limits))
+        frontier = groups[-1].end
     return groups
 
 
@@ -53,8 +78,9 @@ def test_groups_are_whole_bounded_and_everything(
     given: list[list[int]], frontier: int, rows: int, size: int
 ) -> None:
     limits = Limits(rows, size)
-    gathering = Gathering(at(frontier), at(31), map(delta, given))
-    groups = groups_of(gathering, limits)
+    reading = Reading(given)
+    groups = groups_of(at(frontier), at(31), reading, limits)
+    assert reading.read <= len(given), "nothing is read twice"
     wanted = sorted(time for batch in given for time in batch if time >= frontier)
     assert [time for group in groups for time in times_of(group)] == wanted
     each = delta([0] * 8).nbytes / 8
@@ -74,20 +100,40 @@ def test_groups_are_whole_bounded_and_everything(
             assert more > rows or more * each > size or len(times_of(group)) >= rows
 
 
+def test_what_is_read_ahead_meets_what_is_new() -> None:
+    gatherer = Gatherer()
+    reading = Reading([[1, 2, 3]])
+    group = gatherer.next(at(0), at(5), reading, Limits(1))
+    assert (times_of(group), group.end) == ([1], at(2))
+    reading.batches.append([6])
+    group = gatherer.next(at(2), at(9), reading, Limits(100))
+    assert (times_of(group), group.end, reading.read) == ([2, 3, 6], at(9), 2)
+
+
+def test_what_is_forgotten_is_read_again() -> None:
+    gatherer = Gatherer()
+    reading = Reading([[1, 2]])
+    gatherer.next(at(0), at(5), reading, Limits(1))
+    gatherer.forget()
+    assert times_of(gatherer.next(at(0), at(5), reading, Limits(100))) == [1, 2]
+    gatherer.next(at(0), at(5), reading, Limits(1))
+    assert times_of(gatherer.next(at(0), at(2), reading, Limits(100))) == [1], "an upper before it"
+
+
 def test_a_group_may_end_at_the_end_of_time() -> None:
-    gathering = Gathering(at(0), CLOSED, [delta([1]), delta([INT64_MAX])])
-    assert [group.end for group in groups_of(gathering, Limits(1))] == [at(2), CLOSED]
+    reading = Reading([[1], [INT64_MAX]])
+    ends = [group.end for group in groups_of(at(0), CLOSED, reading, Limits(1))]
+    assert ends == [at(2), CLOSED]
 
 
 def test_a_closed_frontier_wants_nothing() -> None:
-    assert Gathering(CLOSED, CLOSED, [delta([1])]).next(Limits()) == Group(None, CLOSED, 0)
+    assert Gatherer().next(CLOSED, CLOSED, Reading([[1]]), Limits()) == Group(None, CLOSED, 0)
 
 
 @pytest.mark.parametrize("given", [[[2], [1]], [[1], [1]], [[1], [9]], [[9]]])
 def test_changes_out_of_order_are_refused(given: list[list[int]]) -> None:
-    gathering = Gathering(at(0), at(9), map(delta, given))
     with pytest.raises(InvalidValue):
-        groups_of(gathering, Limits(1))
+        groups_of(at(0), at(9), lambda *_: map(delta, given), Limits(10))
 
 
 def test_limits_allow_something() -> None:

@@ -26,7 +26,8 @@ from confluent_kafka import Producer as Client
 from reclock.connectors.kafka.client import KafkaCluster
 from reclock.connectors.kafka.failure import LOG, Aside, failure
 from reclock.errors import InvalidValue
-from reclock.sinks.producer import Access, Patience, Producer
+from reclock.sinks.access import Access
+from reclock.sinks.producer import Patience, Producer
 
 if TYPE_CHECKING:
     from reclock.connectors.kafka.options import Connection

@@ -37,22 +37,18 @@ from reclock.errors import InvalidValue, SinkRegressed
 from reclock.failpoints import hit
 from reclock.sinks.consistency import frontier_record, transaction_records
 from reclock.sinks.failure import Retry, Stop, TooLong
-from reclock.sinks.gather import Gathering, Limits
+from reclock.sinks.gather import Gatherer, Limits
 from reclock.time.description import Description
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Callable, Mapping, Sequence
 
     from reclock.sinks.consistency import FrontierRecord, Record
     from reclock.sinks.encode.encoder import Encoder, Fault
+    from reclock.sinks.gather import Changes
     from reclock.sinks.log import Fenced, Unfenced
     from reclock.sinks.producer import Target
     from reclock.time.frontier import Frontier
-
-    Changes = Callable[[Frontier, Frontier], Iterable[pa.RecordBatch]]
-    """Consolidated updates of [lower, upper) as deltas of whole timestamps, ascending."""
 
     Positions = Callable[[Frontier], Mapping[str, Any]]
     """Where each source stood at a frontier, as JSON."""
@@ -89,7 +85,7 @@ class Exporter:
         self._recorded = recorded
         self._attempted = frontier
         self._times = 0
-        self._gathering: Gathering | None = None
+        self._gatherer = Gatherer()
         self._limits = plan.limits
         self._alone_too_long = False
         self._committed_ms: int | None = None
@@ -130,10 +126,10 @@ class Exporter:
         try:
             return self._advance(self._fenced, upper, now_ms)
         except TooLong as failed:
-            self._gathering = None
+            self._gatherer.forget()
             raise self._smaller(failed) from failed
         except (Retry, Stop) as failed:
-            self._gathering = None
+            self._gatherer.forget()
             if isinstance(failed.error, FencedError):
                 self._lose()
             raise
@@ -163,14 +159,10 @@ class Exporter:
 
     def _advance(self, fenced: Fenced, upper: Frontier, now_ms: int) -> Advanced:
         plan = self._plan
-        if self._gathering is None:
-            changes = plan.changes(self._frontier, upper)
-            self._gathering = Gathering(self._frontier, upper, changes)
-        group = self._gathering.next(self._limits)
-        if group.updates is None and self._too_soon(group.end, now_ms):
-            self._gathering = None
-            return Advanced(self._frontier)
         lower = self._frontier
+        group = self._gatherer.next(lower, upper, plan.changes, self._limits)
+        if group.updates is None and self._too_soon(group.end, now_ms):
+            return Advanced(lower)
         encoded = plan.encoder.encode(group.updates, Description(lower, group.end, lower))
         records: list[Record] = []
         for time, count in encoded.times:
@@ -183,8 +175,6 @@ class Exporter:
         self._committed_ms = now_ms
         self._limits = _larger(self._limits, plan.limits)
         self._alone_too_long = False
-        if group.end == self._gathering.upper:
-            self._gathering = None
         hit("sink.report.before")
         messages = sum(count for _, count in encoded.times)
         return Advanced(group.end, messages, group.times, encoded.faults)
@@ -210,7 +200,7 @@ class Exporter:
         return Retry(failed.error)
 
     def _lose(self) -> None:
-        self._gathering = None
+        self._gatherer.forget()
         if self._fenced is not None:
             self._fenced.close()
             self._fenced = None

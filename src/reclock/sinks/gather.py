@@ -19,7 +19,7 @@ Tests: tests/sinks/test_gather.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +29,14 @@ from reclock.time.frontier import CLOSED, at
 from reclock.time.timestamp import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
 
     from reclock.time.frontier import Frontier
+
+    Changes = Callable[[Frontier, Frontier], Iterable[pa.RecordBatch]]
+    """Consolidated updates of [lower, upper) as deltas of whole timestamps, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +61,30 @@ class Group(NamedTuple):
     times: int
 
 
-class Gathering:
-    """What is read of the changes in ``[frontier, upper)``, and not in a group yet."""
+class Gatherer:
+    """Makes groups, one after another; what is read and not in a group yet is kept.
 
-    def __init__(self, frontier: Frontier, upper: Frontier, batches: Iterable[pa.RecordBatch]):
-        self._frontier = frontier
-        self.upper: Final = upper
-        self._batches: Iterator[pa.RecordBatch] = iter(batches)
+    ``changes`` is asked, and read, within one call of ``next``: the world it looks at may be
+    another one in the next.
+    """
+
+    def __init__(self) -> None:
         self._ahead: pa.RecordBatch | None = None
-        self._last = -1
 
-    def next(self, limits: Limits) -> Group:
-        """Return the next group; its end is ``upper`` if it is the last one."""
+    def forget(self) -> None:
+        """Keep nothing: all is read again."""
+        self._ahead = None
+
+    def next(self, frontier: Frontier, upper: Frontier, changes: Changes, limits: Limits) -> Group:
+        """Return the group from ``frontier`` on; its end is ``upper`` if there is nothing more."""
         parts: list[pa.RecordBatch] = []
         rows, size, times = 0, 0.0, 0
+        batches = self._batches(frontier, upper, changes)
         while rows < limits.rows and size < limits.bytes:
-            batch = self._take()
+            batch = next(batches, None)
             if batch is None:
-                return self._group(parts, self.upper, times)
-            moments = batch.column(batch.num_columns - 2).to_numpy()
+                return Group(pa.concat_batches(parts) if parts else None, upper, times)
+            moments = times_of(batch)
             each = max(batch.nbytes / batch.num_rows, 1.0)
             allowed = int(min(limits.rows - rows, (limits.bytes - size) / each))
             ends = np.append(np.flatnonzero(np.diff(moments)) + 1, batch.num_rows)
@@ -89,40 +99,43 @@ class Gathering:
             if cut < batch.num_rows:
                 self._ahead = batch.slice(cut)
                 break
-        last = int(parts[-1].column(parts[-1].num_columns - 2)[-1].as_py())
-        return self._group(parts, CLOSED if last == INT64_MAX else at(last + 1), times)
+        return Group(pa.concat_batches(parts), _after(parts[-1]), times)
 
-    def _group(self, parts: list[pa.RecordBatch], end: Frontier, times: int) -> Group:
-        return Group(pa.concat_batches(parts) if parts else None, end, times)
-
-    def _take(self) -> pa.RecordBatch | None:
-        """Return the next batch with updates that count, sorted by time."""
-        if self._ahead is not None:
-            batch, self._ahead = self._ahead, None
-            return batch
-        for batch in self._batches:
-            wanted = self._wanted(batch)
+    def _batches(
+        self, frontier: Frontier, upper: Frontier, changes: Changes
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what was read ahead, then what is read: updates that count, sorted by time."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and _after(ahead).precedes(upper):
+            yield ahead
+            frontier = _after(ahead)
+        if not frontier.strictly_precedes(upper):
+            return
+        last = -1
+        for batch in changes(frontier, upper):
+            if batch.num_rows == 0:
+                continue
+            times = times_of(batch)
+            if (np.diff(times) < 0).any():
+                batch = batch.take(np.argsort(times, kind="stable"))  # noqa: PLW2901 - the same
+                times = times_of(batch)
+            if times[0] <= last or not _after(batch).precedes(upper):
+                message = "changes for a sink are not whole timestamps in their order"
+                detail = f"times {times[0]} to {times[-1]} after {last}, to be before {upper}"
+                raise InvalidValue(message, detail=detail)
+            last = int(times[-1])
+            wanted = batch.slice(int(np.searchsorted(times, int(frontier.element()))))
             if wanted.num_rows:
-                return wanted
-        return None
-
-    def _wanted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if batch.num_rows == 0:
-            return batch
-        times = batch.column(batch.num_columns - 2).to_numpy()
-        if (np.diff(times) < 0).any():
-            batch = batch.take(np.argsort(times, kind="stable"))
-            times = batch.column(batch.num_columns - 2).to_numpy()
-        first, last = int(times[0]), int(times[-1])
-        if first <= self._last or not _before(last, self.upper):
-            message = "changes for a sink are not whole timestamps in their order"
-            detail = f"times {first} to {last} after {self._last}, where {self.upper} is the end"
-            raise InvalidValue(message, detail=detail)
-        self._last = last
-        if self._frontier.is_closed:
-            return batch.slice(0, 0)
-        return batch.slice(int(np.searchsorted(times, int(self._frontier.element()))))
+                yield wanted
 
 
-def _before(time: int, frontier: Frontier) -> bool:
-    return frontier.is_closed or time < frontier.element()
+def times_of(delta: pa.RecordBatch) -> NDArray[np.int64]:
+    """Return the times of a delta's updates."""
+    times: NDArray[np.int64] = delta.column(delta.num_columns - 2).to_numpy()
+    return times
+
+
+def _after(batch: pa.RecordBatch) -> Frontier:
+    """Return the frontier just after the last time of a batch."""
+    last = int(times_of(batch)[-1])
+    return CLOSED if last == INT64_MAX else at(last + 1)

@@ -1,8 +1,7 @@
 """One sink's producer: fence, read progress, and send whole transactions.
 
-``Producer`` works with a ``Client``, which is what it needs of ``confluent_kafka.Producer``; the
-log in memory has one too, so one text of this protocol runs in all tests. ``connect`` makes the
-real one. A transaction, step by step, ▸ being failpoints::
+It works with a ``Client`` (``access``), real or in memory; ``connect`` makes the real one. A
+transaction, step by step, ▸ being failpoints::
 
       ▸ sink.begin.before
     begin                             nothing is visible until the commit
@@ -34,13 +33,12 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from confluent_kafka import KafkaError, KafkaException
 
 from reclock.errors import InvalidValue, SinkStopped, SourceUnavailable
 from reclock.failpoints import hit
-from reclock.secret import scrub
 from reclock.sinks.failure import (
     NewProducer,
     Retry,
@@ -57,12 +55,9 @@ from reclock.sinks.progress import last_frontier
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from reclock.connectors.kafka.cluster import Cluster
-    from reclock.secret import Secret
+    from reclock.sinks.access import Access, Headers
     from reclock.sinks.consistency import FrontierRecord, Record
     from reclock.sinks.log import Messages
-
-    Headers = list[tuple[str, str | bytes | None]]
 
 SHARE_OF_TIMEOUT: Final = 0.8
 """How much of a transaction's timeout may pass before the commit is sent."""
@@ -70,50 +65,6 @@ SHARE_OF_TIMEOUT: Final = 0.8
 _WAIT_SECONDS: Final = 0.1
 _SLICE_SECONDS: Final = 2.0
 """How long a call may take before it is looked at why it takes so long."""
-
-
-class Client(Protocol):
-    """What is needed of ``confluent_kafka.Producer``; each may raise ``KafkaException``."""
-
-    def init_transactions(self, timeout: float, /) -> None:
-        """Fence older producers of the same transactional id."""
-        ...
-
-    def begin_transaction(self) -> None:
-        """Begin."""
-        ...
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        partition: int = -1,
-        *,
-        headers: Headers | None = None,
-    ) -> None:
-        """Put a message into the queue; ``BufferError`` if that is full."""
-        ...
-
-    def poll(self, timeout: float, /) -> int:
-        """Serve callbacks for a while."""
-        ...
-
-    def flush(self, timeout: float, /) -> int:
-        """Wait until all messages are delivered; return how many are not."""
-        ...
-
-    def purge(self) -> None:
-        """Drop what is not delivered."""
-        ...
-
-    def commit_transaction(self, timeout: float, /) -> None:
-        """Flush and commit."""
-        ...
-
-    def abort_transaction(self, timeout: float, /) -> None:
-        """Drop what is queued and abort."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,24 +88,6 @@ class Patience:
     transaction: float = 60.0
     call: float = 30.0
     progress: float = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """A client, what failed in it so far, and how to read what is there already."""
-
-    client: Client
-    failed: list[KafkaError]
-    uncommitted: Cluster
-    committed: Cluster
-    brokers: str
-    secrets: tuple[Secret, ...] = ()
-    refusal: Callable[[], KafkaError | None] = lambda: None
-    """Why the brokers do not let us in, which the library says on the side."""
-
-    def said(self, error: KafkaError) -> str:
-        """Return the library's words without secrets."""
-        return f"{error.name()}: {scrub(str(error.str()), self.secrets)}"
 
 
 class Producer:

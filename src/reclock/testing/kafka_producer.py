@@ -18,7 +18,8 @@ from zlib import crc32
 from confluent_kafka import KafkaError, KafkaException
 
 from reclock.errors import SourceRegressed, SourceUnavailable
-from reclock.sinks.producer import Access, Patience, Producer, Target
+from reclock.sinks.access import Access
+from reclock.sinks.producer import Patience, Producer, Target
 from reclock.testing.kafka_conformance import Record
 
 if TYPE_CHECKING:
