@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import time
@@ -224,3 +225,30 @@ def test_inline_errors_are_counted(lab):
     assert db.execute("SELECT state, errors FROM reclock.source_status").rows == [("running", 2)]
     found = rows(db, "SELECT at, error FROM s")
     assert [at is None for at, _ in found] == [True, True, False]
+
+
+def test_nobody_fetches_on_for_a_reading_that_was_given_up(lab, monkeypatch):
+    monkeypatch.setattr("reclock.coordinator.source.intake.PULL_ROWS", 2)
+    silent = []
+
+    def trouble(what):
+        if what == "describe" and silent:
+            message = "not now"
+            raise SourceUnavailable(message)
+        if what == "fetch":
+            silent.append("from now on")
+
+    lab.wrap = lambda cluster: Troubled(cluster, trouble)
+    topic = lab.kafka.create_topic(1)
+    lab.send(topic, 0, *({"id": n} for n in range(60)))
+    db = lab.open()
+    lab.source(db, topic)
+    gc.disable()
+    try:
+        for _ in range(5):
+            silent.clear()
+            lab.tick(db)
+            assert state(db) == "stalled"
+        lab.eventually(lambda: "reclock-ahead" not in lab.threads(), 5)
+    finally:
+        gc.enable()

@@ -36,7 +36,7 @@ from reclock.time.position import offsets_of
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from reclock.clock import Clock
     from reclock.coordinator.engine import Engine
@@ -133,12 +133,18 @@ class Intake:
             with self.room:
                 self.stall, self.failure = stall, failure
             if stall is not None or failure is not None:
-                self._reading = None
+                self._give_up()
             return more
 
     def close(self) -> None:
-        """Give up the reading under way: somebody fetches ahead for it."""
+        """Read no more."""
         with self._pulling:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """End the reading under way: a thread fetches ahead for it."""
+        if self._reading is not None:
+            self._reading.close()
             self._reading = None
 
     def _pull(self) -> bool:
@@ -174,7 +180,7 @@ class Intake:
                 self._snapshot = not self._compact(whole=reading.finished)
         return True
 
-    def _read(self, ranges: list[Range]) -> Iterator[pa.RecordBatch]:
+    def _read(self, ranges: list[Range]) -> Generator[pa.RecordBatch, None, None]:
         connected = self.connected
         if connected.paced:
             yield from connected.read(ranges)
@@ -239,7 +245,7 @@ class _Reading:
         begin: Antichain[Any],
         end: Antichain[Any],
         probed_ms: int,
-        read: Callable[[list[Range]], Iterator[pa.RecordBatch]],
+        read: Callable[[list[Range]], Generator[pa.RecordBatch, None, None]],
     ) -> None:
         self._end = end
         self._offsets = offsets_of(begin)
@@ -261,6 +267,10 @@ class _Reading:
     def frontier(self) -> Antichain[Any]:
         """What was passed so far."""
         return self._end if self.finished else self._position.frontier(self._offsets)
+
+    def close(self) -> None:
+        """End it, wherever it is."""
+        self._batches.close()
 
     def some(self, most: int) -> tuple[pa.RecordBatch, ...]:
         """Read on: about ``most`` records, or as many as fill a pull.
