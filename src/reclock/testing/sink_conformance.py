@@ -174,6 +174,7 @@ def data_and_progress_come_together(kit: SinkKit) -> None:
     target = kit.target(partitions=2)
     fenced = kit.open(target).fence()
     _send(fenced, target, 1, b"first")
+    assert len(messages_of(kit, target)) == 1, "what is looked for below can be seen by now"
     looks: list[object] = []
 
     def look() -> None:
