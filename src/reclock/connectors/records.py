@@ -179,9 +179,9 @@ class Faults:
     def _column(self, texts: Mapping[int, str]) -> pa.Array:
         if not texts:
             return pa.nulls(self._raw.num_rows, pa.string())
-        values = [None] * self._raw.num_rows
+        values: list[str | None] = [None] * self._raw.num_rows
         for at, text in texts.items():
-            values[at] = text  # type: ignore[call-overload]
+            values[at] = text
         return pa.array(values, pa.string())
 
 
