@@ -77,9 +77,12 @@ def key_of(statement: CreateSink, relation: RelationItem) -> tuple[int, ...]:
         hint = "write KEY (column, …) before FORMAT"
         raise StatementError(message, code="42P16", hint=hint, position=position)
     unique = any(found <= set(key) for found in relation.relation().unique_keys)
-    if statement.envelope in KEYED and not unique and not statement.key_not_enforced:
+    if statement.envelope in KEYED and not unique:
         message = f'KEY ({", ".join(statement.key)}) may not be unique in "{relation.name}"'
         detail = "two rows with one key would overwrite each other"
-        hint = "choose a key that is unique, or write KEY (…) NOT ENFORCED if you know it is"
+        hint = "choose a key that is unique, or sink a view that groups by it; or ENVELOPE DEBEZIUM"
+        if statement.key_not_enforced:
+            message = f"{message}, and NOT ENFORCED is not supported"
+            raise NotSupported(message, detail=detail, hint=hint, position=position)
         raise StatementError(message, code="42P16", detail=detail, hint=hint, position=position)
     return key
