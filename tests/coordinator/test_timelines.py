@@ -5,15 +5,21 @@ The matrix: an object of each kind and timeline, combined in every way a stateme
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
-from reclock.errors import TimelineMismatch
+from reclock.errors import InvalidValue, TimelineMismatch
+from reclock.testing.kafka_conformance import Record
 
 KINDS = {
     "table": "{t}",
     "view": "{t}_view",
     "view on a view": "{t}_over",
     "materialized view": "{t}_kept",
+    "kafka source": "{t}_topic",
+    "file source": "{t}_lines",
+    "view on a load generator": "{t}_numbers",
 }
 COMBINED = (
     "SELECT * FROM {a} x, {b} y",
@@ -41,9 +47,24 @@ STATEMENTS = (
 @pytest.fixture(scope="module")
 def clocks(make_opener):
     """Three timelines, each with an object of every kind; constants beside them."""
-    db = make_opener()()
+    opener = make_opener()
+    db = opener()
+    topic = opener.kafka.create_topic(1)
+    opener.kafka.produce(topic, 0, Record(b'{"k": 1}'), Record(b'{"k": 2}'))
+    lines = opener.path.parent / "lines.csv"
+    lines.write_text("1\n2\n")
     for name, timeline in (("epoch", None), ("one", "one"), ("two", "two")):
         given = f" WITH (timeline = '{timeline}')" if timeline else ""
+        db.execute(
+            f"CREATE SOURCE {name}_topic (k INT) FROM KAFKA BROKER 'b:1' TOPIC '{topic}' "
+            f"FORMAT JSON{given}"
+        )
+        db.execute(f"CREATE SOURCE {name}_lines (k INT) FROM FILE '{lines}' FORMAT CSV{given}")
+        db.execute(
+            f"CREATE SOURCE {name}_counter FROM LOAD GENERATOR COUNTER (EVENTS PER TICK 2, "
+            f"max_cardinality 2){given}"
+        )
+        db.execute(f"CREATE VIEW {name}_numbers AS SELECT counter AS k FROM {name}_counter")
         db.execute(f"CREATE TABLE {name} (k INT){given}")
         db.execute(f"CREATE VIEW {name}_view AS SELECT k + 0 AS k FROM {name}")
         db.execute(f"CREATE VIEW {name}_over AS SELECT k FROM {name}_view")
@@ -51,6 +72,8 @@ def clocks(make_opener):
         db.execute(f"INSERT INTO {name} VALUES (1), (2)")
     db.execute("CREATE VIEW fixed AS VALUES (1), (3)")
     db.execute("CREATE MATERIALIZED VIEW fixed_kept AS VALUES (1), (3)")
+    opener.clock.advance(1_000)
+    db.tick()
     return db
 
 
@@ -93,6 +116,39 @@ def test_constants_meet_anything(clocks, name, constant):
     for kind in KINDS.values():
         query = f"SELECT k FROM {kind.format(t=name)} WHERE k IN (SELECT column1 FROM {constant})"
         assert clocks.execute(query).rows == [(1,)]
+
+
+@pytest.mark.parametrize("name", ["epoch", "one"])
+@pytest.mark.parametrize(("first", "second"), [*product(KINDS, KINDS)])
+def test_kinds_of_one_timeline_meet(clocks, name, first, second):
+    a, b = KINDS[first].format(t=name), KINDS[second].format(t=name)
+    rows = clocks.execute(f"SELECT x.k FROM {a} x JOIN {b} y ON x.k = y.k ORDER BY 1").rows
+    assert rows == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("kind", [*KINDS.values()])
+def test_system_relations_meet_anything(clocks, kind):
+    for name in ("epoch", "one", "two"):
+        query = f"SELECT DISTINCT o.kind FROM {kind.format(t=name)} x, reclock.objects o"
+        assert len(clocks.execute(query).rows) == 4
+
+
+@pytest.mark.parametrize("name", ["", "mz_epoch_ms", "mz_x", "reclock_own"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        "TABLE refused (k INT)",
+        "SOURCE refused (k INT) FROM KAFKA BROKER 'b:1' TOPIC 'none' FORMAT JSON",
+        "SOURCE refused (k INT) FROM FILE 'none' FORMAT CSV",
+        "SOURCE refused FROM LOAD GENERATOR COUNTER",
+    ],
+)
+def test_names_of_the_system_are_refused(clocks, made, name):
+    before = objects(clocks)
+    with pytest.raises(InvalidValue) as caught:
+        clocks.execute(f"CREATE {made} WITH (timeline = '{name}')")
+    assert caught.value.message == f'unacceptable timeline name "{name}"'
+    assert objects(clocks) == before
 
 
 def test_constants_keep_what_they_say(clocks):

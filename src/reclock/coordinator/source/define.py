@@ -86,6 +86,7 @@ def check(statement: CreateSource) -> None:
         )
         raise NotSupported(message, hint="use NONE, UPSERT or DEBEZIUM", position=position)
     _check_options(statement)
+    timeline_of(statement)
     if isinstance(statement.connection, LoadGenerator):
         _check_generator(statement)
         return
