@@ -58,6 +58,13 @@ def test_rows_and_operations(wrap):
     assert all(r["code"] is None for r in made)
 
 
+def test_rows_without_an_operation_say_what_it_is():
+    pairs = [(None, ONE), (ONE, None), (ONE, ONE), (None, None)]
+    made = decode(*({"before": before, "after": after} for before, after in pairs))
+    assert [r["op"] for r in made] == ["c", "d", "u", None]
+    assert [r["code"] is None for r in made] == [True, True, True, False]
+
+
 def test_mixed_wrapping():
     made = decode(change(after=ONE), {"payload": change("d", before=ONE)})
     assert [r["op"] for r in made] == ["c", "d"]

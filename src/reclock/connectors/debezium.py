@@ -19,6 +19,9 @@ Columns that are NOT NULL must be in ``after``; ``before`` may lack them, unless
 replica identity is full. The key of a row that goes is in ``before``, else in the key of the
 message.
 
+A message that does not say its operation, as those of sinks do not, is what its rows say: a row is
+made, changed or taken away.
+
 A null value follows a deletion, for the compaction of the topic: it says nothing.
 
 Tests: tests/connectors/test_debezium.py.
@@ -123,8 +126,8 @@ class DebeziumDecode:
         return named(
             [
                 raw.column(0), raw.column(1), *rows, *old, before.is_valid(), after.is_valid(),
-                message["op"], raw.column(0), *_positions(message["source"]), raw.column(1),
-                *faults.columns(),
+                _operations(message["op"], before, after), raw.column(0),
+                *_positions(message["source"]), raw.column(1), *faults.columns(),
             ]
         )  # fmt: skip
 
@@ -142,6 +145,15 @@ class DebeziumDecode:
             if keys:
                 made[at] = _either(made[at], keys[n])
         return made
+
+
+def _operations(said: pa.Array, before: pa.Array, after: pa.Array) -> pa.Array:
+    """Return the operation of each message: what it says, else what its rows say."""
+    if said.null_count == 0:
+        return said
+    made = pc.if_else(before.is_valid(), "u", "c")
+    gone = pc.if_else(before.is_valid(), "d", pa.scalar(None, pa.string()))
+    return _either(said, pc.if_else(after.is_valid(), made, gone))
 
 
 def _positions(source: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:

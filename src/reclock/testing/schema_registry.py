@@ -3,6 +3,7 @@
 ::
 
     POST /subjects/<subject>/versions      registers a schema, or finds it: {"id": 1}
+    POST /subjects/<subject>               finds a schema
     GET  /subjects/<subject>/versions/<v>  a version, or ``latest``
     GET  /schemas/ids/<id>                 a schema
 
@@ -58,10 +59,25 @@ class SchemaRegistry:
                 versions.append(number)
             return number
 
+    def find(self, subject: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return the answer to whoever asks for the id of a schema."""
+        with self._lock:
+            numbers = self._subjects.get(subject)
+            if numbers is None:
+                return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
+            for number in numbers:
+                if self._schemas[number - 1]["schema"] == body["schema"]:
+                    return 200, {"subject": subject, "id": number, **body}
+        return 404, {"error_code": 40403, "message": "Schema not found"}
+
+    def lets_in(self, login: str | None) -> bool:
+        """Return whether somebody with this header may ask."""
+        return self._expected is None or login == f"Basic {self._expected}"
+
     def answer(self, path: str, login: str | None) -> tuple[int, dict[str, Any]]:
         """Return the status and the body of the answer to a GET."""
         self.asked.append(path)
-        if self._expected is not None and login != f"Basic {self._expected}":
+        if not self.lets_in(login):
             return 401, {"error_code": 401, "message": "Unauthorized"}
         match [unquote(part) for part in path.strip("/").split("/")]:
             case ["schemas", "ids", number]:
@@ -102,7 +118,11 @@ def running_registry(login: str | None = None) -> Iterator[SchemaRegistry]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             subject = unquote(self.path.removeprefix("/subjects/").removesuffix("/versions"))
             registry.asked.append(self.path)
-            if registry.refused is not None:
+            if not registry.lets_in(self.headers["Authorization"]):
+                self._send(401, {"error_code": 401, "message": "Unauthorized"})
+            elif not self.path.endswith("/versions"):
+                self._send(*registry.find(subject, body))
+            elif registry.refused is not None:
                 self._send(409, {"error_code": 409, "message": registry.refused})
             else:
                 self._send(200, {"id": registry.add(subject, body)})

@@ -254,9 +254,9 @@ def test_a_sink_waits_for_an_error_to_go(pipe):
     ("statement", "code"),
     [
         ("CREATE SINK s FROM m INTO KAFKA BROKER 'b' TOPIC 'o' FORMAT JSON ENVELOPE UPSERT",
-         "42P16"),
+         "42P17"),
         ("CREATE SINK s FROM m INTO KAFKA BROKER 'b' TOPIC 'o' KEY (v) FORMAT JSON ENVELOPE UPSERT",
-         "42P16"),
+         "42P17"),
         ("CREATE SINK s FROM m INTO KAFKA BROKER 'b' TOPIC 'o' KEY (v) NOT ENFORCED FORMAT JSON "
          "ENVELOPE UPSERT", "0A000"),
         ("CREATE SINK s FROM m INTO KAFKA BROKER 'b' TOPIC 'o' KEY (z) FORMAT JSON ENVELOPE UPSERT",

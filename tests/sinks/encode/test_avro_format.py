@@ -19,7 +19,7 @@ from reclock.connectors.format.registry import Registry
 from reclock.dataflow.types import arrow_type
 from reclock.errors import InvalidDefinition, SourceUnavailable
 from reclock.sinks.encode.avro_binary import binary, decimal_width
-from reclock.sinks.encode.avro_format import AvroFormat, change_schema, record_schema
+from reclock.sinks.encode.avro_format import AvroFormat, Ids, Schemas, change_schema, record_schema
 from reclock.sinks.encode.encoder import Which
 from reclock.sql import types as t
 from reclock.sql.schema import Column
@@ -72,7 +72,7 @@ def columns(draw: st.DrawFn) -> tuple[list[Column], list[pa.Array]]:
 @given(columns())
 def test_a_source_reads_back_what_a_sink_writes(given: tuple[list[Column], list[pa.Array]]) -> None:
     described, written = given
-    payloads = AvroFormat(tuple(described), (), 0, 0x01020304).rows(written).to_pylist()
+    payloads = AvroFormat(tuple(described), (), Ids(0, 0x01020304)).rows(written).to_pylist()
     assert all(payload[:5] == b"\0\1\2\3\4" for payload in payloads)
     schema = json.dumps(record_schema("row", described))
     fields = tuple(Field(c.name, c.type, arrow_type(c.type)) for c in described)
@@ -91,7 +91,7 @@ def test_bytes_are_those_of_fastavro(given: tuple[list[Column], list[pa.Array]])
     if any("decimal" in json.dumps(record_schema("row", [c])) for c in described):
         return
     schema = fastavro.parse_schema(record_schema("row", described))
-    payloads = AvroFormat(tuple(described), (), 0, 0).rows(written).to_pylist()
+    payloads = AvroFormat(tuple(described), (), Ids(0, 0)).rows(written).to_pylist()
     for payload in payloads:
         value = fastavro.schemaless_reader(io.BytesIO(payload[5:]), schema, None)
         out = io.BytesIO()
@@ -118,7 +118,7 @@ def test_changes_have_both_sides() -> None:
     old = [pa.array([1, None, 3]), pa.array(["a", None, "c"])]
     new = [pa.array([1, 2, None]), pa.array(["b", None, None])]
     which = Which(np.array([True, False, True]), np.array([True, True, False]))
-    made = AvroFormat(described, (0,), 7, 8)
+    made = AvroFormat(described, (0,), Ids(7, 8))
     schema = fastavro.parse_schema(change_schema(described))
     read = [
         fastavro.schemaless_reader(io.BytesIO(payload[5:]), schema, None)
@@ -135,26 +135,43 @@ def test_changes_have_both_sides() -> None:
 def test_schemas_are_registered_once(registry: SchemaRegistry) -> None:
     described = (Column("id", t.BIGINT, nullable=False), Column("s", t.TEXT))
     where = Registry.of(registry.url, {})
-    first = AvroFormat.registered(where, "sales", described, (0,), changes=True)
-    again = AvroFormat.registered(where, "sales", described, (0,), changes=True)
-    assert first == again
-    assert first.key_id != first.value_id
+    schemas = Schemas(described, (0,), changes=True)
+    ids = schemas.registered(where, "sales")
+    assert ids == schemas.registered(where, "sales")
+    assert ids.key != ids.value
     assert set(registry.asked) == {"/subjects/sales-key/versions", "/subjects/sales-value/versions"}
     fastavro.parse_schema(change_schema(described))
-    keyless = AvroFormat.registered(where, "other", described, (), changes=False)
+    keyless = Schemas(described, (), changes=False)
+    made = AvroFormat(described, (), keyless.registered(where, "other"))
     assert "/subjects/other-key/versions" not in registry.asked
-    assert keyless.rows([pa.array([1]), pa.array(["x"])]).to_pylist()[0][5:] == b"\x02\x02\x02x"
+    assert made.rows([pa.array([1]), pa.array(["x"])]).to_pylist()[0][5:] == b"\x02\x02\x02x"
+
+
+def test_known_schemas_are_looked_for_and_not_registered_again(registry: SchemaRegistry) -> None:
+    where = Registry.of(registry.url, {})
+    schemas = Schemas((Column("id", t.BIGINT),), (0,), changes=False)
+    ids = schemas.registered(where, "sales")
+    registry.asked.clear()
+    assert AvroFormat.known(where, "sales", schemas, ids).ids == ids
+    assert set(registry.asked) == {"/subjects/sales-key", "/subjects/sales-value"}
+
+
+def test_a_registry_that_calls_schemas_otherwise_is_refused(registry: SchemaRegistry) -> None:
+    where = Registry.of(registry.url, {})
+    schemas = Schemas((Column("id", t.BIGINT),), (0,), changes=False)
+    registry.register("other", {"type": "long"})
+    with pytest.raises(InvalidDefinition, match='schema of "sales-value" 2; it was 1'):
+        AvroFormat.known(where, "sales", schemas, Ids(2, 1))
+    assert AvroFormat.known(where, "sales", schemas, Ids(3, 2)).ids == Ids(3, 2), "made up for"
 
 
 def test_a_registry_that_does_not_take_a_schema(registry: SchemaRegistry) -> None:
     registry.refused = "Schema being registered is incompatible with an earlier schema"
-    described = (Column("id", t.BIGINT),)
+    schemas = Schemas((Column("id", t.BIGINT),), (), changes=False)
     with pytest.raises(InvalidDefinition, match="incompatible"):
-        AvroFormat.registered(Registry.of(registry.url, {}), "t", described, (), changes=False)
+        schemas.registered(Registry.of(registry.url, {}), "t")
     with pytest.raises(SourceUnavailable):
-        AvroFormat.registered(
-            Registry.of("http://127.0.0.1:1", {}), "t", described, (), changes=False
-        )
+        schemas.registered(Registry.of("http://127.0.0.1:1", {}), "t")
 
 
 @pytest.mark.parametrize(

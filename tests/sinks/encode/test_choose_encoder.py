@@ -27,7 +27,7 @@ def wanted(envelope: str, *key: str, format: Format = JSON, **rest: Any) -> Want
 
 def test_json() -> None:
     keyed = JsonFormat(SCHEMA.columns, (1,))
-    assert encoder_of(wanted("UPSERT", "b"), SCHEMA) == UpsertEncoder(keyed, (1,))
+    assert encoder_of(wanted("upsert", "b"), SCHEMA) == UpsertEncoder(keyed, (1,))
     assert encoder_of(wanted("debezium", "b"), SCHEMA) == DebeziumEncoder(keyed, (1,))
     plain = JsonFormat(SCHEMA.columns)
     assert encoder_of(wanted("debezium"), SCHEMA) == DebeziumEncoder(plain, ())
@@ -51,8 +51,8 @@ def test_avro() -> None:
         change = encoder_of(wanted("debezium", "a", format=avro), SCHEMA)
         assert isinstance(change, DebeziumEncoder)
         assert isinstance(change.format, AvroFormat)
-        assert change.format.key_id == made.format.key_id
-        assert change.format.value_id != made.format.value_id
+        assert change.format.ids.key == made.format.ids.key
+        assert change.format.ids.value != made.format.ids.value
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,14 @@ class Registry:
         except _Missing:
             raise _unavailable(self, "does not answer", f"it has no place for {subject}") from None
 
+    def find(self, subject: str, schema: str) -> int | None:
+        """Return the id of an Avro schema that ``subject`` has; None if it has no such one."""
+        path = f"/subjects/{quote(subject, safe='')}"
+        try:
+            return int(_answer(self, path, "id", {"schema": schema})["id"])
+        except _Missing:
+            return None
+
 
 @lru_cache(maxsize=1024)
 def _writer(registry: Registry, number: int) -> Writer:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.result import Result
-from reclock.coordinator.sink.connect import decide, encoder_of, prepare
-from reclock.coordinator.sink.define import define_sink, relation_of
+from reclock.coordinator.sink.connect import decide, prepare, register
+from reclock.coordinator.sink.define import define_sink, key_of, relation_of
 from reclock.coordinator.tick import tick
 from reclock.errors import SinkRegressed
 
@@ -23,7 +23,7 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
         exists = world.catalog.find(statement.name.parts) is not None
         if not (exists and statement.if_not_exists):
             world.catalog.check_new(statement.name)
-            encoder_of(statement, relation_of(statement, world.catalog))
+            key_of(statement, relation_of(statement, world.catalog))
     if not (exists and statement.if_not_exists):
         with context.writing() as world:
             world.catalog.check_new(statement.name)
@@ -39,5 +39,6 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
                     raise
                 facts = decide(statement, item, as_of, own=True)
                 prepare(statement, facts, core.exporters.outlets)
+            facts = register(statement, facts, relation)
             change_catalog(core, [define_sink(statement, context.text, item, relation, facts)])
     return Result("CREATE SINK")

@@ -3,7 +3,7 @@
 The names of the topics are decided once, when the sink is created, and are in its ``facts``. With
 ``reuse_topic`` the topic is the one that was named, and what is there must be this sink's own;
 without, the name carries the sink's id, the time it begins at and a nonce, so that no two sinks
-ever share one.
+ever share one. So are the ids of Avro's schemas, which are registered then.
 
 The *identity* of a sink in its consistency topic, and of its producer among all producers, is its
 name and topic: whoever writes the same is fenced, and is meant to be.
@@ -13,17 +13,17 @@ Tests: tests/coordinator/sink/test_sinks.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, Protocol
 
 from reclock.config import parse_duration
 from reclock.connectors.kafka.options import Connection
-from reclock.coordinator.sink.define import key_of
+from reclock.coordinator.sink.define import wanted_of
 from reclock.coordinator.sink.exporter import Outlet
 from reclock.errors import SinkRegressed
-from reclock.sinks.encode.debezium import DebeziumEncoder
-from reclock.sinks.encode.json_format import JsonFormat
-from reclock.sinks.encode.upsert import UpsertEncoder
+from reclock.sinks.encode import choose
+from reclock.sinks.encode.avro_format import Ids
 from reclock.sinks.producer import Patience, Target
 from reclock.sinks.topics import consistency_name, own_name, prepared
 from reclock.sql.parse.options import TRUE
@@ -104,6 +104,12 @@ def prepare(statement: CreateSink, facts: Json, outlets: Outlets) -> None:
         raise SinkRegressed(message, detail=detail, hint=hint)
 
 
+def register(statement: CreateSink, facts: Json, relation: RelationItem) -> Json:
+    """Return the facts of a new sink with the schemas of its topic, if it has any, registered."""
+    ids = choose.registered(wanted_of(statement, facts["topic"]), relation.schema)
+    return facts if ids is None else facts | {"schemas": list(ids)}
+
+
 def outlet_of(sink: Sink, relation: RelationItem, outlets: Outlets) -> Outlet:
     """Return where a sink writes, and how."""
     statement, facts = sink.statement, sink.facts
@@ -119,16 +125,15 @@ def outlet_of(sink: Sink, relation: RelationItem, outlets: Outlets) -> Outlet:
     def new() -> Unfenced:
         return outlets.producer(connection, target, patience, compression)
 
-    return Outlet(new, encoder_of(statement, relation), target)
+    return Outlet(new, lambda: encoder_of(sink, relation), target)
 
 
-def encoder_of(statement: CreateSink, relation: RelationItem) -> Encoder:
-    """Return how the changes of a relation become messages."""
-    key = key_of(statement, relation)
-    written = JsonFormat(tuple(relation.schema), key)
-    if statement.envelope == "upsert":
-        return UpsertEncoder(written, key)
-    return DebeziumEncoder(written, key)
+def encoder_of(sink: Sink, relation: RelationItem) -> Encoder:
+    """Return how the changes of a relation become messages; a registry may be asked."""
+    facts = sink.facts
+    ids = Ids(*facts["schemas"]) if "schemas" in facts else None
+    wanted = wanted_of(sink.statement, facts["topic"])
+    return choose.encoder_of(replace(wanted, begins=facts["as_of"], schemas=ids), relation.schema)
 
 
 def connection_of(statement: CreateSink) -> Connection:

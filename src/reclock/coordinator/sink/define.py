@@ -8,12 +8,14 @@ Tests: tests/coordinator/sink/test_sinks.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from reclock.coordinator.item import MaterializedView, RelationItem, Sink, View
 from reclock.coordinator.source.secrets import hidden, secrets_of
 from reclock.coordinator.system.relation import SystemRelation
-from reclock.errors import NotSupported, StatementError
+from reclock.errors import InvalidDefinition, NotSupported, StatementError
+from reclock.sinks.encode import choose
+from reclock.sinks.encode.choose import Wanted
 from reclock.sql.statement.source import KafkaConnection
 
 if TYPE_CHECKING:
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from reclock.durable.keyed import Json
     from reclock.ids import ObjectId
     from reclock.sql.statement import CreateSink
-
-KEYED: Final = ("upsert",)
-"""Envelopes that cannot do without a key."""
 
 
 def define_sink(
@@ -54,35 +53,29 @@ def relation_of(statement: CreateSink, catalog: Catalog) -> RelationItem:
 
 
 def key_of(statement: CreateSink, relation: RelationItem) -> tuple[int, ...]:
-    """Return the positions of the key's columns; refuse one that does not tell rows apart."""
+    """Return the positions of the key's columns; refuse what cannot be written."""
     position = statement.name.position
     if not isinstance(statement.connection, KafkaConnection):
         message = "INTO FILE is not supported"
         raise NotSupported(message, hint="write INTO KAFKA BROKER … TOPIC …", position=position)
-    if statement.format.kind != "json":
-        message = f"FORMAT {statement.format.kind.upper()} is not supported in sinks"
-        raise NotSupported(message, hint="write FORMAT JSON", position=position)
-    if statement.envelope == "materialize":
-        message = "ENVELOPE MATERIALIZE is not supported"
-        raise NotSupported(message, hint="use UPSERT or DEBEZIUM", position=position)
-    names = relation.schema.names
-    for name in statement.key:
-        if name not in names:
-            message = f'column "{name}" of relation "{relation.name}" does not exist'
-            hint = f"there are the columns {', '.join(names)}"
-            raise StatementError(message, code="42703", hint=hint, position=position)
-    key = tuple(names.index(name) for name in statement.key)
-    if not key and statement.envelope in KEYED:
-        message = f"ENVELOPE {statement.envelope.upper()} needs a key"
-        hint = "write KEY (column, …) before FORMAT"
-        raise StatementError(message, code="42P16", hint=hint, position=position)
+    try:
+        key = choose.key_of(wanted_of(statement, statement.connection.topic), relation.schema)
+    except StatementError as error:
+        error.position = position
+        raise
     unique = any(found <= set(key) for found in relation.relation().unique_keys)
-    if statement.envelope in KEYED and not unique:
+    if statement.envelope == "upsert" and not unique:
         message = f'KEY ({", ".join(statement.key)}) may not be unique in "{relation.name}"'
         detail = "two rows with one key would overwrite each other"
         hint = "choose a key that is unique, or sink a view that groups by it; or ENVELOPE DEBEZIUM"
         if statement.key_not_enforced:
             message = f"{message}, and NOT ENFORCED is not supported"
             raise NotSupported(message, detail=detail, hint=hint, position=position)
-        raise StatementError(message, code="42P16", detail=detail, hint=hint, position=position)
+        raise InvalidDefinition(message, detail=detail, hint=hint, position=position)
     return key
+
+
+def wanted_of(statement: CreateSink, topic: str) -> Wanted:
+    """Return what the statement says about the messages of a topic."""
+    options = dict(statement.options)
+    return Wanted(topic, statement.format, statement.envelope, statement.key, options)

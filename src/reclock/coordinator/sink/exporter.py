@@ -48,10 +48,13 @@ IDLE_MS: Final = 10_000
 
 @dataclass(frozen=True)
 class Outlet:
-    """Where a sink writes, and how: a new producer on demand, the topics, the encoder."""
+    """Where a sink writes, and how: a new producer or encoder on demand, the topics.
+
+    Making an encoder may ask a schema registry, and fail as that does.
+    """
 
     open: Callable[[], Unfenced]
-    encoder: Encoder
+    encoder: Callable[[], Encoder]
     target: Target
 
 
@@ -100,6 +103,7 @@ class Exporter:
         self._core = core
         self._outlet = outlet
         self._changes = Changes(sink.relation, self.as_of, sink.facts["snapshot"])
+        self._encoder: Encoder | None = None
         self._machine: export.Exporter | None = None
         self._world: World | None = None
         self._reach: Reach | None = None
@@ -170,6 +174,8 @@ class Exporter:
 
     def _ready(self) -> export.Exporter:
         """Return the state machine, with the only producer of the sink."""
+        if self._encoder is None:
+            self._encoder = self._outlet.encoder()
         if self._machine is None:
             plan = export.Plan(
                 self._outlet.target, self, self._changed, self._positions,
@@ -204,7 +210,8 @@ class Exporter:
 
     def encode(self, updates: pa.RecordBatch, description: Description[Timestamp]) -> _Encoded:
         """Encode what the state machine is about to send, and note how much that is."""
-        self._encoded = _Encoded(self._outlet.encoder.encode(updates, description))
+        assert self._encoder is not None
+        self._encoded = _Encoded(self._encoder.encode(updates, description))
         self.in_flight = sum(count for _, count in self._encoded.times)
         return self._encoded
 

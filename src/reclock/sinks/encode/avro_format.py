@@ -1,15 +1,17 @@
 """FORMAT AVRO for sinks: rows as records, by schemas that a registry knows.
 
 A payload begins with a zero and the id of its schema (``connectors.format.registry``). The
-schemas are registered once, when the format is made, in the subjects that Confluent's clients
+schemas are registered once, when the sink is created, in the subjects that Confluent's clients
 look in: ``<topic>-key`` and ``<topic>-value``. ::
 
     key       record ``key`` of the key columns
     row       record ``row`` of all columns
     change    record ``envelope``: before and after, each null or a ``row``
 
-Registering again gives the same ids, so a restart writes alike. A registry that finds a new
-schema not compatible with the one before says so, and the sink is not made.
+The ids are kept with the sink (``Ids``), because the bytes of a key have its schema's id in them: a
+restart sees that the registry has the schemas by these ids, and goes on with them or not at all.
+A schema that it has lost is registered again. A registry that finds a new schema not compatible
+with the one before says so, and the sink is not made.
 
 Tests: tests/sinks/encode/test_avro_format.py.
 """
@@ -19,7 +21,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -60,48 +62,50 @@ _SIMPLE: Final[dict[Type, Node]] = {
 }
 
 
+class Ids(NamedTuple):
+    """What a registry calls the schemas of a topic; 0 for keys that there are none of."""
+
+    key: int
+    value: int
+
+
 @dataclass(frozen=True, slots=True)
 class AvroFormat:
     """Records of ``columns``, keys of those at ``key``, by the ids of their schemas."""
 
     columns: tuple[Column, ...]
     key: tuple[int, ...]
-    key_id: int
-    value_id: int
+    ids: Ids
 
     @classmethod
-    def registered(
-        cls,
-        registry: Registry,
-        topic: str,
-        columns: tuple[Column, ...],
-        key: tuple[int, ...],
-        *,
-        changes: bool,
-    ) -> Self:
-        """Register the schemas of a topic; its values are ``changes``, or else rows."""
-        value = change_schema(columns) if changes else record_schema("row", columns)
-        value_id = registry.register(f"{topic}-value", json.dumps(value))
-        key_id = 0
-        if key:
-            schema = record_schema("key", [columns[at] for at in key])
-            key_id = registry.register(f"{topic}-key", json.dumps(schema))
-        return cls(columns, key, key_id, value_id)
+    def known(cls, registry: Registry, topic: str, schemas: Schemas, ids: Ids) -> Self:
+        """Return the format of a topic whose schemas the registry must call ``ids``."""
+        for number, (subject, schema) in zip(reversed(ids), schemas.subjects(topic), strict=False):
+            found = registry.find(subject, schema)
+            found = registry.register(subject, schema) if found is None else found
+            if found != number:
+                message = f"the schema registry at {registry.url} is not the one it was"
+                detail = f'it calls the schema of "{subject}" {found}; it was {number} so far'
+                hint = (
+                    "give the sink the registry it had, or drop it and create it with a new topic"
+                )
+                raise InvalidDefinition(message, detail=detail, hint=hint)
+        return cls(schemas.columns, schemas.key, ids)
 
     def keys(self, columns: Sequence[pa.Array]) -> pa.Array:
         """Return the key of each row, of its key columns."""
-        return _records(_header(self.key_id), [self.columns[at] for at in self.key], columns)
+        return _records(_header(self.ids.key), [self.columns[at] for at in self.key], columns)
 
     def rows(self, columns: Sequence[pa.Array]) -> pa.Array:
         """Return each row as a value."""
-        return _records(_header(self.value_id), self.columns, columns)
+        return _records(_header(self.ids.value), self.columns, columns)
 
     def changes(
         self, before: Sequence[pa.Array], after: Sequence[pa.Array], which: Which
     ) -> pa.Array:
         """Return each pair of rows, of which one may be missing, as a value."""
         old, new = self._branch(before, which.before), self._branch(after, which.after)
-        return together([_header(self.value_id), old, new], len(which.before))
+        return together([_header(self.ids.value), old, new], len(which.before))
 
     def _branch(self, columns: Sequence[pa.Array], there: NDArray[np.bool_]) -> pa.Array:
         """Return rows as branches of a union; null for those that are not there."""
@@ -116,6 +120,30 @@ class AvroFormat:
         written = _records(b"\2", self.columns, [column.take(some) for column in columns])
         places = np.where(there, np.cumsum(there) - 1 + count, np.arange(count))
         return pa.concat_arrays([missing, written]).take(pa.array(places))
+
+
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """The schemas of a topic: its values are ``changes``, or else rows."""
+
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+    changes: bool
+
+    def subjects(self, topic: str) -> list[tuple[str, str]]:
+        """Return where each schema belongs, and its text: that of values, of keys if any."""
+        columns = self.columns
+        value = change_schema(columns) if self.changes else record_schema("row", columns)
+        found = [(f"{topic}-value", json.dumps(value))]
+        if self.key:
+            keys = record_schema("key", [columns[at] for at in self.key])
+            found.append((f"{topic}-key", json.dumps(keys)))
+        return found
+
+    def registered(self, registry: Registry, topic: str) -> Ids:
+        """Register them, unless the registry has them, and return what it calls them."""
+        value, *key = (registry.register(*given) for given in self.subjects(topic))
+        return Ids(key[0] if key else 0, value)
 
 
 def record_schema(name: str, columns: Sequence[Column]) -> Node:

@@ -8,7 +8,9 @@
 Each transaction ends with the progress of its times, also one without data: a reader of this
 topic alone, without the consistency topic, knows which times are complete. The header of
 progress is the last time it completes; it is not among the messages that BEGIN and END count.
-Messages have no keys: in CDCv2 any order is right, and so is reading one twice.
+Messages have no keys: in CDCv2 any order is right, and so is reading one twice. The first
+progress is stated from time 0 on: the topic has nothing before the sink begins, and a reader
+need not know when that was.
 
 A message has as many updates as fit into ``SIZE`` bytes. Cost: vectorised; the text of a whole
 group is made at once, because how many messages there are depends on it.
@@ -49,9 +51,10 @@ SIZE: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Cdcv2Encoder:
-    """Updates and progress, in JSON."""
+    """Updates and progress, in JSON, of a sink that ``begins`` at a time."""
 
     format: JsonFormat
+    begins: int = 0
 
     def encode(
         self, updates: pa.RecordBatch | None, description: Description[Timestamp]
@@ -63,7 +66,22 @@ class Cdcv2Encoder:
             found = Updates.of(updates)
             times = found.times
             moments, values = _messages(found, self._texts(found))
-        return _Encoded(moments, values, _progress(description, counted(times)))
+        return _Encoded(moments, values, self._progress(description, counted(times)))
+
+    def _progress(
+        self, description: Description[Timestamp], counts: Sequence[tuple[int, int]]
+    ) -> Messages:
+        """Return the message that says which times are complete."""
+        if description.is_empty:
+            return Messages(np.empty(0, np.int64), None, pa.array([], pa.binary()))
+        body = {
+            "lower": [0 if time == self.begins else time for time in description.lower],
+            "upper": [*description.upper],
+            "counts": [{"time": time, "count": count} for time, count in counts],
+        }
+        value = json.dumps({"progress": body}, separators=(",", ":")).encode()
+        last = last_complete(description.upper) or 0
+        return Messages(np.array([int(last)]), None, pa.array([value], pa.binary()))
 
     def _texts(self, updates: Updates) -> pa.Array:
         """Return each update as an object."""
@@ -91,20 +109,6 @@ def _messages(updates: Updates, texts: pa.Array) -> tuple[NDArray[np.int64], pa.
     together = pc.binary_join(pa.LargeListArray.from_arrays(offsets, texts), between)
     values = pc.binary_join_element_wise(opening, together, closing, nothing)
     return updates.times[starts], values
-
-
-def _progress(description: Description[Timestamp], counts: Sequence[tuple[int, int]]) -> Messages:
-    """Return the message that says which times are complete."""
-    body = {
-        "lower": [*description.lower],
-        "upper": [*description.upper],
-        "counts": [{"time": time, "count": count} for time, count in counts],
-    }
-    if description.is_empty:
-        return Messages(np.empty(0, np.int64), None, pa.array([], pa.binary()))
-    value = json.dumps({"progress": body}, separators=(",", ":")).encode()
-    last = last_complete(description.upper) or 0
-    return Messages(np.array([int(last)]), None, pa.array([value], pa.binary()))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,8 +8,12 @@ envelope           key                       formats
 ``MATERIALIZE``    none                      JSON
 =================  ========================  ===========================================
 
-Anything else is refused here, when the sink is made. AVRO needs a registry, in which the schemas
-are registered here; that may fail as a registry does (``connectors.format.registry``).
+Anything else is refused by ``key_of``, which asks nobody. AVRO needs a registry: ``registered``
+registers the schemas of a new sink, once; ``encoder_of`` sees that they are there. Both may fail as
+a registry does (``connectors.format.registry``).
+
+A key with a json column is refused: json's null and NULL are one text, so two keys could be one
+message's.
 
 Tests: tests/sinks/encode/test_choose_encoder.py.
 """
@@ -21,16 +25,18 @@ from typing import TYPE_CHECKING
 
 from reclock.connectors.format.registry import Registry
 from reclock.errors import InvalidDefinition, NotSupported, UndefinedName
-from reclock.sinks.encode.avro_format import AvroFormat
+from reclock.sinks.encode.avro_format import AvroFormat, Schemas
 from reclock.sinks.encode.cdcv2 import Cdcv2Encoder
 from reclock.sinks.encode.debezium import DebeziumEncoder
 from reclock.sinks.encode.json_format import JsonFormat
 from reclock.sinks.encode.shadow import ShadowEncoder
 from reclock.sinks.encode.upsert import UpsertEncoder
+from reclock.sql import types as t
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from reclock.sinks.encode.avro_format import Ids
     from reclock.sinks.encode.encoder import Encoder
     from reclock.sinks.encode.shadow import Contents
     from reclock.sql.schema import Schema
@@ -39,10 +45,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a statement says about the messages of a sink.
+    """What a statement says about the messages of a sink, and what was decided about it.
 
     ``contents`` is needed for a key that is NOT ENFORCED: what its rows were. Without it the key
-    is taken to be unique.
+    is taken to be unique. ``begins`` is the first time of the sink. ``schemas`` are what a
+    registry called the schemas of the topic; without them they are registered.
     """
 
     topic: str
@@ -51,28 +58,59 @@ class Wanted:
     key: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     contents: Contents | None = None
+    begins: int = 0
+    schemas: Ids | None = None
+
+
+def key_of(wanted: Wanted, schema: Schema) -> tuple[int, ...]:
+    """Return the positions of the key's columns; refuse what no encoder does."""
+    key = tuple(_column(schema, name) for name in wanted.key)
+    match wanted.envelope, key:
+        case "upsert", ():
+            message = "ENVELOPE UPSERT needs a KEY"
+            raise InvalidDefinition(message, hint="write KEY (column, …), or ENVELOPE DEBEZIUM")
+        case "materialize", (_, *_):
+            message = "ENVELOPE MATERIALIZE has no KEY"
+            raise InvalidDefinition(message, hint="leave out KEY, or write ENVELOPE UPSERT")
+        case "materialize", () if wanted.format.kind == "avro":
+            message = "ENVELOPE MATERIALIZE is supported with FORMAT JSON alone"
+            raise NotSupported(message, hint="write FORMAT JSON")
+        case (("upsert" | "debezium" | "materialize"), _):
+            pass
+        case _:
+            message = f"ENVELOPE {wanted.envelope.upper()} is not supported for sinks"
+            raise NotSupported(message, hint="write UPSERT, DEBEZIUM or MATERIALIZE")
+    for at in key:
+        if _has_json(schema.columns[at].type):
+            message = f'column "{schema.names[at]}" cannot be in KEY: it has json'
+            raise InvalidDefinition(message, hint="make text of it with a cast")
+    match wanted.format.kind:
+        case "json":
+            JsonFormat(schema.columns, key)
+        case "avro":
+            _registry(wanted)
+            _schemas(wanted, schema, key).subjects(wanted.topic)
+        case kind:
+            message = f"FORMAT {kind.upper()} is not supported for sinks"
+            raise NotSupported(message, hint="write JSON or AVRO")
+    return key
+
+
+def registered(wanted: Wanted, schema: Schema) -> Ids | None:
+    """Register the schemas of a new sink, if it has any, and return what they are called."""
+    if wanted.format.kind != "avro":
+        return None
+    schemas = _schemas(wanted, schema, key_of(wanted, schema))
+    return schemas.registered(_registry(wanted), wanted.topic)
 
 
 def encoder_of(wanted: Wanted, schema: Schema) -> Encoder:
     """Return the encoder of the changes of a relation of this schema."""
-    envelope = wanted.envelope.lower()
-    key = tuple(_column(schema, name) for name in wanted.key)
-    if envelope == "materialize":
-        if key:
-            message = "ENVELOPE MATERIALIZE has no KEY"
-            raise InvalidDefinition(message, hint="leave out KEY, or write ENVELOPE UPSERT")
-        if wanted.format.kind.lower() != "json":
-            message = "ENVELOPE MATERIALIZE is supported with FORMAT JSON alone"
-            raise NotSupported(message, hint="write FORMAT JSON")
-        return Cdcv2Encoder(JsonFormat(schema.columns))
-    if envelope not in ("upsert", "debezium"):
-        message = f"ENVELOPE {wanted.envelope.upper()} is not supported for sinks"
-        raise NotSupported(message, hint="write UPSERT, DEBEZIUM or MATERIALIZE")
-    if envelope == "upsert" and not key:
-        message = "ENVELOPE UPSERT needs a KEY"
-        raise InvalidDefinition(message, hint="write KEY (column, …), or ENVELOPE DEBEZIUM")
-    written = _format(wanted, schema, key, changes=envelope == "debezium")
-    if envelope == "debezium":
+    key = key_of(wanted, schema)
+    if wanted.envelope == "materialize":
+        return Cdcv2Encoder(JsonFormat(schema.columns), wanted.begins)
+    written = _format(wanted, schema, key)
+    if wanted.envelope == "debezium":
         return DebeziumEncoder(written, key)
     if wanted.contents is not None:
         return ShadowEncoder(written, key, wanted.contents)
@@ -80,25 +118,37 @@ def encoder_of(wanted: Wanted, schema: Schema) -> Encoder:
 
 
 def _column(schema: Schema, name: str) -> int:
-    places = [at for at, column in enumerate(schema.columns) if column.name == name]
-    if not places:
+    if name not in schema.names:
         message = f'column "{name}" of KEY does not exist'
         raise UndefinedName(message, hint=f"there are {', '.join(schema.names)}")
-    return places[0]
+    return schema.names.index(name)
 
 
-def _format(
-    wanted: Wanted, schema: Schema, key: tuple[int, ...], *, changes: bool
-) -> JsonFormat | AvroFormat:
-    kind = wanted.format.kind.lower()
-    if kind == "json":
+def _has_json(kind: t.Type) -> bool:
+    match kind:
+        case t.Array():
+            return _has_json(kind.element)
+        case t.Record():
+            return any(_has_json(inside) for _, inside in kind.fields)
+    return kind == t.JSON
+
+
+def _format(wanted: Wanted, schema: Schema, key: tuple[int, ...]) -> JsonFormat | AvroFormat:
+    if wanted.format.kind == "json":
         return JsonFormat(schema.columns, key)
-    if kind != "avro":
-        message = f"FORMAT {wanted.format.kind.upper()} is not supported for sinks"
-        raise NotSupported(message, hint="write JSON or AVRO")
+    schemas, registry = _schemas(wanted, schema, key), _registry(wanted)
+    if wanted.schemas is None:
+        return AvroFormat(schema.columns, key, schemas.registered(registry, wanted.topic))
+    return AvroFormat.known(registry, wanted.topic, schemas, wanted.schemas)
+
+
+def _schemas(wanted: Wanted, schema: Schema, key: tuple[int, ...]) -> Schemas:
+    return Schemas(schema.columns, key, wanted.envelope == "debezium")
+
+
+def _registry(wanted: Wanted) -> Registry:
     if wanted.format.registry is None:
         message = "FORMAT AVRO of a sink needs a schema registry"
         hint = "write FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY 'http://…'"
         raise InvalidDefinition(message, hint=hint)
-    registry = Registry.of(wanted.format.registry, wanted.options)
-    return AvroFormat.registered(registry, wanted.topic, schema.columns, key, changes=changes)
+    return Registry.of(wanted.format.registry, wanted.options)
