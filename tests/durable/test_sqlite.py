@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ from reclock.durable.sqlite import DATABASE_FILE, open_sqlite
 from reclock.durable.store import Append, UpperMismatch
 from reclock.errors import (
     Corrupt,
+    Fenced,
     NewerFormat,
     OutcomeUnknown,
     StateInUse,
@@ -171,6 +173,19 @@ def test_an_owner_that_has_not_signed_yet_is_another_process(tmp_path: Path) -> 
         (tmp_path / "lock").write_text("")
         with pytest.raises(StateInUse, match="in use by another process"):
             open_sqlite(tmp_path)
+
+
+def test_who_had_a_directory_that_was_removed_owns_nothing(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with open_sqlite(state) as ghost:
+        ghost.check_owner()
+        shutil.rmtree(state)
+        with pytest.raises(Fenced, match="is gone"):
+            ghost.check_owner()
+        with open_sqlite(state) as owner:
+            owner.check_owner()
+            with pytest.raises(Fenced):
+                ghost.check_owner()
 
 
 def test_a_failed_opening_gives_the_directory_back(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from reclock.failpoints import FailpointRaised, armed
 from reclock.sinks.consistency import FrontierRecord, TransactionRecord, frontier_record, read
 from reclock.sinks.encode.debezium import DebeziumEncoder
 from reclock.sinks.encode.json_format import JsonFormat
-from reclock.sinks.export import Exporter, Plan
+from reclock.sinks.export import Exporter, Plan, Will
 from reclock.sinks.failure import NewProducer, Retry, SendFailed, Stop
 from reclock.sinks.gather import Limits
 from reclock.sinks.producer import Patience, Target
@@ -409,6 +409,101 @@ def test_progress_that_is_less_than_known_is_refused() -> None:
         lambda: world.exporter.renew(world.opened()),
     ):
         assert isinstance(failing(Stop, resume).error, SinkRegressed)
+
+
+def emptied(world: World) -> None:
+    """Delete the records of the consistency topic, as DeleteRecords does."""
+    topic = world.target.consistency
+    (end,) = world.kafka.cluster("read_uncommitted").watermarks(topic, [0]).values()
+    world.kafka.truncate(topic, 0, end.high)
+
+
+def changes_in(world: World) -> Counter[tuple[int, str, int, int]]:
+    """Return what a reader of the data topic sees: (time, side, key, value)."""
+    found: Counter[tuple[int, str, int, int]] = Counter()
+    for _, message in committed(world.kafka, world.target.topic):
+        value = json.loads(message.value or b"")
+        for side in ("before", "after"):
+            if (row := value[side]) is not None:
+                found[message.time, side, row["k"], row["v"]] += 1
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("lag", ["none", "some", "all", "never"])
+def test_a_consistency_topic_that_is_emptied_loses_nothing(lag: str, seed: int) -> None:
+    world = World(seed)
+    known = [None, START]
+    for _ in range(6):
+        world.many()
+        world.settle()
+        known.append(world.exporter.frontier)
+    emptied(world)
+    before = changes_in(world)
+    knows = {"none": known[-1], "some": known[-3], "all": known[2], "never": known[0]}[lag]
+    world.exporter = Exporter.resume(world.plan, world.opened(), START, knows)
+    assert world.exporter.frontier.precedes(known[-1] or START)
+    for _ in range(3):
+        world.many()
+    while world.exporter.frontier != world.upper:
+        world.exporter.advance(world.upper, 0)
+    after = changes_in(world)
+    assert before <= after
+    expected: Counter[tuple[int, str, int, int]] = Counter()
+    for time, rows in world.log.items():
+        for k, v, diff in rows:
+            expected[time, "after" if diff > 0 else "before", k, v] += 1
+    assert after == expected, "each once"
+
+
+def test_data_without_progress_that_nobody_deleted_is_refused() -> None:
+    world = World()
+    world.data()
+    world.settle()
+    world.kafka.recreate_topic(world.target.consistency, 1)
+    error = failing(Stop, world.started).error
+    assert isinstance(error, SinkRegressed)
+    assert "nothing" in str(error.detail)
+
+
+def written_by(world: World, writer: str, heir_of: Will | None = None) -> Plan:
+    plan = world.plan
+    return Plan(
+        plan.target, plan.encoder, plan.changes, plan.positions, plan.limits, 0,
+        writer, {"orders": {"topic": "x"}}, heir_of,
+    )  # fmt: skip
+
+
+def test_a_database_goes_on_from_another_only_as_its_heir() -> None:
+    world = World()
+    old = Exporter.resume(written_by(world, "old"), world.opened(), START)
+    world.data()
+    while old.frontier != world.upper:
+        old.advance(world.upper, 0)
+    will = Will("old", old.frontier)
+    for plan in (
+        written_by(world, "new"),
+        written_by(world, "new", Will("old", START)),
+        written_by(world, "new", Will("older", old.frontier)),
+    ):
+        error = failing(Stop, lambda p=plan: Exporter.resume(p, world.opened(), START)).error
+        assert isinstance(error, FencedError)
+        assert "recover" in str(error.hint)
+    new = Exporter.resume(written_by(world, "new", will), world.opened(), START)
+    assert new.is_heir
+    new.renew(world.opened())
+    assert new.is_heir
+    world.data()
+    while new.frontier != world.upper:
+        new.advance(world.upper, 0)
+    assert not new.is_heir
+    again = Exporter.resume(written_by(world, "new", will), world.opened(), START)
+    assert not again.is_heir
+    assert again.frontier == new.frontier
+    old.close()
+    assert isinstance(failing(Stop, lambda: old.renew(world.opened())).error, FencedError)
+    world.exporter = again
+    world.check()
 
 
 def test_progress_of_somebody_else_is_refused() -> None:

@@ -26,7 +26,7 @@ from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.define import load_catalog
 from reclock.coordinator.history import History
-from reclock.coordinator.item import Source
+from reclock.coordinator.item import Sink, Source
 from reclock.coordinator.merging import Merger
 from reclock.coordinator.settings import SystemSettings, Values
 from reclock.coordinator.sink.exporters import Exporters
@@ -39,6 +39,7 @@ from reclock.coordinator.timeline import TimelineState
 from reclock.coordinator.world import World
 from reclock.durable.catalog_store import CatalogStore
 from reclock.durable.oracle_store import OracleStore
+from reclock.durable.sink_store import SinkStore
 from reclock.errors import StorageError
 from reclock.time.frontier import at
 
@@ -92,6 +93,7 @@ class Core:
         self.history = History(self.settings)
         self._world = self.history.followed(self.load(), None)
         drop_others(store, (source.id for source in self._world.catalog.of_kind(Source)))
+        SinkStore(store).drop_others(sink.id for sink in self._world.catalog.of_kind(Sink))
         self.intakes = Intakes(self, clusters)
         self.exporters = Exporters(self, outlets)
         self.merger = Merger(self)

@@ -54,6 +54,9 @@ class Backend:
     release: Callable[[], None]
     """What to give back when the database is closed."""
 
+    is_held: Callable[[], bool] = lambda: True
+    """Whether what the owner took is still the state's; the epoch decides besides."""
+
 
 class Database:
     """The tables of ``schema``, in the newest format, owned by this process from now on."""
@@ -87,6 +90,16 @@ class Database:
                 hint = "stop this process: only the newest owner may write"
                 raise Fenced(message, detail=detail, hint=hint)
             yield writer
+
+    def check_owner(self) -> None:
+        """Raise ``Fenced`` unless this process still is the owner."""
+        with self.writing():
+            pass
+        if not self._backend.is_held():
+            message = "the durable state is gone from where it was"
+            detail = "its directory was removed, or another one is in its place"
+            hint = "stop this process: what it writes is lost"
+            raise Fenced(message, detail=detail, hint=hint)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -144,6 +144,11 @@ class MemoryStore:
             self._disk.states.pop(collection, None)
             self._disk.sums.pop(collection, None)
 
+    def check_owner(self) -> None:
+        """Raise ``Fenced`` unless this process owns the store, now."""
+        with self._disk.lock:
+            self._check_owner()
+
     def close(self) -> None:
         """Give the store up; nothing durable changes."""
         self._closed = True

@@ -8,6 +8,9 @@ is only for the error message of those who come second; it says nothing about wh
 A forked child inherits the open file and would keep the lock after its parent died:
 children therefore close it at once. Two openings in one process exclude each other too.
 
+A directory that is removed under its owner takes the lock with it: who makes it anew locks
+another file. ``is_held`` tells the owner of a directory from the ghost of one.
+
 Checked by tests/durable/test_sqlite.py with real processes.
 """
 
@@ -32,7 +35,7 @@ class DirectoryLock:
     """The right to use a state directory, until it is released or the process ends."""
 
     def __init__(self, directory: Path) -> None:
-        path = directory / LOCK_FILE
+        self._path = path = directory / LOCK_FILE
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -51,6 +54,15 @@ class DirectoryLock:
         with suppress(OSError):  # a full disk: the lock is ours, signed or not
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps({"pid": os.getpid(), "host": host()}).encode(), 0)
+
+    def is_held(self) -> bool:
+        """Return whether the lock is ours, and still is the directory's."""
+        if self._file is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._file), self._path.stat())
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Let others have the directory."""

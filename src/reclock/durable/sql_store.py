@@ -146,6 +146,10 @@ class SqlStore:
             writer.execute(delete(_update).where(_update.c.collection == collection))
             writer.execute(delete(_collection).where(_collection.c.id == collection))
 
+    def check_owner(self) -> None:
+        """Raise ``Fenced`` unless this process owns the store, now."""
+        self._database.check_owner()
+
     def close(self) -> None:
         """Give the store up; nothing durable changes."""
         self._database.close()

@@ -58,7 +58,7 @@ def open_sqlite(directory: str | os.PathLike[str]) -> SqlStore:
     # No implicit transactions: reads are single statements, writes say BEGIN themselves.
     engine = create_engine(url, connect_args={"isolation_level": None})
     event.listen(engine, "connect", _configure)
-    backend = Backend("BEGIN IMMEDIATE", None, _explain, lock.release)
+    backend = Backend("BEGIN IMMEDIATE", None, _explain, lock.release, lock.is_held)
     return SqlStore(Database(engine, backend, owner_name()), engine)
 
 

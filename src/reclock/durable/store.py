@@ -234,6 +234,13 @@ class Store(Protocol):
         """Forget the collection whole; nothing happens if there is none."""
         ...
 
+    def check_owner(self) -> None:
+        """Raise ``Fenced`` unless this process owns the store, now; nothing is written.
+
+        Every write checks it too. This is for what is done to others in the owner's name.
+        """
+        ...
+
     def close(self) -> None:
         """Give the store up; nothing durable changes."""
         ...

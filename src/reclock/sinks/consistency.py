@@ -3,9 +3,11 @@
 Two kinds, in the same transaction as the data they speak of::
 
     key   {"sink": "u9"}
-    value {"frontier": [t], "positions": {…}, "version": 1}
+    value {"frontier": [t], "positions": {…}, "version": 1, "writer": "…", "sources": {…}}
           all times before t are written, no other; [] if all are. ``positions`` has for each
-          source where it stood at t, so that another machine can go on.
+          source where it stood at t, and ``sources`` what it is and where it begins, so that
+          another machine can go on; ``writer`` is the database that wrote, so that an older
+          one does not.
 
     key   {"id": "t", "status": "BEGIN" | "END"}
     value {"status": "END", "id": "t", "event_count": n,
@@ -25,6 +27,7 @@ Tests: tests/sinks/test_consistency.py.
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reclock.errors import InvalidValue, MalformedMessage, NewerFormat
@@ -47,11 +50,17 @@ class Record(NamedTuple):
 
 
 class FrontierRecord(NamedTuple):
-    """Sink ``sink`` has written all times before ``frontier``, and no other."""
+    """Sink ``sink`` has written all times before ``frontier``, and no other.
+
+    ``positions`` and ``sources`` have for each source where it stood, and what it is.
+    ``writer`` is whose work this is.
+    """
 
     sink: str
     frontier: Frontier
     positions: Mapping[str, Any]
+    writer: str = ""
+    sources: Mapping[str, Any] = MappingProxyType({})
 
 
 class TransactionRecord(NamedTuple):
@@ -62,7 +71,13 @@ class TransactionRecord(NamedTuple):
     counts: Mapping[str, int]
 
 
-def frontier_record(sink: str, frontier: Frontier, positions: Mapping[str, Any]) -> Record:
+def frontier_record(
+    sink: str,
+    frontier: Frontier,
+    positions: Mapping[str, Any],
+    writer: str = "",
+    sources: Mapping[str, Any] | None = None,
+) -> Record:
     """Return the record that says how far a sink has come.
 
     >>> from reclock.time.frontier import at
@@ -70,6 +85,10 @@ def frontier_record(sink: str, frontier: Frontier, positions: Mapping[str, Any])
     b'{"frontier": [7], "positions": {"u1": {"0": 12}}, "version": 1}'
     """
     value = {"frontier": [*frontier], "positions": dict(positions), "version": VERSION}
+    if writer:
+        value["writer"] = writer
+    if sources:
+        value["sources"] = dict(sources)
     return Record(_json({"sink": sink}), _json(value))
 
 
@@ -89,8 +108,8 @@ def read(
 ) -> FrontierRecord | TransactionRecord | None:
     """Return what a record says; ``where`` names it in errors.
 
-    >>> read(*frontier_record("u9", Antichain.closed(), {}), "here")
-    FrontierRecord(sink='u9', frontier={}, positions={})
+    >>> read(*frontier_record("u9", Antichain.closed(), {}), "here")[:3]
+    ('u9', {}, {})
     >>> read(b"other", b"", "here") is None
     True
     """
@@ -123,7 +142,9 @@ def _frontier(sink: str, value: Any, where: str) -> FrontierRecord:
             len(times) <= 1
         ):
             frontier = Antichain(_time(time, where) for time in times)
-            return FrontierRecord(sink, frontier, positions)
+            writer, sources = value.get("writer", ""), value.get("sources", {})
+            if isinstance(writer, str) and isinstance(sources, dict):
+                return FrontierRecord(sink, frontier, positions, writer, sources)
     raise _malformed(where, f'the progress of sink "{sink}"')
 
 

@@ -17,7 +17,13 @@ Invariants. The frontier is what a reader of the consistency topic finds, always
 transaction is known to be committed, by at most one transaction. Output is committed once:
 updates before the frontier are dropped, and after an unknown outcome progress is read, with all
 older producers barred. Progress that is neither the frontier nor what was attempted is somebody
-else's, and an error.
+else's, and an error; so is that of another ``writer``: a database that took the sink over, or
+one that this one takes it over from and that was told to (``heir_of``).
+
+Lost progress. If the consistency topic has less than the sink's state knows (``known``) that is
+an error, but for one case: its beginning was deleted, and the frontier with it. Then the sink
+goes on at what it knows, or after the last time in the data, if that is later. That is exact: a
+time without a message in the data, before the frontier that was lost, had no changes.
 
 Idle time is progress too: without new data the frontier moves on, at most once in ``idle_ms``,
 before the first data as well; else the history that the sink needs could never be forgotten. A
@@ -39,6 +45,7 @@ from reclock.sinks.consistency import frontier_record, transaction_records
 from reclock.sinks.failure import Retry, Stop, TooLong
 from reclock.sinks.gather import Gatherer, Limits
 from reclock.time.description import Description
+from reclock.time.frontier import at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +71,18 @@ class Plan:
     positions: Positions
     limits: Limits = field(default_factory=Limits)
     idle_ms: int = 1_000
+    writer: str = ""
+    """Whose work the progress is."""
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    """What the sources are, as JSON."""
+    heir_of: Will | None = None
+
+
+class Will(NamedTuple):
+    """What a sink goes on from that another database wrote."""
+
+    writer: str
+    frontier: Frontier
 
 
 class Advanced(NamedTuple):
@@ -89,6 +108,8 @@ class Exporter:
         self._limits = plan.limits
         self._alone_too_long = False
         self._committed_ms: int | None = None
+        self.is_heir = False
+        """Whether the last who wrote was the one that this sink takes over from."""
 
     @classmethod
     def resume(
@@ -96,15 +117,24 @@ class Exporter:
     ) -> Self:
         """Fence, and go on where the sink was left; a new one begins at ``start``.
 
-        ``known`` is the frontier that this sink's state has: if the topic has less, it lost
-        something.
+        ``known`` is the frontier that this sink's state has, which may be less than what is
+        committed, but not more.
         """
         fenced = unfenced.fence()
-        found = fenced.progress()
-        if known is not None and (found is None or not known.precedes(found.frontier)):
-            raise Stop(_regressed(plan.target, found, known))
-        frontier = start if found is None else found.frontier
-        return cls(plan, fenced, frontier, recorded=found is not None)
+        try:
+            found = fenced.progress()
+            if found is None:
+                frontier = _lost(plan, fenced, start, known)
+                return cls(plan, fenced, frontier, recorded=False)
+            _check_writer(plan, found)
+            if known is not None and not known.precedes(found.frontier):
+                raise Stop(_regressed(plan.target, found, known))
+        except BaseException:
+            fenced.close()
+            raise
+        made = cls(plan, fenced, found.frontier, recorded=True)
+        made.is_heir = found.writer != plan.writer
+        return made
 
     @property
     def frontier(self) -> Frontier:
@@ -142,11 +172,14 @@ class Exporter:
         self._lose()
         fenced = unfenced.fence()
         found = fenced.progress()
+        if found is not None:
+            _check_writer(self._plan, found)
         if found is None or found.frontier.strictly_precedes(self._frontier):
             if self._recorded:
                 raise Stop(_regressed(self._plan.target, found, self._frontier))
         elif found.frontier in (self._frontier, self._attempted):
             self._moved(found.frontier)
+            self.is_heir = found.writer != self._plan.writer
         else:
             message = f'another instance of sink "{found.sink}" wrote meanwhile'
             detail = f"it is at {found.frontier}; we were at {self._frontier}"
@@ -168,10 +201,13 @@ class Exporter:
         for time, count in encoded.times:
             records += transaction_records(time, plan.target.topic, count)
         positions = plan.positions(group.end)
-        records.append(frontier_record(plan.target.sink, group.end, positions))
+        records.append(
+            frontier_record(plan.target.sink, group.end, positions, plan.writer, plan.sources)
+        )
         self._attempted, self._times = group.end, group.times
         fenced.send(encoded.chunks(), records)
         self._moved(group.end)
+        self.is_heir = False
         self._committed_ms = now_ms
         self._limits = _larger(self._limits, plan.limits)
         self._alone_too_long = False
@@ -204,6 +240,34 @@ class Exporter:
         if self._fenced is not None:
             self._fenced.close()
             self._fenced = None
+
+
+def _lost(plan: Plan, fenced: Fenced, start: Frontier, known: Frontier | None) -> Frontier:
+    """Return where a sink goes on that has no progress: at its start, if it never wrote."""
+    if known is not None and not fenced.is_emptied():
+        raise Stop(_regressed(plan.target, None, known))
+    last = fenced.last_time()
+    if last is None:
+        return start if known is None else known
+    after = at(last + 1)
+    if known is None and not fenced.is_emptied():
+        raise Stop(_regressed(plan.target, None, after))
+    return after if known is None else after.join(known)
+
+
+def _check_writer(plan: Plan, found: FrontierRecord) -> None:
+    """Refuse to go on from what another database wrote, unless told to."""
+    if found.writer == plan.writer:
+        return
+    if plan.heir_of == Will(found.writer, found.frontier):
+        return
+    message = f'another database writes sink "{found.sink}"'
+    detail = (
+        f'in topic "{plan.target.consistency}" database {found.writer or "unnamed"} is at '
+        f"{found.frontier}; this one is {plan.writer or 'unnamed'}"
+    )
+    hint = "stop one of the two: drop this sink, or create it anew with recover = true"
+    raise Stop(FencedError(message, detail=detail, hint=hint))
 
 
 def _larger(now: Limits, most: Limits) -> Limits:

@@ -3,6 +3,8 @@
 ::
 
     Unfenced ──fence()──▶ Fenced ──progress()──▶ where the sink was left
+                            │    ──is_emptied()─▶ whether that may be lost
+                            │    ──last_time()──▶ and what the data still says
                             │
                             └──send(chunks, records)──▶ committed, all of it or nothing
 
@@ -86,6 +88,14 @@ class Fenced(Protocol):
 
     def progress(self) -> FrontierRecord | None:
         """Return the last committed frontier of this sink; None if it never committed one."""
+        ...
+
+    def is_emptied(self) -> bool:
+        """Return whether records of the consistency topic are gone, maybe this sink's."""
+        ...
+
+    def last_time(self) -> int | None:
+        """Return the last time that has a committed message; None if none ever had one."""
         ...
 
     def send(self, chunks: Iterable[Messages], records: Sequence[Record]) -> None:

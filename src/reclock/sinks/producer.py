@@ -50,7 +50,8 @@ from reclock.sinks.failure import (
     verdict,
 )
 from reclock.sinks.log import TIMESTAMP_HEADER
-from reclock.sinks.progress import last_frontier
+from reclock.sinks.progress import is_emptied, last_frontier
+from reclock.sinks.written import last_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -139,6 +140,17 @@ class FencedProducer:
         return last_frontier(
             self._target.sink, where, uncommitted, committed, self._patience.progress
         )
+
+    def is_emptied(self) -> bool:
+        """Return whether records of the consistency topic are gone, maybe this sink's."""
+        uncommitted, committed = self._access.uncommitted, self._access.committed
+        where = self._target.consistency
+        return is_emptied(where, uncommitted, committed, self._patience.progress)
+
+    def last_time(self) -> int | None:
+        """Return the last time that has a committed message; None if none ever had one."""
+        uncommitted, committed = self._access.uncommitted, self._access.committed
+        return last_time(self._target.topic, uncommitted, committed, self._patience.progress)
 
     def send(self, chunks: Iterable[Messages], records: Sequence[Record]) -> None:
         """Commit messages and records in one transaction; nothing to commit, no transaction."""
@@ -249,7 +261,11 @@ class FencedProducer:
         if self._began is not None and time.monotonic() - self._began > allowed:
             message = "a transaction of the sink takes longer than its timeout"
             detail = f"{allowed:g} s of {self._patience.transaction:g} s are over"
-            hint = "raise transaction_timeout: one timestamp is never split, so a snapshot is one"
+            hint = (
+                "raise the sink's transaction_timeout, and transaction.max.timeout.ms of the "
+                "brokers if it is lower; or begin without a snapshot: one timestamp is one "
+                "transaction, so that readers see all of it or nothing"
+            )
             raise TooLong(SinkStopped(message, detail=detail, hint=hint, code="54000"))
 
     def _commit(self) -> None:

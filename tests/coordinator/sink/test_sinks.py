@@ -8,8 +8,10 @@ import pytest
 
 from reclock.connectors.kafka.cluster import Span
 from reclock.errors import Error
+from reclock.sinks.consistency import frontier_record
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.kafka_producer import ABORTABLE, FATAL, REFUSED, RETRIABLE
+from reclock.time.frontier import at
 
 
 class Pipe:
@@ -199,6 +201,73 @@ def test_a_zombie_is_fenced_and_stops(pipe):
     assert state == "failed"
     assert detail
     assert other.progress() is not None
+
+
+def status(pipe):
+    columns = "state, detail, retries, last_error"
+    (row,) = pipe.rows(f"SELECT {columns} FROM reclock.sink_status")
+    return dict(zip(columns.split(", "), row, strict=True))
+
+
+def test_who_does_not_own_the_state_any_more_bars_nobody(pipe):
+    pipe.sink()
+    pipe.db.execute("INSERT INTO t VALUES (1, 10)")
+    pipe.tick()
+    exporter = next(iter(pipe.db._core.exporters._exporters.values()))
+    pipe.opener.outlets.faults.fail("commit", FATAL)
+    pipe.db.execute("INSERT INTO t VALUES (2, 20)")
+    pipe.tick()
+    assert status(pipe)["state"] == "stalled"
+    (pipe.opener.path / "lock").unlink()
+    owner = exporter._outlet.open().fence()
+    pipe.tick()
+    found = status(pipe)
+    assert found["state"] == "failed"
+    assert "is gone" in found["detail"]
+    assert "hint: stop this process" in found["detail"]
+    owner.send([], [frontier_record(exporter._outlet.target.sink, at(10**9), {})])
+
+
+def test_progress_that_somebody_deleted_is_not_missed(pipe):
+    pipe.sink()
+    for n in range(4):
+        pipe.db.execute(f"INSERT INTO t VALUES ({n}, 1)")
+        pipe.tick()
+    (end,) = pipe.kafka.cluster("read_uncommitted").watermarks("out-consistency", [0]).values()
+    pipe.kafka.truncate("out-consistency", 0, end.high)
+    pipe.crash()
+    for n in range(4, 8):
+        pipe.db.execute(f"INSERT INTO t VALUES ({n}, 1)")
+        pipe.tick()
+    pipe.check()
+    assert len(pipe.messages()) == 8
+    pipe.crash()
+    pipe.tick()
+    assert status(pipe)["state"] == "running"
+    pipe.kafka.recreate_topic("out-consistency", 1)
+    pipe.crash()
+    pipe.tick()
+    found = status(pipe)
+    assert found["state"] == "failed"
+    assert "is less than it wrote" in found["detail"]
+    assert len(pipe.messages()) == 8
+
+
+def test_what_went_wrong_is_told_also_when_it_is_over(pipe):
+    pipe.sink()
+    pipe.tick()
+    assert status(pipe) == {"state": "running", "detail": None, "retries": 0, "last_error": None}
+    pipe.kafka.running = False
+    pipe.db.execute("INSERT INTO t VALUES (9, 1)")
+    for _ in range(3):
+        pipe.tick()
+    found = status(pipe)
+    assert (found["state"], found["retries"]) == ("stalled", 3)
+    pipe.kafka.running = True
+    pipe.tick()
+    after = status(pipe)
+    assert (after["state"], after["detail"], after["retries"]) == ("running", None, 3)
+    assert after["last_error"] == found["last_error"]
 
 
 def test_what_is_not_written_is_kept_over_a_restart_whatever_the_window(pipe):

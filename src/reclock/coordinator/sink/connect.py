@@ -74,6 +74,7 @@ def decide(statement: CreateSink, item: ObjectId, as_of: Timestamp, *, own: bool
         "snapshot": options.get("snapshot", "true") in TRUE,
         "topic": topic,
         "consistency_topic": options.get("consistency_topic", consistency_name(topic)),
+        "writer": token_hex(8),
     }
 
 

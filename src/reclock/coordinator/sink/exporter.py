@@ -3,8 +3,12 @@
 ``step`` is one transaction of the sink's state machine (``sinks.export``), over the changes of a
 published world: only what is durable is written. The committed frontier is in the log and nowhere
 else, so it cannot disagree with the data; after a crash, or when nobody knows how a commit ended,
-it is read again, with all older producers barred (P4). The hold of the sink follows it: what is
-not committed is kept, whatever the window (``history``).
+it is read again, with all older producers barred (P4). The state remembers it too, a moment
+later: enough to notice a log that lost it. The hold of the sink follows what is remembered: what
+may still have to be written is kept, whatever the window (``history``).
+
+Barring others is done in the name of the state's owner, so a new producer is made only by a
+process that still is it: one that slept, and whose state has another owner by now, stops.
 
 A sink whose relation has an error waits at that time and says so. A failed transaction is
 tried again; one that cannot succeed stops the sink with what to do. Nothing else waits for it.
@@ -19,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reclock.coordinator.item import Source
 from reclock.coordinator.sink.changes import Changes
-from reclock.errors import Error, SinkRegressed, SinkUnavailable
+from reclock.durable.sink_store import SinkStore
+from reclock.errors import Error, Fenced, SinkRegressed, SinkUnavailable
 from reclock.failpoints import hit
 from reclock.sinks import export
 from reclock.sinks.failure import SendFailed, Stop
@@ -44,6 +49,9 @@ if TYPE_CHECKING:
 
 IDLE_MS: Final = 10_000
 """How often a sink without data writes how far it is."""
+
+REMEMBER_MS: Final = 1_000
+"""How often the state is told how far a sink is."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,13 @@ class Exporter:
         """Why nothing more will be written."""
         self.fault: str | None = None
         """What of the data could not be said in the envelope, last."""
+        self.retries = 0
+        """How often something had to be tried again."""
+        self.last_error: Error | None = None
+        """The last thing that went wrong, whether or not it is over."""
         self._core = core
+        self._store = SinkStore(core.store)
+        self._remembered: tuple[Frontier, int] | None = None
         self._outlet = outlet
         self._changes = Changes(sink.relation, self.as_of, sink.facts["snapshot"])
         self._encoder: Encoder | None = None
@@ -132,13 +146,15 @@ class Exporter:
             self.failure = stop.error
         except SendFailed as failed:
             stall = failed.error
-        except SinkRegressed as error:
+        except (SinkRegressed, Fenced) as error:
             self.failure = error
         except Error as error:
             stall = error
         except Exception as error:  # the machine is lost, as after a crash
             stall = SinkUnavailable(f"a sink cannot be written: {error}")
         self.stall = stall
+        self.retries += stall is not None
+        self.last_error = stall or self.failure or self.last_error
         return more
 
     def close(self) -> None:
@@ -153,6 +169,7 @@ class Exporter:
             state = world[self.sink.timeline]
             frontier = machine.frontier.element()
             if frontier >= state.upper:
+                self._let_go(machine)
                 return False
             reach = self._changes.reach(state, frontier, state.upper)
             if reach.failure is not None:
@@ -179,12 +196,16 @@ class Exporter:
         if self._machine is None:
             plan = export.Plan(
                 self._outlet.target, self, self._changed, self._positions,
-                idle_ms=IDLE_MS,
+                idle_ms=IDLE_MS, writer=self.sink.facts.get("writer", ""),
             )  # fmt: skip
-            self._machine = export.Exporter.resume(plan, self._outlet.open(), at(self.as_of))
-            self._check(self._machine.frontier.element())
-            self._let_go(self._machine)
+            known = self._store.known(self.sink.id)
+            self._core.store.check_owner()
+            machine = export.Exporter.resume(plan, self._outlet.open(), at(self.as_of), known)
+            self._machine = machine
+            self._check(machine.frontier.element())
+            self._let_go(machine)
         elif self._machine.is_lost:
+            self._core.store.check_owner()
             self._machine.renew(self._outlet.open())
         return self._machine
 
@@ -202,11 +223,18 @@ class Exporter:
             raise SinkRegressed(message, detail=detail, hint=hint)
 
     def _let_go(self, machine: export.Exporter) -> None:
-        """Hold no more than what is not committed."""
-        frontier = machine.frontier.element()
-        if frontier > self.as_of:
-            hit("sink.hold.before")
-            self._core.history.sink_hold(self.sink.id).downgrade(at(frontier.back()))
+        """Remember what is committed, now and then, and hold no more than what is not."""
+        frontier, now = machine.frontier, self._core.clock.now_ms()
+        if frontier.element() <= self.as_of:
+            return
+        if self._remembered is not None:
+            known, then = self._remembered
+            if known == frontier or 0 <= now - then < REMEMBER_MS:
+                return
+        hit("sink.hold.before")
+        self._store.advance(self.sink.id, frontier)
+        self._remembered = frontier, now
+        self._core.history.sink_hold(self.sink.id).downgrade(at(frontier.element().back()))
 
     def encode(self, updates: pa.RecordBatch, description: Description[Timestamp]) -> _Encoded:
         """Encode what the state machine is about to send, and note how much that is."""

@@ -33,6 +33,8 @@ def _rows(moment: Moment) -> Iterator[Row]:
             exporter.in_flight,
             None if exporter.reached is None else max(0, upper - exporter.reached),
             detail,
+            exporter.retries,
+            None if exporter.last_error is None else _text(exporter.last_error),
         )
 
 
@@ -45,7 +47,8 @@ def _state(exporter: Exporter) -> tuple[str, Error | None]:
 
 
 def _text(error: Error) -> str:
-    return f"{error.message}: {error.detail}" if error.detail else error.message
+    text = f"{error.message}: {error.detail}" if error.detail else error.message
+    return f"{text}; hint: {error.hint}" if error.hint else text
 
 
 SINK_STATUS = system_relation(
@@ -72,6 +75,13 @@ SINK_STATUS = system_relation(
             nullable=True,
         ),
         Described("detail", TEXT, "why it is in that state; NULL: nothing to say", nullable=True),
+        Described("retries", BIGINT, "how often this process had to try again"),
+        Described(
+            "last_error",
+            TEXT,
+            "what went wrong last, whether or not it is over; NULL: nothing did",
+            nullable=True,
+        ),
     ),
     _rows,
 )

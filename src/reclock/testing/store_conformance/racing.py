@@ -75,6 +75,7 @@ def a_newer_owner_fences_the_older(reopen: Reopen) -> None:
         lambda: old.drop(c),
         lambda: old.open(CollectionId(f"{c}/other"), 1),
         lambda: old.open(c, 2),
+        old.check_owner,
     ):
         error = refused(Fenced, write)
         assert error.code == "57P04"
@@ -82,6 +83,7 @@ def a_newer_owner_fences_the_older(reopen: Reopen) -> None:
     assert old.state(c).upper == at(5)
     assert new.state(c).since == at(0)
     assert len(new.snapshot(c).updates) == 2
+    new.check_owner()
     assert append(new, c, [up("b", 5)], at(5), at(6)) is None
     assert new.collections(f"{c}/") == ()
 
