@@ -55,8 +55,9 @@ def change_catalog(
     with core.writing():
         made, gone = tuple(added), tuple(removed)
         world = core.world
-        concerned = [*made, *(world.catalog[item] for item in gone)]
-        timelines = {i.timeline for i in concerned if i.timeline is not None and i.keeps_state}
+        before = (world.catalog.items.get(item.id) for item in made)
+        concerned = [*made, *filter(None, before), *(world.catalog[item] for item in gone)]
+        timelines = {i.timeline for i in concerned if i.timeline is not None and i.arranges}
         states = [tick(core, timeline) for timeline in sorted(timelines, key=str)]
         catalog = core.world.catalog.changed(made, gone)
         records: dict[ObjectId, Json | None] = dict.fromkeys(gone)

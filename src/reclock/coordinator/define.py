@@ -16,13 +16,14 @@ from reclock.coordinator.item import (
     Item,
     MaterializedView,
     RelationItem,
+    Sink,
     Table,
     TableColumn,
     View,
     number_of,
 )
 from reclock.coordinator.settings import is_setting
-from reclock.coordinator.sink.define import define_sink
+from reclock.coordinator.sink.define import define_sink, relations_of
 from reclock.coordinator.source.define import define_source
 from reclock.coordinator.source.secrets import restored
 from reclock.coordinator.system.answer import refuse_maintained
@@ -59,10 +60,16 @@ def load_catalog(stored: catalog_store.Catalog) -> Catalog:
     """Return the catalog that the durable records describe."""
     catalog = Catalog()
     objects = [(i, record) for i, record in stored.items().items() if not is_setting(record)]
-    for item, record in sorted(objects, key=lambda pair: number_of(pair[0])):
+    for item, record in sorted(objects, key=_order):
         made = read_item(item, record, catalog)
         catalog = Catalog(0, {**catalog.items, item: made})
     return Catalog(int(stored.version), catalog.items)
+
+
+def _order(stored: tuple[ObjectId, Json]) -> tuple[bool, int]:
+    """Return when an object is read: after all that it depends on."""
+    item, record = stored
+    return record.get("kind") == Sink.kind, number_of(item)
 
 
 def read_item(item: ObjectId, record: Json, catalog: Catalog) -> Item:
@@ -97,7 +104,8 @@ def _read(item: ObjectId, record: Json, statement: object, catalog: Catalog) -> 
             given = restored(statement, record.get("secrets", {}))
             relation = catalog[ObjectId(record["relation"])]
             assert isinstance(relation, RelationItem)
-            return define_sink(given, sql, item, relation, record["facts"])
+            relations = [*relations_of(record["facts"], catalog), relation]
+            return define_sink(given, sql, item, relations, record["facts"])
         case CreateView():
             plan, _ = plan_view(statement, catalog)
             return View(item, name, sql, at, depends, retain, plan=plan)

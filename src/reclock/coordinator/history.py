@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.item import Sink
 from reclock.errors import HoldViolation
 from reclock.ids import HolderId
-from reclock.time.frontier import BEGINNING, CLOSED
+from reclock.time.frontier import BEGINNING, CLOSED, at
 from reclock.time.holds import Holds
 from reclock.time.policy import Policy
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.time.frontier import Frontier
     from reclock.time.holds import Hold
+    from reclock.time.timestamp import Timestamp
 
 
 class History:
@@ -51,7 +52,7 @@ class History:
         self._settings = settings
         self.holds = Holds()
         self._tracked: set[ObjectId] = set()
-        self._sinks: dict[ObjectId, Hold] = {}
+        self._sinks: dict[tuple[ObjectId, ObjectId], Hold] = {}
 
     def followed(self, world: World, before: World | None) -> World:
         """Return ``world`` with the sinces of those timelines that have moved."""
@@ -71,23 +72,30 @@ class History:
             self._forget(after)
         return after
 
-    def sink_hold(self, sink: ObjectId) -> Hold:
-        """Return what a sink holds."""
-        return self._sinks[sink]
+    def committed(self, sink: ObjectId, frontier: Timestamp) -> None:
+        """Let a sink hold no more than what it needs when all before ``frontier`` is written."""
+        for (holder, _), hold in tuple(self._sinks.items()):
+            held = hold.sinces
+            if holder == sink and held:
+                latest = max(since.element() for since in held.values())
+                hold.downgrade(at(latest.join(frontier.back())))
 
     def _follow_sinks(self, world: World) -> None:
         """Have every sink hold what it is made of, from all that is kept of it now on."""
-        sinks = {sink.id: sink for sink in world.catalog.of_kind(Sink)}
-        for gone in self._sinks.keys() - sinks.keys():
+        there = {
+            (sink.id, phase.relation): sink
+            for sink in world.catalog.of_kind(Sink)
+            for phase in sink.phases
+        }
+        for gone in self._sinks.keys() - there.keys():
             self._sinks.pop(gone).release()
-        for sink in sinks.values():
-            if sink.id in self._sinks or sink.timeline is None:
+        for (item, relation), sink in there.items():
+            if (item, relation) in self._sinks or sink.timeline is None:
                 continue
             state = world[sink.timeline]
-            objects = world.catalog.inputs(sink.relation) | {sink.relation}
-            kept = [item for item in state.kept() if item in objects]
+            kept = needed_of(world, state, relation)
             self._track(state, kept)
-            self._sinks[sink.id] = self.holds.acquire(holder_of(sink.id), kept)
+            self._sinks[item, relation] = self.holds.acquire(holder_of(item), kept)
 
     def _track(self, state: TimelineState, items: Iterable[ObjectId]) -> None:
         for item in items:
@@ -125,3 +133,9 @@ class History:
 def holder_of(sink: ObjectId) -> HolderId:
     """Return the name under which a sink holds history."""
     return HolderId(f"sink/{sink}")
+
+
+def needed_of(world: World, state: TimelineState, relation: ObjectId) -> list[ObjectId]:
+    """Return what a sink of a relation holds: that, and all that it is made of."""
+    objects = world.catalog.inputs(relation) | {relation}
+    return [item for item in state.kept() if item in objects]

@@ -6,7 +6,8 @@ columns a view's rows are arranged by. Everything else is read from the text aga
 database is opened, so there is one truth about an object: its SQL.
 
 Invariant: an object depends only on objects with smaller ids, so records in the order of
-their ids can be read one after the other.
+their ids can be read one after the other; but for sinks, on which nothing depends: they are read
+last.
 
 Tests: tests/coordinator/test_catalog.py.
 """
@@ -15,20 +16,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from reclock.dataflow.envelope import NONE
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.types import arrow_types
+from reclock.ids import ObjectId
 from reclock.sql.names import CatalogItem
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import Varchar
+from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reclock.durable.keyed import Json
-    from reclock.ids import ObjectId
     from reclock.sql.plan.node import Keys, Node
     from reclock.sql.statement import CreateSink, CreateSource
     from reclock.sql.syntax.expression import Expression
@@ -51,6 +53,11 @@ class Item:
     timeline: Timeline | None
     depends: frozenset[ObjectId] = frozenset()
     retain_history_ms: int | None = None
+
+    @property
+    def arranges(self) -> bool:
+        """Whether a timeline's graph has something because of it."""
+        return self.keeps_state
 
     def record(self) -> Json:
         """Return what the catalog stores."""
@@ -236,12 +243,21 @@ class Index(Item):
         return super().record() | {"on": self.on, "key": list(self.key)}
 
 
+class Phase(NamedTuple):
+    """A relation that a sink writes the changes of, from ``start`` on."""
+
+    relation: ObjectId
+    start: Timestamp
+
+
 @dataclass(frozen=True)
 class Sink(Item):
     """The changes of ``relation``, written outside.
 
-    ``facts`` are what was decided when it was created: the time it begins at, its topics.
-    ``statement`` has the secrets that ``sql`` does not show.
+    ``facts`` are what was decided: the time it begins at, its topics, and which other relations
+    it was made of before which times, while those are not written yet. ``statement`` has the
+    secrets that ``sql`` does not show. ``shadow`` are the columns that its relations are arranged
+    by for its sake: those of a key that may repeat.
     """
 
     kind: ClassVar[str] = "sink"
@@ -251,6 +267,25 @@ class Sink(Item):
     statement: CreateSink = field(kw_only=True, repr=False)
     facts: Json = field(kw_only=True, default_factory=dict)
     secrets: Mapping[str, str] = field(kw_only=True, default_factory=dict, repr=False)
+    shadow: tuple[int, ...] = field(kw_only=True, default=())
+
+    @property
+    def arranges(self) -> bool:
+        """Whether a timeline's graph has something because of it."""
+        return bool(self.shadow)
+
+    @property
+    def as_of(self) -> Timestamp:
+        """The time it begins at."""
+        return Timestamp(self.facts["as_of"])
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """What it is made of, and from when on; the last one for good."""
+        past = self.facts.get("past", ())
+        relations = [*(ObjectId(relation) for relation, _ in past), self.relation]
+        starts = [self.as_of, *(Timestamp(until) for _, until in past)]
+        return tuple(map(Phase, relations, starts))
 
     def record(self) -> Json:
         """Return what the catalog stores."""

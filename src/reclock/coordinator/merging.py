@@ -138,10 +138,10 @@ class Merger:
         return tasks
 
     def _since(self, state: TimelineState, arrangement: ArrangementId) -> Frontier:
-        """Return what an arrangement may be compacted to: what all whose rows it holds allow."""
+        """Return what an arrangement may be compacted to: what all that read its past allow."""
         latest = at(state.upper.back())
-        owners = state.shape.owners.get(arrangement, frozenset())
-        return meet_all([latest, *(state.sinces[item] for item in owners)])
+        readers = state.shape.readers.get(arrangement, frozenset())
+        return meet_all([latest, *(state.sinces[item] for item in readers)])
 
 
 def _plan(refs: tuple[RunRef, ...], since: Frontier, *, large: bool) -> slice | None:

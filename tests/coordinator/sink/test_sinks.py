@@ -326,8 +326,6 @@ def test_a_sink_waits_for_an_error_to_go(pipe):
          "42P17"),
         ("CREATE SINK s FROM m INTO KAFKA BROKER 'b' TOPIC 'o' KEY (v) FORMAT JSON ENVELOPE UPSERT",
          "42P17"),
-        ("CREATE SINK s FROM m INTO KAFKA BROKER 'b' TOPIC 'o' KEY (v) NOT ENFORCED FORMAT JSON "
-         "ENVELOPE UPSERT", "0A000"),
         ("CREATE SINK s FROM m INTO KAFKA BROKER 'b' TOPIC 'o' KEY (z) FORMAT JSON ENVELOPE UPSERT",
          "42703"),
         ("CREATE SINK s FROM nope INTO KAFKA BROKER 'b' TOPIC 'o' KEY (k) FORMAT JSON "

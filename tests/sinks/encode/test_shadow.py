@@ -84,7 +84,8 @@ def test_the_topic_is_a_function_of_the_view(log: Log, restart: int) -> None:
         wanted = keys[0].to_pylist()
         assert len(wanted) == len(set(wanted))
         there = contents(log, int(lower.element())).items()
-        return batch([(*row, n) for row, n in there if row[0] in wanted], "diff")
+        time = int(lower.element()) - 1
+        return batch([(*row, time, n) for row, n in there if row[0] in wanted], "time", "diff")
 
     encoder = ShadowEncoder(FORMAT, (0,), look)
     topic: dict[int, Row] = {}
@@ -130,7 +131,7 @@ def test_shadows_come_and_go() -> None:
         2: Counter({(1, "b"): -1}),
         3: Counter({(1, "a"): -1}),
     }
-    encoder = ShadowEncoder(FORMAT, (0,), lambda *_: batch([], "diff"))
+    encoder = ShadowEncoder(FORMAT, (0,), lambda *_: batch([], "time", "diff"))
     rows = [(*row, time, diff) for time, change in log.items() for row, diff in change.items()]
     encoded = encoder.encode(batch(rows, "time", "diff"), Description(at(0), at(9), at(0)))
     assert [(m.time, m.value) for chunk in encoded.chunks() for m in chunk] == [
@@ -142,5 +143,5 @@ def test_shadows_come_and_go() -> None:
 
 
 def test_nothing_is_no_message() -> None:
-    encoder = ShadowEncoder(FORMAT, (0,), lambda *_: batch([], "diff"))
+    encoder = ShadowEncoder(FORMAT, (0,), lambda *_: batch([], "time", "diff"))
     assert list(encoder.encode(None, Description(at(0), at(9), at(0))).chunks()) == []

@@ -1,27 +1,33 @@
 """What a sink has to write: the changes of its relation, whole times, from the runs.
 
-Definition. From a frontier F on, the changes of the times in ``[F, U)``, in pieces of whole
-times: about ``PIECE_ROWS`` updates each, or one time that has more. A sink that never wrote
-begins with the *snapshot*: all rows at its as-of, at that time.
+Definition. What a topic has before F is its *base*: the rows of the sink's relation at F − 1, or
+nothing if the sink never wrote. From F on come the changes of the times in ``[F, U)``, in pieces of
+whole times: about ``PIECE_ROWS`` updates each, or one time that has more. Three things come
+as a *difference* instead, between the base and the rows at one time, all of it at that time::
 
-A relation that has an error at some time has no rows there: a sink can go up to it, and
-``reach`` says why no further. When the error is gone, what changed meanwhile is given at the
-first time that is right again: a reader of the topic never sees rows of a time that had none.
+    the sink begins                  at its as-of: the snapshot, unless it is not wanted
+    ALTER SINK … SET FROM            at the first time that the new relation is written
+    the relation had an error        at the first time that is right again
 
-Cost: a piece reads the runs that overlap it. Tests: tests/coordinator/sink/test_sinks.py.
+A relation that has an error at some time has no rows there: ``reach`` goes up to it, and says
+why no further. A reader of the topic never sees rows of a time that had none. Where the relation
+before a change of it ends with an error, the new one takes over from the last right time.
+
+Cost: a piece reads the runs that overlap it, a difference both contents. Tests:
+tests/coordinator/sink/test_sinks.py, test_alter.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from reclock.arrangement.layout import time_of
 from reclock.arrangement.stream import concat
-from reclock.coordinator.subscribe.changes import errors_over, failed
+from reclock.coordinator.subscribe.changes import errors_at, errors_over, failed
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of
 from reclock.time.frontier import at
@@ -30,6 +36,7 @@ from reclock.time.timestamp import Timestamp
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from reclock.coordinator.item import Phase, Sink
     from reclock.coordinator.timeline import TimelineState
     from reclock.errors import ExpressionFailed
     from reclock.ids import ObjectId
@@ -37,72 +44,133 @@ if TYPE_CHECKING:
 PIECE_ROWS: Final = 100_000
 
 
+class Base(NamedTuple):
+    """The rows of ``relation`` at ``time``."""
+
+    relation: ObjectId
+    time: Timestamp
+
+
 @dataclass(frozen=True)
 class Reach:
-    """How far a sink can go: before ``upper``.
+    """How far a sink can go: before ``upper``, with the changes of ``relation``.
 
-    If ``at`` is set there was an error from the frontier on which is gone at ``at``: everything
-    up to there changes at that time. If ``failure`` is, the error is still there.
+    If ``at`` is set they begin with a difference to ``base`` there. If ``failure`` is, there is an
+    error that has not gone.
     """
 
     upper: Timestamp
+    relation: ObjectId
     at: Timestamp | None = None
+    base: Base | None = None
     failure: ExpressionFailed | None = None
+
+
+class _Right(NamedTuple):
+    """The first time without an error, and the next one with an error or out of bounds."""
+
+    first: Timestamp | None
+    end: Timestamp
+    failure: ExpressionFailed | None
 
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes of one relation from ``as_of`` on; with a ``snapshot`` of it, or without."""
+    """The changes of what a sink is made of, relation after relation, from its as-of on."""
 
-    item: ObjectId
-    as_of: Timestamp
+    phases: tuple[Phase, ...]
     snapshot: bool = True
 
-    def reach(self, state: TimelineState, lower: Timestamp, upper: Timestamp) -> Reach:
-        """Return how far the changes from ``lower`` on can be written; none failed before it."""
-        told = None
-        for time, error in errors_over(state, self.item, lower, upper):
-            if error is None and told is not None:
-                return Reach(time.step(), time)
-            if error is not None and told is None:
-                if time > lower:
-                    return Reach(time)
-                told = failed(*error, time)
-        return Reach(upper) if told is None else Reach(lower, failure=told)
+    @classmethod
+    def of_sink(cls, sink: Sink) -> Changes:
+        """Return what a sink has to write."""
+        return cls(sink.phases, sink.facts["snapshot"])
 
-    def of(self, state: TimelineState, lower: Timestamp, reach: Reach) -> Iterator[pa.RecordBatch]:
+    def relation_at(self, time: Timestamp) -> ObjectId:
+        """Return what the sink is made of at a time."""
+        return next(p.relation for p in reversed(self.phases) if p.start <= time)
+
+    def base(self, lower: Timestamp) -> Base | None:
+        """Return what the topic has before ``lower``; None: nothing."""
+        first = self.phases[0]
+        if lower > first.start:
+            return Base(self.relation_at(lower.back()), lower.back())
+        return None if self.snapshot else Base(first.relation, first.start)
+
+    def reach(self, state: TimelineState, lower: Timestamp, upper: Timestamp) -> Reach:
+        """Return how far the changes from ``lower`` on can be written; there is no error before."""
+        base, failure = self.base(lower), None
+        ends = [*(phase.start for phase in self.phases[1:]), upper]
+        for phase, end in zip(self.phases, ends, strict=True):
+            begin, end = lower.join(phase.start), min(end, upper)  # noqa: PLW2901 - within bounds
+            if not begin < end:
+                continue
+            new = begin == phase.start
+            right = self._right(state, phase.relation, begin, end, new=new)
+            failure = failure or right.failure
+            if right.first is not None:
+                plain = not new and right.first == begin
+                first = None if plain else right.first
+                return Reach(right.end, phase.relation, first, base)
+        return Reach(lower, self.phases[-1].relation, failure=failure)
+
+    def between(
+        self, state: TimelineState, lower: Timestamp, reach: Reach
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the changes from ``lower`` on, whole times, ascending."""
-        if reach.at is not None:
-            yield self._at(state, lower, reach.at)
-            return
-        if lower == self.as_of:
-            if self.snapshot:
-                shard = state.traces[collection_of(self.item)]
-                yield self._delta(state, list(shard.snapshot(self.as_of)))
-            lower = lower.step()
+        if reach.at is not None and lower <= reach.at:
+            yield self._difference(state, reach.base, Base(reach.relation, reach.at))
+            lower = reach.at.step()
         while lower < reach.upper:
-            lower, found = self._piece(state, lower, reach.upper)
+            lower, found = self._piece(state, reach.relation, lower, reach.upper)
             yield found
 
+    def _right(
+        self, state: TimelineState, item: ObjectId, begin: Timestamp, end: Timestamp, *, new: bool
+    ) -> _Right:
+        """Return when a relation is without errors; ``new``: it may have some before ``begin``."""
+        known = errors_at(state, item, begin) if new else None
+        first = None if known else begin
+        failure = failed(*min(known), begin) if known else None
+        after = begin.step() if new else begin
+        for time, error in errors_over(state, item, after, end, known):
+            if error is None:
+                first = time if first is None else first
+            elif first is None or first == time:
+                first, failure = None, failure or failed(*error, time)
+            else:
+                return _Right(first, time, failure)
+        return _Right(first, end, failure)
+
+    def _difference(self, state: TimelineState, base: Base | None, new: Base) -> pa.RecordBatch:
+        """Return what turns the base into the rows at a time, at that time."""
+        shard = state.traces[collection_of(new.relation)]
+        if base is not None and base.relation == new.relation:
+            batches = list(shard.changes(base.time.step(), at(new.time.step())))
+            parts = [self._delta(state, new.relation, batches)]
+        else:
+            parts = [self._delta(state, new.relation, list(shard.snapshot(new.time)))]
+            if base is not None:
+                old = list(state.traces[collection_of(base.relation)].snapshot(base.time))
+                parts.append(deltas.negate(self._delta(state, base.relation, old)))
+        if base is None:
+            return parts[0]
+        whole = deltas.union(parts)
+        times = np.full(whole.num_rows, new.time, np.int64)
+        return deltas.consolidated(
+            deltas.build(deltas.rows_of(whole), times, whole.column(whole.num_columns - 1))
+        )
+
     def _piece(
-        self, state: TimelineState, lower: Timestamp, upper: Timestamp
+        self, state: TimelineState, item: ObjectId, lower: Timestamp, upper: Timestamp
     ) -> tuple[Timestamp, pa.RecordBatch]:
         """Return some changes from ``lower`` on, and the time before which they are."""
-        shard = state.traces[collection_of(self.item)]
+        shard = state.traces[collection_of(item)]
         batches = list(shard.changes(lower, at(upper)))
         if sum(batch.num_rows for batch in batches) > PIECE_ROWS:
             upper = self._cut(batches, upper)
             batches = [batch.filter(pa.array(time_of(batch) < upper)) for batch in batches]
-        return upper, self._delta(state, batches)
-
-    def _at(self, state: TimelineState, lower: Timestamp, time: Timestamp) -> pa.RecordBatch:
-        """Return what changed from ``lower`` up to ``time``, as changes at that time."""
-        shard = state.traces[collection_of(self.item)]
-        found = self._delta(state, list(shard.changes(lower, at(time.step()))))
-        times = np.full(found.num_rows, time, np.int64)
-        return deltas.consolidated(
-            deltas.build(deltas.rows_of(found), times, found.column(found.num_columns - 1))
-        )
+        return upper, self._delta(state, item, batches)
 
     def _cut(self, batches: list[pa.RecordBatch], upper: Timestamp) -> Timestamp:
         """Return where the first piece ends: after one time at the least."""
@@ -112,8 +180,10 @@ class Changes:
         place = max(1, int(beyond[0])) if len(beyond) else len(found)
         return Timestamp(int(found[place])) if place < len(found) else upper
 
-    def _delta(self, state: TimelineState, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        keying = state.shape.graph.arrangements[collection_of(self.item)].keying
+    def _delta(
+        self, state: TimelineState, item: ObjectId, batches: list[pa.RecordBatch]
+    ) -> pa.RecordBatch:
+        keying = state.shape.graph.arrangements[collection_of(item)].keying
         if not batches:
             return deltas.empty(keying.types)
         whole = concat(batches)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from reclock.durable.keyed import Json
     from reclock.ids import ObjectId
     from reclock.sinks.encode.encoder import Encoder
+    from reclock.sinks.encode.shadow import Contents
     from reclock.sinks.log import Unfenced
     from reclock.sinks.topics import Admin
     from reclock.sql.statement import CreateSink
@@ -111,7 +112,7 @@ def register(statement: CreateSink, facts: Json, relation: RelationItem) -> Json
     return facts if ids is None else facts | {"schemas": list(ids)}
 
 
-def outlet_of(sink: Sink, relation: RelationItem, outlets: Outlets) -> Outlet:
+def outlet_of(sink: Sink, outlets: Outlets) -> Outlet:
     """Return where a sink writes, and how."""
     statement, facts = sink.statement, sink.facts
     options = dict(statement.options)
@@ -126,15 +127,19 @@ def outlet_of(sink: Sink, relation: RelationItem, outlets: Outlets) -> Outlet:
     def new() -> Unfenced:
         return outlets.producer(connection, target, patience, compression)
 
-    return Outlet(new, lambda: encoder_of(sink, relation), target)
+    return Outlet(new, target)
 
 
-def encoder_of(sink: Sink, relation: RelationItem) -> Encoder:
+def encoder_of(sink: Sink, relation: RelationItem, contents: Contents) -> Encoder:
     """Return how the changes of a relation become messages; a registry may be asked."""
     facts = sink.facts
-    ids = Ids(*facts["schemas"]) if "schemas" in facts else None
-    wanted = wanted_of(sink.statement, facts["topic"])
-    return choose.encoder_of(replace(wanted, begins=facts["as_of"], schemas=ids), relation.schema)
+    wanted = replace(
+        wanted_of(sink.statement, facts["topic"]),
+        contents=contents if sink.shadow else None,
+        begins=facts["as_of"],
+        schemas=Ids(*facts["schemas"]) if "schemas" in facts else None,
+    )
+    return choose.encoder_of(wanted, relation.schema)
 
 
 def connection_of(statement: CreateSink) -> Connection:

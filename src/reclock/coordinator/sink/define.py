@@ -8,40 +8,94 @@ Tests: tests/coordinator/sink/test_sinks.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reclock.coordinator.item import MaterializedView, RelationItem, Sink, View
 from reclock.coordinator.source.secrets import hidden, secrets_of
 from reclock.coordinator.system.relation import SystemRelation
 from reclock.errors import InvalidDefinition, NotSupported, StatementError
+from reclock.ids import ObjectId
 from reclock.sinks.encode import choose
 from reclock.sinks.encode.choose import Wanted
+from reclock.sql.parse.connectors import with_relation
 from reclock.sql.statement.source import KafkaConnection
+from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reclock.coordinator.catalog import Catalog
     from reclock.durable.keyed import Json
-    from reclock.ids import ObjectId
     from reclock.sql.statement import CreateSink
+    from reclock.time.timestamp import Timestamp
 
 
 def define_sink(
-    statement: CreateSink, sql: str, item: ObjectId, relation: RelationItem, facts: Json
+    statement: CreateSink, sql: str, item: ObjectId, relations: Sequence[RelationItem], facts: Json
 ) -> Sink:
-    """Return the sink that the statement makes."""
-    key_of(statement, relation)
+    """Return the sink that the statement makes, of the last of ``relations``.
+
+    The others are those that it was made of before, while they are not written yet.
+    """
+    shadows = [key_of(statement, relation).shadow for relation in relations]
     secrets = secrets_of(statement.options, statement.format)
+    relation = relations[-1]
     return Sink(
         item, statement.name.parts[-1], hidden(sql, secrets), relation.timeline,
-        frozenset({relation.id}),
+        frozenset(relation.id for relation in relations),
         relation=relation.id, statement=statement, facts=facts, secrets=secrets,
+        shadow=next(filter(None, shadows), ()),
     )  # fmt: skip
 
 
-def relation_of(statement: CreateSink, catalog: Catalog) -> RelationItem:
+def altered(sink: Sink, relation: RelationItem, time: Timestamp, catalog: Catalog) -> Sink:
+    """Return the sink made of another relation from ``time`` on."""
+    last = sink.phases[-1]
+    past = list(sink.facts.get("past", ()))
+    if last.start < time:  # else no time of it has come
+        past.append([last.relation, int(time)])
+    return _with_past(sink, past, relation, catalog)
+
+
+def settled(catalog: Catalog, item: ObjectId, frontier: Timestamp) -> Sink | None:
+    """Return a sink without what it was made of before, up to ``frontier``; None: it has no such.
+
+    What is written has no need of it any more.
+    """
+    sink = catalog.items.get(item)
+    if not isinstance(sink, Sink):
+        return None
+    past = sink.facts.get("past", [])
+    left = [[relation, until] for relation, until in past if until >= frontier]
+    if len(left) == len(past):
+        return None
+    relation = catalog[sink.relation]
+    assert isinstance(relation, RelationItem)
+    return _with_past(sink, left, relation, catalog)
+
+
+def _with_past(sink: Sink, past: list[list[Any]], relation: RelationItem, catalog: Catalog) -> Sink:
+    """Return the sink of a relation, with others before it."""
+    facts = {name: fact for name, fact in sink.facts.items() if name != "past"}
+    if past:
+        facts["past"] = past
+    relations = [*relations_of(facts, catalog), relation]
+    sql = with_relation(sink.sql, relation.name)
+    statement = replace(sink.statement, relation=Name((relation.name,)))
+    return define_sink(statement, sql, sink.id, relations, facts)
+
+
+def relations_of(facts: Json, catalog: Catalog) -> list[RelationItem]:
+    """Return what a sink with these facts was made of before."""
+    found = [catalog[ObjectId(relation)] for relation, _ in facts.get("past", ())]
+    return [relation for relation in found if isinstance(relation, RelationItem)]
+
+
+def relation_of(name: Name, catalog: Catalog) -> RelationItem:
     """Return what a sink is made of; its rows must be kept."""
-    relation = catalog.get(statement.relation, RelationItem)
-    position = statement.relation.position
+    relation = catalog.get(name, RelationItem)
+    position = name.position
     if isinstance(relation, View | SystemRelation):
         message = f'cannot sink "{relation.name}": its rows are not kept'
         hint = "create a materialized view of it and sink that"
@@ -52,7 +106,14 @@ def relation_of(statement: CreateSink, catalog: Catalog) -> RelationItem:
     return relation
 
 
-def key_of(statement: CreateSink, relation: RelationItem) -> tuple[int, ...]:
+class Key(NamedTuple):
+    """The columns of a sink's key; those to look up its rows by, if it may repeat."""
+
+    columns: tuple[int, ...]
+    shadow: tuple[int, ...]
+
+
+def key_of(statement: CreateSink, relation: RelationItem) -> Key:
     """Return the positions of the key's columns; refuse what cannot be written."""
     position = statement.name.position
     if not isinstance(statement.connection, KafkaConnection):
@@ -64,15 +125,17 @@ def key_of(statement: CreateSink, relation: RelationItem) -> tuple[int, ...]:
         error.position = position
         raise
     unique = any(found <= set(key) for found in relation.relation().unique_keys)
-    if statement.envelope == "upsert" and not unique:
+    if unique or statement.envelope != "upsert":
+        return Key(key, ())
+    if not statement.key_not_enforced:
         message = f'KEY ({", ".join(statement.key)}) may not be unique in "{relation.name}"'
         detail = "two rows with one key would overwrite each other"
-        hint = "choose a key that is unique, or sink a view that groups by it; or ENVELOPE DEBEZIUM"
-        if statement.key_not_enforced:
-            message = f"{message}, and NOT ENFORCED is not supported"
-            raise NotSupported(message, detail=detail, hint=hint, position=position)
+        hint = (
+            "choose a key that is unique, or sink a view that groups by it; "
+            "or write NOT ENFORCED after it if you know that it is"
+        )
         raise InvalidDefinition(message, detail=detail, hint=hint, position=position)
-    return key
+    return Key(key, key)
 
 
 def wanted_of(statement: CreateSink, topic: str) -> Wanted:

@@ -10,6 +10,8 @@ may still have to be written is kept, whatever the window (``history``).
 Barring others is done in the name of the state's owner, so a new producer is made only by a
 process that still is it: one that slept, and whose state has another owner by now, stops.
 
+What a sink is made of can change (ALTER SINK): each step looks at the sink as it is in its world.
+
 A sink whose relation has an error waits at that time and says so. A failed transaction is
 tried again; one that cannot succeed stops the sink with what to do. Nothing else waits for it.
 
@@ -19,10 +21,16 @@ Tests: tests/coordinator/sink/test_sinks.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from reclock.coordinator.item import Source
+from reclock.coordinator.change import change_catalog
+from reclock.coordinator.item import RelationItem, Sink, Source
 from reclock.coordinator.sink.changes import Changes
+from reclock.coordinator.sink.contents import contents
+from reclock.coordinator.sink.define import settled
+from reclock.dataflow import delta as deltas
+from reclock.dataflow.graph import collection_of
+from reclock.dataflow.render.build import Index
 from reclock.durable.sink_store import SinkStore
 from reclock.errors import Error, Fenced, SinkRegressed, SinkUnavailable
 from reclock.failpoints import hit
@@ -30,22 +38,24 @@ from reclock.sinks import export
 from reclock.sinks.failure import SendFailed, Stop
 from reclock.time.frontier import at
 from reclock.time.position import offsets_of
-from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
+    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
-    from reclock.coordinator.item import Sink
     from reclock.coordinator.sink.changes import Reach
+    from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.sinks.encode.encoder import Encoded, Encoder
+    from reclock.sinks.encode.shadow import Contents
     from reclock.sinks.log import Messages, Unfenced
     from reclock.sinks.producer import Target
     from reclock.time.description import Description
     from reclock.time.frontier import Frontier
+    from reclock.time.timestamp import Timestamp
 
 IDLE_MS: Final = 10_000
 """How often a sink without data writes how far it is."""
@@ -56,14 +66,18 @@ REMEMBER_MS: Final = 1_000
 
 @dataclass(frozen=True)
 class Outlet:
-    """Where a sink writes, and how: a new producer or encoder on demand, the topics.
-
-    Making an encoder may ask a schema registry, and fail as that does.
-    """
+    """Where a sink writes, and how: a new producer on demand, the topics."""
 
     open: Callable[[], Unfenced]
-    encoder: Callable[[], Encoder]
     target: Target
+
+
+class Making(Protocol):
+    """How encoders are made; that may ask a schema registry, and fail as that does."""
+
+    def __call__(self, sink: Sink, relation: RelationItem, contents: Contents, /) -> Encoder:
+        """Return the encoder of a sink."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -91,10 +105,20 @@ class _Encoded:
             yield chunk
 
 
+class _Work(NamedTuple):
+    """What a step looks at: the sink as it is in a world, and what is to be written."""
+
+    sink: Sink
+    catalog: Catalog
+    state: TimelineState
+    changes: Changes
+    reach: Reach
+
+
 class Exporter:
     """Writes one sink; one thread at a time calls ``step``."""
 
-    def __init__(self, core: Core, sink: Sink, outlet: Outlet) -> None:
+    def __init__(self, core: Core, sink: Sink, outlet: Outlet, making: Making) -> None:
         self.sink = sink
         self.written = Written()
         """What this process has committed."""
@@ -116,17 +140,16 @@ class Exporter:
         self._store = SinkStore(core.store)
         self._remembered: tuple[Frontier, int] | None = None
         self._outlet = outlet
-        self._changes = Changes(sink.relation, self.as_of, sink.facts["snapshot"])
-        self._encoder: Encoder | None = None
+        self._making = making
+        self._encoder: tuple[Sink, Encoder] | None = None
         self._machine: export.Exporter | None = None
-        self._world: World | None = None
-        self._reach: Reach | None = None
+        self._work: _Work | None = None
         self._encoded: _Encoded | None = None
 
     @property
     def as_of(self) -> Timestamp:
         """The time the sink begins at."""
-        return Timestamp(self.sink.facts["as_of"])
+        return self.sink.as_of
 
     @property
     def frontier(self) -> Timestamp | None:
@@ -142,6 +165,7 @@ class Exporter:
         more = False
         try:
             more = self._step()
+            self._settle()
         except Stop as stop:
             self.failure = stop.error
         except SendFailed as failed:
@@ -163,36 +187,58 @@ class Exporter:
             self._machine.close()
 
     def _step(self) -> bool:
-        machine = self._ready()
         with self._core.reading() as world:
-            assert self.sink.timeline is not None
-            state = world[self.sink.timeline]
+            sink = world.catalog.items.get(self.sink.id)
+            if not isinstance(sink, Sink):
+                return False
+            assert sink.timeline is not None
+            state = world[sink.timeline]
+            self._make_encoder(sink, world)
+            machine = self._ready()
             frontier = machine.frontier.element()
             if frontier >= state.upper:
                 self._let_go(machine)
                 return False
-            reach = self._changes.reach(state, frontier, state.upper)
+            changes = Changes.of_sink(sink)
+            reach = changes.reach(state, frontier, state.upper)
             if reach.failure is not None:
                 raise reach.failure
-            self._world, self._reach = world, reach
+            self._work = _Work(sink, world.catalog, state, changes, reach)
             try:
                 done = machine.advance(at(reach.upper), self._core.clock.now_ms())
             finally:
-                self._world, self.in_flight = None, 0
+                self._work, self.in_flight = None, 0
             if done.messages and self._encoded is not None:
                 known, new = self.written, self._encoded.bytes
                 self.written = Written(known.messages + done.messages, known.bytes + new)
             if done.faults:
-                self.fault = "; ".join(f"{f.message} at {f.time}" for f in done.faults[:3])
+                self.fault = "; ".join(
+                    f"{f.message}: {f.detail}, at {f.time}" for f in done.faults[:3]
+                )
             self._let_go(machine)
             committed = machine.frontier.element()
             self.reached = committed if committed > frontier else reach.upper
             return frontier < committed < state.upper
 
+    def _settle(self) -> None:
+        """Forget the relations that the sink was made of before, once all of them is written."""
+        frontier = self.frontier
+        if frontier is None or settled(self._core.world.catalog, self.sink.id, frontier) is None:
+            return
+        with self._core.writing() as world:
+            sink = settled(world.catalog, self.sink.id, frontier)
+            if sink is not None:
+                change_catalog(self._core, [sink])
+
+    def _make_encoder(self, sink: Sink, world: World) -> None:
+        """Have the encoder of the sink as it is now."""
+        if self._encoder is None or self._encoder[0] is not sink:
+            relation = world.catalog[sink.relation]
+            assert isinstance(relation, RelationItem)
+            self._encoder = sink, self._making(sink, relation, self._contents)
+
     def _ready(self) -> export.Exporter:
         """Return the state machine, with the only producer of the sink."""
-        if self._encoder is None:
-            self._encoder = self._outlet.encoder()
         if self._machine is None:
             plan = export.Plan(
                 self._outlet.target, self, self._changed, self._positions,
@@ -234,36 +280,41 @@ class Exporter:
         hit("sink.hold.before")
         self._store.advance(self.sink.id, frontier)
         self._remembered = frontier, now
-        self._core.history.sink_hold(self.sink.id).downgrade(at(frontier.element().back()))
+        self._core.history.committed(self.sink.id, frontier.element())
 
     def encode(self, updates: pa.RecordBatch, description: Description[Timestamp]) -> _Encoded:
         """Encode what the state machine is about to send, and note how much that is."""
         assert self._encoder is not None
-        self._encoded = _Encoded(self._encoder.encode(updates, description))
+        self._encoded = _Encoded(self._encoder[1].encode(updates, description))
         self.in_flight = sum(count for _, count in self._encoded.times)
         return self._encoded
 
+    def _contents(self, keys: Sequence[pa.Array], lower: Frontier) -> pa.RecordBatch:
+        """Return the rows that the topic stands for before ``lower``, of some keys."""
+        assert self._work is not None
+        sink, _, state, changes, _ = self._work
+        base = changes.base(lower.element())
+        if base is None:
+            return deltas.empty(state.shape.graph.keying(collection_of(sink.relation)).types)
+        return contents(state, Index(base.relation, sink.shadow), base.time, keys)
+
     def _changed(self, lower: Frontier, upper: Frontier) -> Iterator[pa.RecordBatch]:
         """Return the changes that the state machine asks for."""
-        assert self._world is not None
-        assert self._reach is not None
-        assert self.sink.timeline is not None
-        assert upper == at(self._reach.upper)
-        state = self._world[self.sink.timeline]
-        return self._changes.of(state, lower.element(), self._reach)
+        assert self._work is not None
+        assert upper == at(self._work.reach.upper)
+        return self._work.changes.between(self._work.state, lower.element(), self._work.reach)
 
     def _positions(self, frontier: Frontier) -> Mapping[str, Any]:
         """Return where each source of the relation was just before a frontier."""
-        assert self._world is not None
-        assert self.sink.timeline is not None
+        assert self._work is not None
         time = frontier.element().back()
-        bindings = self._world[self.sink.timeline].bindings
-        catalog = self._world.catalog
+        _, catalog, state, changes, _ = self._work
+        relation = changes.relation_at(time)
         found = {}
-        for item in sorted(catalog.inputs(self.sink.relation) | {self.sink.relation}):
+        for item in sorted(catalog.inputs(relation) | {relation}):
             source = catalog[item]
             if isinstance(source, Source):
-                remap = bindings[item].remap
+                remap = state.bindings[item].remap
                 last = [b.frontier for b in remap.bindings if b.time <= time]
                 reached = offsets_of(last[-1] if last else remap.origin)
                 found[source.name] = {str(part): offset for part, offset in reached.items()}

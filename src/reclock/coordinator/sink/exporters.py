@@ -11,8 +11,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.item import RelationItem, Sink
-from reclock.coordinator.sink.connect import outlet_of
+from reclock.coordinator.item import Sink
+from reclock.coordinator.sink.connect import encoder_of, outlet_of
 from reclock.coordinator.sink.exporter import Exporter
 from reclock.coordinator.supervisor import pause
 
@@ -58,10 +58,8 @@ class Exporters:
                 writer.stop()
         for sink in sinks.values():
             if sink.id not in self._exporters:
-                relation = world.catalog[sink.relation]
-                assert isinstance(relation, RelationItem)
-                outlet = outlet_of(sink, relation, self.outlets)
-                self._exporters[sink.id] = Exporter(self._core, sink, outlet)
+                outlet = outlet_of(sink, self.outlets)
+                self._exporters[sink.id] = Exporter(self._core, sink, outlet, encoder_of)
             if self._background and sink.id not in self._threads:
                 self._threads[sink.id] = _Writer(self._core, self._exporters[sink.id])
 

@@ -46,6 +46,8 @@ KEPT: Final = 8
 """How many steps are kept for others."""
 
 Group = tuple[Timestamp, list[Update]]
+ErrorRow = tuple[str, str]
+"""The code and the message of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +138,7 @@ class Followed:
 
     def check(self, state: TimelineState, as_of: Timestamp) -> None:
         """Raise the error that the object has at ``as_of``, if it has one."""
-        arrangement = state.shape.graph.arrangements.get(errors_of(self.item))
-        if arrangement is None:
-            return
-        errors: Counter[tuple[str, str]] = Counter()
-        for batch in state.traces[arrangement.id].snapshot(as_of):
-            for _, error, diff in _errors(arrangement.keying.columns(batch), batch):
-                errors[error] += diff
-        if there := [error for error, count in errors.items() if count > 0]:
+        if there := errors_at(state, self.item, as_of):
             raise failed(*min(there), as_of)
 
     def _failure(
@@ -197,21 +192,36 @@ def decoded(
     return [Update(t, d, row) for t, d, row in zip(times, diffs, rows, strict=True)]
 
 
+def errors_at(state: TimelineState, item: ObjectId, as_of: Timestamp) -> Counter[ErrorRow]:
+    """Return the errors that an object has at ``as_of``, and how often."""
+    found: Counter[ErrorRow] = Counter()
+    arrangement = state.shape.graph.arrangements.get(errors_of(item))
+    if arrangement is not None:
+        for batch in state.traces[arrangement.id].snapshot(as_of):
+            for _, error, diff in _errors(arrangement.keying.columns(batch), batch):
+                found[error] += diff
+    return +found
+
+
 def errors_over(
-    state: TimelineState, item: ObjectId, lower: Timestamp, upper: Timestamp
-) -> Iterator[tuple[Timestamp, tuple[str, str] | None]]:
+    state: TimelineState,
+    item: ObjectId,
+    lower: Timestamp,
+    upper: Timestamp,
+    known: Counter[ErrorRow] | None = None,
+) -> Iterator[tuple[Timestamp, ErrorRow | None]]:
     """Yield each time at which the errors of an object changed, and one it has from then on.
 
-    There is none before ``lower``.
+    Before ``lower`` it has those that are ``known``.
     """
     arrangement = state.shape.graph.arrangements.get(errors_of(item))
     if arrangement is None or not lower < upper:
         return
-    by_time: dict[int, list[tuple[tuple[str, str], int]]] = {}
+    by_time: dict[int, list[tuple[ErrorRow, int]]] = {}
     for batch in state.traces[arrangement.id].changes(lower, at(upper)):
         for time, error, diff in _errors(arrangement.keying.columns(batch), batch):
             by_time.setdefault(time, []).append((error, diff))
-    counts: Counter[tuple[str, str]] = Counter()
+    counts: Counter[ErrorRow] = Counter(known)
     for time in sorted(by_time):
         for error, diff in by_time[time]:
             counts[error] += diff
@@ -226,7 +236,7 @@ def failed(code: str, message: str, time: Timestamp) -> ExpressionFailed:
 
 def _errors(
     columns: Sequence[pa.Array], batch: pa.RecordBatch
-) -> Iterator[tuple[int, tuple[str, str], int]]:
+) -> Iterator[tuple[int, ErrorRow, int]]:
     codes, messages = (column.to_pylist() for column in columns)
     times, diffs = time_of(batch).tolist(), diff_of(batch).tolist()
     return zip(times, zip(codes, messages, strict=True), diffs, strict=True)

@@ -51,6 +51,8 @@ def owners(state: TimelineState) -> Mapping[ArrangementId, tuple[ObjectId, str]]
     ):
         for arrangement in state.shape.kept[item]:
             found.setdefault(arrangement, (item, "index"))
+    for index, arrangement in state.shape.shadows.items():
+        found.setdefault(arrangement, (index.on, "sink"))
     operators = {
         arrangement: type(graph.steps[step]).__name__.lower()
         for step, read in graph.reads.items()
@@ -70,8 +72,8 @@ ARRANGEMENT_SIZES = system_relation(
         Described(
             "operator",
             TEXT,
-            "`collection`: its rows; `errors`: its errors; `index`; else the operator whose state "
-            "it is: `join`, `accumulate`, …",
+            "`collection`: its rows; `errors`: its errors; `index`; `sink`: its rows by the key "
+            "of a sink; else the operator whose state it is: `join`, `accumulate`, …",
         ),
         Described("records", BIGINT, "updates in its runs"),
         Described("pending", BIGINT, "updates at times that are not complete, which wait"),

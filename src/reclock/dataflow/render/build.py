@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from reclock.dataflow.render.builder import Builder
 from reclock.dataflow.render.nodes import render
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
     from reclock.sql.schema import Schema
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,10 @@ class Index:
 def build_graph(
     tables: Mapping[ObjectId, Relation],
     views: Mapping[ObjectId, View],
-    indexes: Mapping[ObjectId, Index],
+    indexes: Mapping[K, Index],
     sources: Mapping[ObjectId, Source] | None = None,
-) -> tuple[Graph, dict[ObjectId, ArrangementId]]:
-    """Return the graph, and the arrangement of each index.
+) -> tuple[Graph, dict[K, ArrangementId]]:
+    """Return the graph, and the arrangement of each index, whatever it is called.
 
     ``views`` come in an order in which each is after those it reads.
     """
@@ -73,11 +75,11 @@ def build_graph(
         builder.table(item, step, table.key)
     for item, source in (sources or {}).items():
         render_source(builder, item, source)
-    found: dict[ObjectId, ArrangementId] = {}
+    found: dict[K, ArrangementId] = {}
     for item, view in views.items():
         builder.view(item, render(builder, view.plan), view.key)
-    for item, index in indexes.items():
-        found[item] = builder.index(builder.reference(index.on), index.key)
+    for name, index in indexes.items():
+        found[name] = builder.index(builder.reference(index.on), index.key)
     return builder.graph(), found
 
 

@@ -45,7 +45,7 @@ class Contents(Protocol):
     """What a view had."""
 
     def __call__(self, keys: Sequence[pa.Array], lower: Frontier, /) -> pa.RecordBatch:
-        """Return the rows with these keys, and how often they are there, before ``lower``."""
+        """Return the rows with these keys just before ``lower``, as updates of one time."""
         ...
 
 
@@ -138,7 +138,7 @@ def _distinct(updates: Updates, key: tuple[int, ...], keys: pa.Array) -> list[pa
 
 def _with(before: pa.RecordBatch, new: Updates) -> Updates:
     """Return what was there before, at time −1, and what is new."""
-    *columns, diff = before.columns
+    *columns, _, diff = before.columns
     both = [pa.concat_arrays([a, b]) for a, b in zip(columns, new.columns, strict=True)]
     times = np.concatenate([np.full(before.num_rows, -1), new.times])
     return Updates(tuple(both), times, np.concatenate([diff.to_numpy(), new.diffs]))

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from reclock.sql.parse.columns import parse_columns
+from reclock.sql.parse.cursor import Cursor
+from reclock.sql.parse.dialect import tokenize
 from reclock.sql.parse.options import BOOLEAN, DURATION, NUMBER, STRING, parse_options
 from reclock.sql.statement.column import ColumnList
 from reclock.sql.statement.sink import CreateSink
@@ -23,9 +23,6 @@ from reclock.sql.statement.source import (
     PostgresConnection,
     SourceEnvelope,
 )
-
-if TYPE_CHECKING:
-    from reclock.sql.parse.cursor import Cursor
 
 _SOURCE = {
     "timestamp_interval": DURATION,
@@ -195,3 +192,21 @@ def parse_sink(cursor: Cursor) -> CreateSink:
     return CreateSink(
         name, relation, connection, sink_format, envelope, key, not_enforced, pairs, if_not_exists
     )
+
+
+def with_relation(text: str, name: str) -> str:
+    """Return the text of a CREATE SINK with another relation in its FROM.
+
+    >>> with_relation("CREATE SINK s FROM public.a INTO KAFKA …", "B c")
+    'CREATE SINK s FROM "B c" INTO KAFKA …'
+    """
+    cursor = Cursor(tokenize(text), text)
+    cursor.expect("CREATE", "SINK")
+    cursor.accept("IF", "NOT", "EXISTS")
+    cursor.name()
+    cursor.expect("FROM")
+    start = cursor.position - 1
+    cursor.name()
+    plain = name.isidentifier() and name == name.lower()
+    written = name if plain else '"' + name.replace('"', '""') + '"'
+    return text[:start] + written + text[cursor.passed :]
