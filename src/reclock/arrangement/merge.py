@@ -6,7 +6,8 @@ when its run grows by half or more, so O(log n) times in its life. ``plan_merge`
 the newest runs from the oldest that breaks the rule; older runs keep it afterwards.
 Siblings, the runs of one large tick, count as one and are merged together or not at all.
 ``plan_compaction`` is for runs that are left alone: it asks for a rewrite when half of the
-rows are in runs whose times nobody tells apart any more.
+rows are in runs whose times nobody tells apart any more, ``plan_removal`` when it is half of
+pending updates whose time has come.
 
 Merge. Runs that follow one another become one with description [first lower, last upper)
 and a later since: times before it are advanced to it, updates that then cancel disappear
@@ -28,10 +29,11 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.precedence import PRECEDENCE
 from reclock.arrangement.segment import rows_per_batch
-from reclock.arrangement.shard import describe, is_sibling
+from reclock.arrangement.shard import count_from, describe, is_sibling, within
 from reclock.arrangement.stream import advance_to, merged
 from reclock.errors import InvalidCompaction
 from reclock.time.description import Description
+from reclock.time.timestamp import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +101,17 @@ def plan_union(refs: Sequence[RunRef]) -> slice | None:
     return None
 
 
+def plan_removal(runs: Sequence[Run], floor: int) -> slice | None:
+    """Return which runs to rewrite because most of what they hold is before ``floor``.
+
+    That is all of them, when at least half of their updates have a ``kh`` before it: each
+    rewrite costs no more than what it removes.
+    """
+    rows = sum(run.ref.rows for run in runs)
+    left = sum(count_from(run, floor) for run in runs)
+    return slice(0, len(runs)) if rows and 2 * left <= rows else None
+
+
 def _is_spent(ref: RunRef, since: Timestamp) -> bool:
     upper, told = ref.description.upper.element(), ref.description.since.element()
     return upper <= since.step() and told < upper.back()
@@ -123,8 +136,14 @@ def merge(
     layout: Layout,
     runs: Sequence[Run],
     since: Antichain[Timestamp],
+    *,
+    floor: int | None = None,
 ) -> None:
-    """Add the run that stands for ``runs``, compacted to ``since``, to a segment."""
+    """Add the run that stands for ``runs``, compacted to ``since``, to a segment.
+
+    Updates with a ``kh`` before ``floor`` are left out, and not read: those of pending updates
+    whose time has come.
+    """
     refs = [run.ref for run in runs]
     whole = describe(refs)
     if since.is_closed or not whole.since.precedes(since):
@@ -132,7 +151,8 @@ def merge(
         detail = f"the runs are compacted to {whole.since}"
         hint = "drop the collection if nobody reads it any more" if since.is_closed else None
         raise InvalidCompaction(message, detail=detail, hint=hint)
-    blocks = merged(layout, runs, advance_to(layout, since.element()))
+    sources = runs if floor is None else [within(run, floor, INT64_MAX) for run in runs]
+    blocks = merged(layout, sources, advance_to(layout, since.element()))
     batches = PRECEDENCE.let_pass(blocks)
     per_batch = rows_per_batch(sum(ref.rows for ref in refs), sum(ref.length for ref in refs))
     description = Description(whole.lower, whole.upper, since)

@@ -188,6 +188,7 @@ class Run:
         self._hashes: list[Hashes | None] = [None] * len(self._table)
         self.first: Int64s = np.array([entry[4] for entry in self._table], np.int64)
         self.last: Int64s = np.array([entry[5] for entry in self._table], np.int64)
+        self.sizes: Int64s = np.array([entry[2] for entry in self._table], np.int64)
 
     @property
     def batch_count(self) -> int:

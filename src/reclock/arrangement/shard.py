@@ -105,6 +105,14 @@ class Shard:
         columns = [hashes, *made.columns[1:]]
         return Matches(index, pa.RecordBatch.from_arrays(columns, schema=self.layout.schema))
 
+    def within(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        """Yield the stored updates with a ``kh`` from ``first`` to ``last``, both included.
+
+        At all times, not consolidated; only batches that reach into the range are touched.
+        """
+        for run in self.runs:
+            yield from within(run, first, last)
+
     def snapshot(self, as_of: Timestamp) -> Iterator[pa.RecordBatch]:
         """Yield the rows at ``as_of`` with their multiplicities; every time is ``as_of``."""
         self._check_readable(as_of)
@@ -159,6 +167,18 @@ def within(run: Run, first: int, last: int) -> Iterator[pa.RecordBatch]:
         high = int(np.searchsorted(kh, last, "right"))
         if low < high:
             yield batch.slice(low, high - low)
+
+
+def count_from(run: Run, first: int) -> int:
+    """Return how many updates of a run have a ``kh`` of ``first`` or more.
+
+    At most the batch in which ``first`` lies is touched.
+    """
+    begin = int(np.searchsorted(run.last, first, "left"))
+    rest = int(run.sizes[begin:].sum())
+    if begin == run.batch_count or run.first[begin] >= first:
+        return rest
+    return rest - int(np.searchsorted(kh_of(run.batch(begin)), first, "left"))
 
 
 def describe(refs: Sequence[RunRef]) -> Description[Timestamp]:

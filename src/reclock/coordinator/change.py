@@ -4,10 +4,11 @@
 2. The graph of the catalog after the change says which arrangements are new, and which
    nobody needs any more. Those that two versions have in common are kept as they are.
 3. New ones are hydrated as of u − 1 from those that exist, and written.
-4. One append: the catalog's records, the new runs, the removal of the old ones; U and W
-   move by one step.
+4. What temporal filters do at u is computed, for old and new objects alike.
+5. One append: the catalog's records, the new runs, the removal of the old ones; U and W
+   move by one step, to u + 1.
 
-A crash before 4 leaves the catalog as it was, and at most a file that nothing names.
+A crash before 5 leaves the catalog as it was, and at most a file that nothing names.
 
 Transient views (``world``) come and go the same way, without a record in the catalog; they
 end when something that they are defined by is dropped. A process that dies leaves their
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 from reclock.coordinator.arrangements import beginning, layouts_of, write_runs
 from reclock.coordinator.item import Source, Table
 from reclock.coordinator.shape import Shape
-from reclock.coordinator.tick import tick
+from reclock.coordinator.tick import compute, tick, write
 from reclock.failpoints import hit
 
 if TYPE_CHECKING:
@@ -126,8 +127,18 @@ def _reshape(core: Core, state: TimelineState, shape: Shape) -> tuple[list[Appen
     there = state.shape.graph.arrangements.keys()
     wanted = shape.graph.arrangements.keys()
     added = _hydrate(core, state, shape, frozenset(wanted - there))
-    gone = state.arrangements.runs.keys() - (there & wanted)
-    return state.reshaped(shape, added, frozenset(gone))
+    gone = frozenset(state.arrangements.runs.keys() - (there & wanted))
+    return state.reshaped(shape, _with_due(core, state, shape, added, gone), gone)
+
+
+def _with_due(
+    core: Core, state: TimelineState, shape: Shape, added: Runs, gone: frozenset[ArrangementId]
+) -> Runs:
+    """Return ``added`` and what happens at the time that the step closes, by that time alone."""
+    between = state.arranged(shape, added, gone)
+    time = state.table_upper
+    due = write(between, compute(core, between, {}, time), time)
+    return {name: (*added.get(name, ()), *due.get(name, ())) for name in {**added, **due}}
 
 
 def _hydrate(core: Core, state: TimelineState, shape: Shape, new: frozenset[ArrangementId]) -> Runs:

@@ -49,6 +49,16 @@ class Engine(Protocol):
         """
         ...
 
+    def is_due(
+        self,
+        shape: Shape,
+        traces: Mapping[ArrangementId, Shard],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> bool:
+        """Return whether something changes in ``[lower, upper)`` because time passes alone."""
+        ...
+
     def hydrate(
         self,
         shape: Shape,

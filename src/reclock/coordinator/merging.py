@@ -10,7 +10,8 @@ A merge also compacts: what holds the rows of objects to the earliest of their s
 (``history``), the state of operators to the latest time. Where nothing calls for a merge,
 runs are rewritten for that alone once most of an arrangement's rows are in runs that have
 history and need none any more (``arrangement.merge.plan_compaction``): an object that is
-left alone, or was held for long, shrinks to what it is.
+left alone, or was held for long, shrinks to what it is. Merges of updates that wait for their
+time leave out those whose time has come, and are made for that alone when they are half.
 
 Tests: tests/coordinator/test_merging.py.
 """
@@ -22,7 +23,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.cache import process_cache
-from reclock.arrangement.merge import merge, plan_compaction, plan_merge, plan_union
+from reclock.arrangement.merge import (
+    merge,
+    plan_compaction,
+    plan_merge,
+    plan_removal,
+    plan_union,
+)
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.shard import describe
 from reclock.coordinator.arrangements import INLINE_BYTES, Swap
@@ -53,6 +60,7 @@ class _Task:
     layout: Layout
     refs: tuple[RunRef, ...]
     since: Frontier
+    floor: int | None = None
 
     @property
     def is_large(self) -> bool:
@@ -132,9 +140,12 @@ class Merger:
             refs = refs[ends[-1] :] if ends else refs
             since = self._since(state, arrangement)
             plan = _plan(refs, since, large=True not in running)
+            if plan is None and made.pending and not ends:
+                plan = plan_removal(state.traces[arrangement].runs, state.upper)
             if plan is not None:
                 kept = describe(refs).since.join(since)
-                tasks.append(_Task(arrangement, made.keying.layout, refs[plan], kept))
+                floor = state.upper if made.pending else None
+                tasks.append(_Task(arrangement, made.keying.layout, refs[plan], kept, floor))
         return tasks
 
     def _since(self, state: TimelineState, arrangement: ArrangementId) -> Frontier:
@@ -166,7 +177,7 @@ def _run(state: TimelineState, stem: str, tasks: list[_Task]) -> tuple[Swap, ...
     with SegmentWriter(state.segments, stem, inline_limit=INLINE_BYTES) as writer:
         for task in tasks:
             runs = [process_cache().open(state.segments, r, task.layout) for r in task.refs]
-            merge(writer, str(task.arrangement), task.layout, runs, task.since)
+            merge(writer, str(task.arrangement), task.layout, runs, task.since, floor=task.floor)
         refs = writer.finish()
     return tuple(
         Swap(task.arrangement, task.refs, ref) for task, ref in zip(tasks, refs, strict=True)

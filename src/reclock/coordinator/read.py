@@ -21,7 +21,7 @@ Tests: tests/coordinator/test_read.py; histories of many sessions: test_lineariz
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -46,6 +46,7 @@ from reclock.errors import (
 )
 from reclock.ids import HolderId
 from reclock.sql.plan.relation import Get, walk
+from reclock.sql.plan.temporal import at_time
 from reclock.time.select import Choice, select
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
@@ -95,10 +96,11 @@ class Readable:
         return core.engine.dataframe(self._shown(core), state.shape, state.traces, self.timestamp)
 
     def _shown(self, core: Core) -> QueryPlan:
-        """Return the plan with the rows of system relations, as they are in this world."""
-        return with_rows(
+        """Return the plan for this time: of ``mz_now()``, and of what system relations show."""
+        plan = with_rows(
             self.plan, lambda: Moment.of(core, self.world, self.timeline, self.timestamp)
         )
+        return replace(plan, root=at_time(plan.root, int(self.timestamp)))
 
 
 def read(

@@ -23,6 +23,7 @@ from reclock.dataflow.given import Given
 from reclock.dataflow.graph import collection_of
 from reclock.dataflow.hydrate import hydrate
 from reclock.dataflow.maintain import Tick
+from reclock.dataflow.operators.temporal import is_due
 from reclock.dataflow.read import read_in_tasks
 from reclock.dataflow.scan import Arranged
 from reclock.dataflow.session import Spark
@@ -98,6 +99,17 @@ class SparkEngine:
                 upper=upper,
             )
         return Tick(shape.graph, changes, traces, range(lower, upper)).run(self)
+
+    def is_due(
+        self,
+        shape: Shape,
+        traces: Mapping[ArrangementId, Shard],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> bool:
+        """Return whether updates of temporal filters waited for one of these times."""
+        pending = shape.graph.waiting.values()
+        return any(is_due(traces[name], lower, upper.back()) for name in pending)
 
     def hydrate(
         self,

@@ -7,15 +7,16 @@
    write if that is later: however long the interval, they do not run ahead.
 2. The writes that are pending are gathered: one delta per table, every time its own. What
    was read ahead of sources is bound to times up to T: one delta per source (``source``).
-3. The engine computes what they append to every arrangement.
+3. The engine computes what they append to every arrangement, and what temporal filters do
+   because their time has come, at the times that it has, also if nothing was written.
 4. All new runs are written, in one file, or in the publishing transaction if small.
 5. One append publishes the runs and the bindings, retires the writes, swaps in finished
    merges, moves U and W to {T+1}, and applies T to the oracle. The tick is visible whole or
    not at all.
 
 A crash before 5 leaves at most a file that nothing names; the tick is run again. An idle
-tick writes no record and no file: only frontiers move. Keeps P3, P5. What each of the steps
-2 to 5 took is noted for ``reclock.ticks``.
+tick in which no time comes writes no record and no file: only frontiers move. Keeps P3, P5.
+What each of the steps 2 to 5 took is noted for ``reclock.ticks``.
 
 Tests: tests/coordinator/test_tick.py; crashes: test_crash.py.
 """
@@ -103,9 +104,10 @@ def compute(
     core: Core, state: TimelineState, changes: dict[ObjectId, pa.RecordBatch], time: Timestamp
 ) -> Mapping[ArrangementId, Updates]:
     """Return what a tick appends to every arrangement that changes."""
-    if not changes:
+    lower, upper = state.upper, time.step()
+    if not changes and not core.engine.is_due(state.shape, state.traces, lower, upper):
         return {}
-    return core.engine.step(state.shape, changes, state.traces, state.upper, time.step())
+    return core.engine.step(state.shape, changes, state.traces, lower, upper)
 
 
 def write(state: TimelineState, updates: Mapping[ArrangementId, Updates], time: Timestamp) -> Runs:

@@ -192,6 +192,14 @@ class TimelineState:
             appends.append(append)
         return appends, replace(after, bindings=bindings)
 
+    def arranged(
+        self, shape: Shape, added: Runs, removed: frozenset[ArrangementId]
+    ) -> TimelineState:
+        """Return this state in another shape, with the runs that it has then: not published."""
+        runs = {a: refs for a, refs in self.arrangements.runs.items() if a not in removed}
+        arrangements = replace(self.arrangements, runs={**runs, **added})
+        return replace(self, shape=shape, arrangements=arrangements)
+
     def reshaped(
         self, shape: Shape, added: Runs, removed: frozenset[ArrangementId]
     ) -> tuple[list[Append], TimelineState]:

@@ -26,6 +26,7 @@ from reclock.dataflow.steps.faults import Faults
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.steps.linear import FlatMap, Linear
 from reclock.dataflow.steps.multiset import Union
+from reclock.dataflow.steps.temporal import Temporal
 from reclock.dataflow.steps.upsert import Upsert
 
 if TYPE_CHECKING:
@@ -109,4 +110,4 @@ def _may_fail(graph: Graph, at: int) -> bool:
     step = graph.steps[at]
     moves = isinstance(step, Linear) and step.moves is not None
     computes = isinstance(step, Accumulate | Groups | Linear | FlatMap) and not moves
-    return computes or isinstance(step, Faults | Upsert | Images | Floor)
+    return computes or isinstance(step, Faults | Upsert | Images | Floor | Temporal)

@@ -111,6 +111,10 @@ class Tick(Protocol):
         """Return the state of an arrangement before this tick."""
         ...
 
+    def due(self, pending: ArrangementId) -> list[pa.RecordBatch]:
+        """Return the updates that waited for a time of this tick; none while hydrating."""
+        ...
+
 
 class Step(Protocol):
     """One operator of the graph; see the modules of ``steps``."""
@@ -132,12 +136,17 @@ class Step(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """State kept between ticks; ``source`` is None for state that a step appends itself."""
+    """State kept between ticks; ``source`` is None for state that a step appends itself.
+
+    In one that is ``pending``, ``kh`` is the time at which an update is due: it is kept as long
+    as that is not complete (``operators.temporal``).
+    """
 
     id: ArrangementId
     keying: Keying
     source: int | None
     history: bool = False
+    pending: bool = False
 
 
 @dataclass(frozen=True)
@@ -219,6 +228,16 @@ class Graph:
                 if at not in given:
                     waiting += self.steps[at].inputs
         return frozenset(seen)
+
+    @cached_property
+    def waiting(self) -> Mapping[int, ArrangementId]:
+        """The steps with updates that wait for their time, and where those are."""
+        return {
+            at: name
+            for at, state in self.reads.items()
+            for name in state
+            if self.arrangements[name].pending
+        }
 
     @cached_property
     def cones(self) -> Mapping[ObjectId, frozenset[int]]:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from reclock.arrangement.consolidate import consolidate
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import Output, errors_of
+from reclock.dataflow.operators.temporal import is_due
 from reclock.dataflow.trace import EmptyTrace
 
 if TYPE_CHECKING:
@@ -91,6 +92,10 @@ class Tick:
         known = None if self._hydrating else self._traces.get(arrangement)
         return EmptyTrace(layout) if known is None else known
 
+    def due(self, pending: ArrangementId) -> list[pa.RecordBatch]:
+        """Return the updates that waited for a time of this tick."""
+        return list(self.trace(pending).within(self.first, self.last))
+
     def run(self, evaluator: Evaluator) -> dict[ArrangementId, pa.RecordBatch]:
         """Run all steps, and return the updates to append to each arrangement."""
         missing = {at: self._missing(at) for at in self._steps}
@@ -134,6 +139,9 @@ class Tick:
     def _start(self, at: int) -> Output | Running:
         step = self._graph.steps[at]
         quiet = all(self._outputs[i].oks.num_rows == 0 for i in step.inputs)
+        pending = self._graph.waiting.get(at)
+        if pending is not None and is_due(self.trace(pending), self.first, self.last):
+            quiet = False
         if quiet and step.inputs and not self._hydrating:
             return Output(deltas.empty(step.types))
         return step.run(self)

@@ -25,6 +25,8 @@ from reclock.arrangement.probe import Matches
 from reclock.arrangement.row import rows_equal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from reclock.arrangement.layout import Int64s, Layout
     from reclock.arrangement.shard import Shard
 
@@ -41,6 +43,10 @@ class Trace(Protocol):
         """Return the stored updates of ``kh, <key…>``."""
         ...
 
+    def within(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        """Yield the stored updates with a ``kh`` from ``first`` to ``last``, both included."""
+        ...
+
 
 @dataclass(frozen=True)
 class EmptyTrace:
@@ -51,6 +57,11 @@ class EmptyTrace:
     def lookup(self, keys: pa.RecordBatch) -> Matches:
         """Return no match."""
         return Matches(np.empty(0, np.int64), self.layout.empty())
+
+    def within(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        """Yield nothing."""
+        del first, last
+        yield from ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,13 @@ class DeltaTrace:
         kh = kh_of(self.updates)
         order = np.argsort(kh, kind="stable")
         return order, kh[order]
+
+    def within(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        """Yield the updates in a range of hashes."""
+        order, stored = self._sorted
+        low, high = np.searchsorted(stored, first, "left"), np.searchsorted(stored, last, "right")
+        if low < high:
+            yield self.updates.take(pa.array(order[low:high]))
 
     def lookup(self, keys: pa.RecordBatch) -> Matches:
         """Return the updates of ``kh, <key…>``: hashes are searched, keys compared."""

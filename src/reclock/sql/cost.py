@@ -5,6 +5,7 @@ that stands in the query's text. A node *keeps up* if a change costs O(n · log 
 it brings about: its matches, its groups. ::
 
     Project, Filter, FlatMap, Union, Negate    the changed rows
+    Filter by mz_now()                         the changed rows, and those whose time has come
     Distinct, Threshold                        the changed rows: a count per row
     Join on equal columns                      the changed rows and their matches
     Reduce: count, sum, avg, min, max …        the changed rows
@@ -49,6 +50,7 @@ from reclock.sql.plan.relation import (
     Window,
     walk,
 )
+from reclock.sql.plan.temporal import is_temporal
 
 if TYPE_CHECKING:
     from reclock.sql.plan.node import Node
@@ -96,7 +98,8 @@ class _Costs:
         self._bounded: set[Node] = set()
         self._constant: set[Node] = set()
         for node in walk(root):
-            if not isinstance(node, Get) and all(i in self._constant for i in node.inputs):
+            changes = isinstance(node, Get) or is_temporal(node)
+            if not changes and all(i in self._constant for i in node.inputs):
                 self._constant.add(node)
             if self._is_bounded(node):
                 self._bounded.add(node)
@@ -125,6 +128,8 @@ class _Costs:
                 return self._top_k(node)
             case Distinct() | Threshold():
                 return Cost("the changed rows (a count per row)")
+            case Filter() if is_temporal(node):
+                return Cost("the changed rows and those whose time has come")
         return Cost("the changed rows")
 
     def _join(self, node: Join) -> Cost:

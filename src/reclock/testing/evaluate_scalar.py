@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -275,6 +275,16 @@ def _whole(rounding: Callable[[Any], int], x: Any) -> object:
     return Decimal(rounding(x))
 
 
+def _milliseconds(time: Any) -> int:
+    if isinstance(time, int):
+        return time
+    if not isinstance(time, datetime):
+        time = datetime(time.year, time.month, time.day, tzinfo=UTC)
+    moment = time.replace(tzinfo=UTC) if time.tzinfo is None else time
+    since: timedelta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return since // timedelta(milliseconds=1)
+
+
 _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("+", 2): _plus,
     ("-", 2): _minus,
@@ -291,6 +301,7 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     (">", 2): operator.gt,
     (">=", 2): operator.ge,
     ("not", 1): operator.not_,
+    ("mz_timestamp", 1): _milliseconds,
     ("||", 2): operator.add,
     ("length", 1): len,
     ("char_length", 1): len,

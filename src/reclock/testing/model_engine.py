@@ -23,6 +23,7 @@ from reclock.dataflow.graph import collection_of, errors_of, faults_of, position
 from reclock.dataflow.values import from_python
 from reclock.errors import ExpressionFailed, NotSupported
 from reclock.sql.plan.relation import Get, walk
+from reclock.sql.plan.temporal import at_time, is_temporal
 from reclock.testing.envelopes import Held, fold_of
 from reclock.testing.evaluate import answer, evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
@@ -59,12 +60,21 @@ class ModelEngine:
         lower: Timestamp,
         upper: Timestamp,
     ) -> dict[ArrangementId, pa.RecordBatch]:
-        """Return what changes of tables and sources append: everything, at every time."""
-        del upper
+        """Return what changes of tables and sources append: everything, at every time.
+
+        Where views depend on the time itself, they are computed too at each time that one of
+        its comparisons has to do with.
+        """
         self.steps += 1
         before = _contents(shape, traces, lower.back())
         updates: dict[ArrangementId, list[tuple[Row, int, int]]] = {}
-        for time in sorted({t for batch in changes.values() for t in time_of(batch).tolist()}):
+        times = {t for batch in changes.values() for t in time_of(batch).tolist()}
+        if _is_temporal(shape):
+            times.add(int(lower))
+        done: set[int] = set()
+        while times - done:
+            time = min(times - done)
+            done.add(time)
             after = {a: Counter(rows) for a, rows in before.items()}
             for item, batch in changes.items():
                 due = batch.filter(pa.array(time_of(batch) == time))
@@ -74,7 +84,8 @@ class ModelEngine:
                 rows = after[collection_of(item)]
                 for row, diff in zip(_rows(deltas.rows_of(due)), diff_of(due), strict=True):
                     rows[row] += int(diff)
-            _evaluate(shape, after)
+            found = _evaluate(shape, after, time)
+            times |= {t for t in found if time < t < upper}
             for arrangement, rows in after.items():
                 for row in rows.keys() | before[arrangement].keys():
                     diff = rows[row] - before[arrangement][row]
@@ -82,6 +93,17 @@ class ModelEngine:
                         updates.setdefault(arrangement, []).append((row, time, diff))
             before = after
         return _arranged(shape, updates)
+
+    def is_due(
+        self,
+        shape: Shape,
+        traces: Mapping[ArrangementId, Shard],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> bool:
+        """Return whether it may: there is no telling without computing."""
+        del traces, lower, upper
+        return _is_temporal(shape)
 
     def hydrate(
         self,
@@ -92,7 +114,7 @@ class ModelEngine:
     ) -> dict[ArrangementId, pa.RecordBatch]:
         """Return the contents of new arrangements as of a time."""
         contents = _contents(shape, traces, as_of)
-        _evaluate(shape, contents)
+        _evaluate(shape, contents, as_of)
         updates = {
             a: [(row, int(as_of), n) for row, n in rows.items() if n]
             for a, rows in contents.items()
@@ -177,17 +199,62 @@ def _holding(shape: Shape, item: ObjectId) -> list[Arrangement]:
     return [shape.graph.arrangements[name] for name in names]
 
 
-def _evaluate(shape: Shape, contents: Contents) -> None:
-    """Compute every view, and what is arranged by other columns, from the tables."""
+class _Now(int):
+    """A time that notes what it is compared with."""
+
+    compared: set[int]
+
+    def __new__(cls, time: int, compared: set[int]) -> _Now:
+        made = super().__new__(cls, time)
+        made.compared = compared
+        return made
+
+    __hash__ = int.__hash__
+
+    def __lt__(self, other: int) -> bool:
+        return int(self) < self._noted(other)
+
+    def __le__(self, other: int) -> bool:
+        return int(self) <= self._noted(other)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int) and int(self) == self._noted(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __ge__(self, other: int) -> bool:
+        return int(self) >= self._noted(other)
+
+    def __gt__(self, other: int) -> bool:
+        return int(self) > self._noted(other)
+
+    def _noted(self, other: int) -> int:
+        self.compared.add(int(other))
+        return int(other)
+
+
+def _is_temporal(shape: Shape) -> bool:
+    return any(is_temporal(node) for plan in shape.views.values() for node in walk(plan))
+
+
+def _evaluate(shape: Shape, contents: Contents, time: int) -> set[int]:
+    """Compute every view, and what is arranged by other columns, from the tables.
+
+    Return the times that were compared with ``time``, and those after them.
+    """
+    compared: set[int] = set()
     for item in (*shape.graph.tables, *shape.graph.views):
         collection, *others = _holding(shape, item)
         if item in shape.views:
-            rows, errors = _view(shape.views[item], contents)
+            now = _Now(time, compared)
+            rows, errors = _view(at_time(shape.views[item], now), contents)
             contents[collection.id] = rows
             if errors_of(item) in shape.graph.arrangements:
                 contents[errors_of(item)] = errors
         for other in others:
             contents[other.id] = contents[collection.id]
+    return compared | {t + 1 for t in compared}
 
 
 def _view(plan: Node, contents: Contents) -> tuple[Rows, Rows]:

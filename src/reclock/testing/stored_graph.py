@@ -48,8 +48,6 @@ class StoredGraph(MemoryGraph):
             self._begin(times[-1])
             return
         changes = written(logs)
-        if not changes:
-            return
         made = step(
             self.workers, self.store, self.graph, changes, self._shards(times[0]),
             lower=Timestamp(times[0]), upper=Timestamp(times[-1] + 1),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from reclock.arrangement.shard import count_from
 from reclock.coordinator.item import number_of
 from reclock.coordinator.system.relation import Described, system_relation
 from reclock.dataflow.graph import collection_of, errors_of
@@ -35,7 +36,15 @@ def _rows(moment: Moment) -> Iterator[Row]:
             records = sum(ref.rows for ref in refs)
             size = sum(ref.length for ref in refs)
             name = items[owner].name
-            yield name, operator, records, pending[arrangement], size, len(refs)
+            waiting = pending[arrangement] + _waiting(state, arrangement)
+            yield name, operator, records, waiting, size, len(refs)
+
+
+def _waiting(state: TimelineState, arrangement: ArrangementId) -> int:
+    """Return how many updates of a temporal filter wait for their time."""
+    if not state.shape.graph.arrangements[arrangement].pending:
+        return 0
+    return sum(count_from(run, state.upper) for run in state.traces[arrangement].runs)
 
 
 def owners(state: TimelineState) -> Mapping[ArrangementId, tuple[ObjectId, str]]:

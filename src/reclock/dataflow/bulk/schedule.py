@@ -25,6 +25,7 @@ from reclock.dataflow.steps.debezium import Floor, Fresh
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.steps.linear import FlatMap, Linear
 from reclock.dataflow.steps.stateful import Clamp, Join, TopK
+from reclock.dataflow.steps.temporal import Temporal
 from reclock.dataflow.steps.upsert import Upsert
 
 if TYPE_CHECKING:
@@ -84,12 +85,22 @@ class Schedule:
         return cls(graph, new, collections, steps, stages)
 
     @classmethod
-    def of_tick(cls, graph: Graph, changed: Collection[ObjectId], *, ahead: bool) -> Schedule:
-        """Return how to bring every arrangement up to date with changes from outside."""
+    def of_tick(
+        cls,
+        graph: Graph,
+        changed: Collection[ObjectId],
+        due: Collection[ArrangementId] = (),
+        *,
+        ahead: bool,
+    ) -> Schedule:
+        """Return how to bring every arrangement up to date with changes from outside.
+
+        ``due`` are those of which updates waited for a time of this tick.
+        """
         given = dict(map(graph.entry, changed))
         live = set(given)
         for at, step in enumerate(graph.steps):
-            if not live.isdisjoint(step.inputs):
+            if graph.waiting.get(at) in due or not live.isdisjoint(step.inputs):
                 live.add(at)
         steps = frozenset(live - given.keys())
         touched = {
@@ -113,7 +124,7 @@ def keyed_inputs(step: Keyed) -> tuple[tuple[int, ArrangementId], ...]:
 
 def scalars_of(step: Step) -> tuple[Scalar, ...]:
     """Return the expressions that Spark evaluates for the rows of a step's input."""
-    if isinstance(step, FlatMap) or (isinstance(step, Linear) and step.moves is None):
+    if isinstance(step, FlatMap | Temporal) or (isinstance(step, Linear) and step.moves is None):
         return step.scalars
     return ()
 
@@ -169,15 +180,22 @@ class _Scheduler:
                 self._stage(number).grouped.append(at)
         elif scalars_of(step):
             (source,) = step.inputs
-            number = 0 if source in self._given else self._made[source] + self._ahead
-            self._stage(number).asked.setdefault(source, []).append(at)
-            self._keep(source, number)
+            number = self._asked(source, at)
         else:
             number = max((self._made.get(i, 0) for i in step.inputs), default=0)
             for source in step.inputs:
                 self._keep(source, number)
         self._made[at] = number
         self._stage(number).steps.append(at)
+
+    def _asked(self, source: int, at: int) -> int:
+        """Return the stage in which Spark has computed a step over the rows of another."""
+        if source not in self._given and source not in self._made:
+            return 0  # it does not change: there is nothing to ask
+        number = 0 if source in self._given else self._made[source] + self._ahead
+        self._stage(number).asked.setdefault(source, []).append(at)
+        self._keep(source, number)
+        return number
 
     def _keep(self, source: int, number: int) -> None:
         if source in self._made and self._made[source] < number:

@@ -161,6 +161,11 @@ class _Part:
     def trace(self, arrangement: ArrangementId) -> Trace:
         return self._reader.trace(arrangement)
 
+    def due(self, pending: ArrangementId) -> list[pa.RecordBatch]:
+        """Return what is due and, by its time, in this part's range: one part has it."""
+        first, last = max(self.first, self._reader.first), min(self.last, self._reader.last)
+        return list(self.trace(pending).within(first, last))
+
     # The stage.
 
     def run(self) -> list[tuple[str, str, RunRef]]:

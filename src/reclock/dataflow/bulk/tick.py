@@ -18,6 +18,7 @@ from reclock.dataflow.bulk.exchange import Kept, Shelf, by_hash
 from reclock.dataflow.bulk.schedule import Schedule
 from reclock.dataflow.bulk.stages import Stages, parts_for
 from reclock.dataflow.bulk.task import EXCHANGED
+from reclock.dataflow.operators.temporal import is_due
 from reclock.time.description import Description
 from reclock.time.frontier import at
 
@@ -47,7 +48,11 @@ def step(
     upper: Timestamp,
 ) -> dict[ArrangementId, tuple[RunRef, ...]]:
     """Return runs, written to ``store``, that the changes in ``[lower, upper)`` append."""
-    schedule = Schedule.of_tick(graph, changes.keys(), ahead=workers.ahead)
+    due = {
+        name for name in graph.waiting.values()
+        if name in traces and is_due(traces[name], lower, upper.back())
+    }  # fmt: skip
+    schedule = Schedule.of_tick(graph, changes.keys(), due, ahead=workers.ahead)
     looked_up = set().union(*(graph.reads.get(step, frozenset()) for step in schedule.steps))
     kept = {name: Kept.of(traces[name]) for name in looked_up if name in traces}
     rows = sum(delta.num_rows for delta in changes.values())

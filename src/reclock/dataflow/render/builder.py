@@ -94,6 +94,13 @@ class Builder:
         self._arrangements[name] = Arrangement(name, keying, None)
         return name
 
+    def pending(self, fingerprint: str, types: Types) -> tuple[ArrangementId, Keying]:
+        """Make state of updates that wait for their time; ``kh`` is that, so there is no key."""
+        keying = Keying(types, ())
+        name = self._named(f"{fingerprint} pending", ())
+        self._arrangements[name] = Arrangement(name, keying, None, pending=True)
+        return name, keying
+
     def table(self, item: ObjectId, step: int, key: tuple[int, ...]) -> None:
         """Keep what is written to ``item`` as a collection."""
         self._tables[item] = step

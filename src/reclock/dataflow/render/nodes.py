@@ -1,21 +1,30 @@
 """Which steps a plan node becomes.
 
-Chains of Project and Filter become one Linear step. Everything else is one step, or a few
+Chains of Project and Filter become one Linear step, or one Temporal step if a filter depends
+on ``mz_now()``, with a Linear one above it for what can fail. Everything else is one step, or a few
 with the arrangements they look up; aggregates are divided first (``reduce``). Plans come
 here with only inner joins left (``sql.rewrite.lower_joins``).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from reclock.dataflow.operators.join import Join as JoinOperator
 from reclock.dataflow.operators.minmax import stages_of, tournament
 from reclock.dataflow.operators.topk import TopK as TopKOperator
 from reclock.dataflow.ordering import OrderBy
 from reclock.dataflow.render.reduce import divided, render_reduce
-from reclock.dataflow.steps import accumulate, groups, leaf, linear, multiset, stateful
-from reclock.dataflow.types import arrow_types
+from reclock.dataflow.steps import (
+    accumulate,
+    groups,
+    leaf,
+    linear,
+    multiset,
+    stateful,
+    temporal,
+)
+from reclock.dataflow.types import arrow_type, arrow_types
 from reclock.dataflow.values import from_python
 from reclock.errors import NotSupported
 from reclock.sql.cost import FLAT_PLACES
@@ -36,7 +45,9 @@ from reclock.sql.plan.relation import (
     Window,
     column,
 )
-from reclock.sql.plan.scalar import substituted
+from reclock.sql.plan.scalar import ColumnRef, can_fail, moved, substituted
+from reclock.sql.plan.scalar import walk as walk_scalar
+from reclock.sql.plan.temporal import reads_now, spans_of
 
 if TYPE_CHECKING:
     from reclock.dataflow.render.builder import Builder
@@ -109,8 +120,44 @@ def _linear(builder: Builder, node: Node) -> int:
             filters += [substituted(p, here) for p in part.predicates]
         elif isinstance(part, Project):
             here = tuple(substituted(s, here) for _, s in part.outputs)
-    step = linear.Linear(source, tuple(filters), here, arrow_types(node.schema))
-    return builder.step(step, node.fingerprint)
+    return _passing(builder, source, tuple(filters), here, node.fingerprint)
+
+
+def _passing(
+    builder: Builder,
+    source: int,
+    filters: tuple[Scalar, ...],
+    outputs: tuple[Scalar, ...],
+    fingerprint: str,
+) -> int:
+    """Return the step that gives ``outputs`` of the rows that pass; both are of ``source``."""
+    types = tuple(arrow_type(output.type) for output in outputs)
+    if not any(map(reads_now, filters)):
+        return builder.step(linear.Linear(source, filters, outputs, types), fingerprint)
+    spans = spans_of([f for f in filters if reads_now(f)])
+    first = next(at for at, f in enumerate(filters) if reads_now(f))
+    plain = [(at, f) for at, f in enumerate(filters) if not reads_now(f)]
+    before = tuple(f for at, f in plain if at < first or not can_fail(f))
+    after = tuple(f for at, f in plain if at > first and can_fail(f))
+    if not after and not any(map(can_fail, outputs)):
+        pending, keying = builder.pending(fingerprint, types)
+        step = temporal.Temporal(source, pending, before, spans, outputs, keying)
+        return builder.step(step, fingerprint, pending)
+    # What can fail does so only for rows that pass, while they do.
+    refs = {s.index: s for o in (*after, *outputs) for s in walk_scalar(o) if _is_column(s)}
+    used = sorted(refs)
+    kept = tuple(refs[index] for index in used)
+    moved_after = tuple(moved(f, used.index) for f in after)
+    moved_outputs = tuple(moved(o, used.index) for o in outputs)
+    name = f"{fingerprint} in time"
+    pending, keying = builder.pending(name, tuple(arrow_type(s.type) for s in kept))
+    step = temporal.Temporal(source, pending, before, spans, kept, keying)
+    at = builder.step(step, name, pending)
+    return builder.step(linear.Linear(at, moved_after, moved_outputs, types), fingerprint)
+
+
+def _is_column(scalar: Scalar) -> TypeGuard[ColumnRef]:
+    return isinstance(scalar, ColumnRef)
 
 
 def _clamp(builder: Builder, node: Distinct | Threshold) -> int:
@@ -135,8 +182,7 @@ def _join(builder: Builder, node: Join) -> int:
     if not node.residual:
         return joined
     rows = tuple(column(node, i) for i in range(node.width))
-    kept = linear.Linear(joined, node.residual, rows, arrow_types(node.schema))
-    return builder.step(kept, node.fingerprint)
+    return _passing(builder, joined, node.residual, rows, node.fingerprint)
 
 
 def _top_k(builder: Builder, node: TopK) -> int:

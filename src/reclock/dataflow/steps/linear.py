@@ -136,6 +136,13 @@ class Selection:
         self._failed.append((failed, error))
         self._in &= ~failed
 
+    def fail(self, failed: npt.NDArray[np.bool_], error: str) -> None:
+        """Take out the rows of a mask, with this error (``SQLSTATE|message``)."""
+        there = self._in & failed
+        if there.any():
+            self._failed.append((there, pa.array([error] * len(there), pa.string())))
+            self._in &= ~there
+
     def require(self, evaluated: Evaluated, at: int) -> None:
         """Keep the rows for which predicate ``at`` is true; NULL is not."""
         self.succeed(evaluated, at)

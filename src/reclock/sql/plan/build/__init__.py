@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from reclock.errors import NotSupported, StatementError, UndefinedName, WrongType
 from reclock.sql.names import Scope, ScopeColumn
 from reclock.sql.plan.build.block import Block, CommonPlan, Planner, offering
+from reclock.sql.plan.build.conjunct import now_in
 from reclock.sql.plan.build.expression import ExpressionBuilder
 from reclock.sql.plan.build.select import plan_select
 from reclock.sql.plan.coerce import common_type, convert
@@ -29,6 +30,7 @@ from reclock.sql.plan.relation import (
     column,
 )
 from reclock.sql.plan.scalar import Literal
+from reclock.sql.plan.temporal import check_temporal, misplaced
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax import query as q
@@ -50,7 +52,10 @@ def plan_query(
 ) -> QueryPlan:
     """Plan ``query`` against ``catalog``; ``parameters`` are the values of $1, $2, …."""
     with placed(query):
-        return _query(Planner(catalog, maintained, parameters, _query), query, None)
+        plan = _query(Planner(catalog, maintained, parameters, _query), query, None)
+        if maintained:
+            check_temporal(plan.root)
+        return plan
 
 
 def block_of(item: CatalogItem, alias: str | None = None) -> Block:
@@ -205,6 +210,10 @@ def _values(
     block = Block(outer=outer, common=common)
     build = ExpressionBuilder(planner, block)
     width = len(body.rows[0])
+    found = now_in(body.rows) if planner.maintained else None
+    if found is not None:
+        clause = "VALUES"
+        raise misplaced(clause, found.position)
     if any(len(row) != width for row in body.rows):
         message = "VALUES lists must all be the same length"
         raise StatementError(message, code="42601")

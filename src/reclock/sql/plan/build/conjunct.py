@@ -64,6 +64,12 @@ def _collect(value: object, found: list[s.FunctionText]) -> None:
             _collect(getattr(value, field.name), found)
 
 
+def now_in(value: object) -> s.FunctionText | None:
+    """Return the first call of ``mz_now()`` in ``value``."""
+    calls = (p for p in parts(value) if isinstance(p, s.FunctionText))
+    return next((call for call in calls if call.name == "mz_now"), None)
+
+
 def groupings_in(value: object) -> list[s.FunctionText]:
     """Return the GROUPING(…) calls in ``value``."""
     return [p for p in parts(value) if isinstance(p, s.FunctionText) and p.name == "grouping"]

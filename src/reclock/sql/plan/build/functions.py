@@ -11,11 +11,15 @@ from reclock.sql.plan.coerce import convert, to_common
 from reclock.sql.plan.functions import FORBIDDEN, find_function, parameters_of
 from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
 from reclock.sql.plan.functions.overload import AnyOf
-from reclock.sql.plan.scalar import Call, Cast, Coalesce, Literal, Scalar
+from reclock.sql.plan.scalar import NULL, Call, Cast, Coalesce, Literal, Scalar
+from reclock.sql.plan.temporal import FORM, is_now
 from reclock.sql.types import (
+    BIGINT,
     BOOLEAN,
     DATE,
+    DATETIMES,
     DOUBLE,
+    INTEGERS,
     TEXT,
     TIMESTAMPTZ,
     UNKNOWN,
@@ -50,10 +54,6 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
         message = f"function {name} is not allowed: its result is not a function of the data"
         hint = "give the value as a parameter, or store it in a table"
         raise InvalidDefinition(message, hint=hint, position=position)
-    if name == "mz_now":
-        message = "temporal filters are not supported yet"
-        hint = "compare with a column of a table that you keep up to date"
-        raise NotSupported(message, hint=hint, position=position)
     if name == "coalesce":
         operands = to_common(arguments, "COALESCE")
         return operands[0] if len(operands) == 1 else Coalesce(operands)
@@ -69,6 +69,8 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
         return _rounded(*arguments, position)
     if name == "to_char":
         arguments = (arguments[0], _pattern(arguments[1], position))
+    if name in COMPARISONS and any(map(is_now, arguments)):
+        arguments = tuple(a if is_now(a) else as_time(a, position) for a in arguments)
     if name in _SAME_TYPE:
         arguments = to_common(arguments, name.upper())
     if name in _ARITHMETIC and len(arguments) == 2:
@@ -78,13 +80,28 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
     found = find_function(name, tuple(a.type for a in arguments), position)
     if found.volatile and maintained:
         message = f"{name}() is not allowed in a maintained view"
-        hint = "use mz_now(), whose value the view can follow"
+        hint = f"filter by mz_now(), as in {FORM}; docs/temporal-filters.md has more"
         raise InvalidDefinition(message, hint=hint, position=position)
     parameters = parameters_of(found, len(arguments))
     converted = tuple(_as_parameter(a, p) for a, p in zip(arguments, parameters, strict=True))
     if name in {"concat", "concat_ws"}:
         converted = tuple(convert(a, TEXT) for a in converted)
     return Call(found, converted, found.result_type(tuple(a.type for a in converted)))
+
+
+def as_time(scalar: Scalar, position: int | None = None) -> Scalar:
+    """Return what ``mz_now()`` is compared with as milliseconds, rounded down."""
+    if scalar.type == UNKNOWN:
+        number = isinstance(scalar, Literal) and str(scalar.value).lstrip("-").isdigit()
+        scalar = convert(scalar, BIGINT if number or scalar == NULL else TIMESTAMPTZ)
+    if scalar.type in INTEGERS:
+        return convert(scalar, BIGINT)
+    if scalar.type not in DATETIMES:
+        message = f"mz_now() cannot be compared with type {scalar.type}"
+        hint = "compare it with a timestamp, a date, or milliseconds as bigint; you may need a cast"
+        raise WrongType(message, hint=hint, position=position)
+    found = find_function("mz_timestamp", (scalar.type,), position)
+    return Call(found, (scalar,), BIGINT)
 
 
 def _as_parameter(argument: Scalar, parameter: object) -> Scalar:

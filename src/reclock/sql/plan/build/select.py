@@ -11,6 +11,7 @@ from reclock.sql.plan.build.conjunct import (
     aggregates_in,
     conjuncts,
     groupings_in,
+    now_in,
     reads_subquery,
     windows_in,
 )
@@ -20,6 +21,7 @@ from reclock.sql.plan.build.source import plan_from
 from reclock.sql.plan.build.subquery import exists_filter, in_filter
 from reclock.sql.plan.build.window import add_windows, check_windows
 from reclock.sql.plan.relation import Distinct, Filter, Project, QueryPlan, SortKey, TopK
+from reclock.sql.plan.temporal import misplaced
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax import query as q
 
@@ -52,6 +54,8 @@ def plan_select(
     common: dict[str, CommonPlan],
 ) -> QueryPlan:
     """Plan one SELECT with its ORDER BY."""
+    if planner.maintained:
+        _check_now(select, order_by)
     block = Block(outer=outer, common=common)
     if select.source is not None:
         block.node, block.scope = plan_from(planner, select.source, block)
@@ -84,6 +88,21 @@ def plan_select(
         raise StatementError(message, code="42P10")
     node: Node = Project(block.node, tuple(output.columns))
     return QueryPlan(Distinct(node) if select.distinct else node, output.visible, keys)
+
+
+def _check_now(select: q.Select, order_by: tuple[s.SortItem, ...]) -> None:
+    """Refuse ``mz_now()`` where it is not a condition."""
+    clauses = {
+        "the SELECT list": select.items,
+        "GROUP BY": select.group_by,
+        "DISTINCT ON": select.distinct_on,
+        "WINDOW": select.windows,
+        "ORDER BY": order_by,
+    }
+    for clause, written in clauses.items():
+        found = now_in(written)
+        if found is not None:
+            raise misplaced(clause, found.position)
 
 
 def _where(planner: Planner, block: Block, where: s.Expression) -> None:

@@ -12,7 +12,15 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from reclock.errors import UndefinedName
-from reclock.sql.plan.functions import arithmetic, datetime, logic, maths, structure, text
+from reclock.sql.plan.functions import (
+    arithmetic,
+    datetime,
+    logic,
+    maths,
+    structure,
+    temporal,
+    text,
+)
 from reclock.sql.plan.functions.aggregate import (
     AGGREGATE_SYNONYMS,
     AGGREGATES,
@@ -38,7 +46,7 @@ from reclock.sql.types import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_SUBJECTS = (arithmetic, logic, maths, text, datetime, structure)
+_SUBJECTS = (arithmetic, logic, maths, text, datetime, temporal, structure)
 FUNCTIONS: Final[dict[str, tuple[Overload, ...]]] = {}
 for _subject in _SUBJECTS:
     for _overload in _subject.OVERLOADS:

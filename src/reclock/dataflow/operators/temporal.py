@@ -1,0 +1,173 @@
+"""Temporal filters: rows that come and go because time passes, not because data changes.
+
+Definition. Each row has a set of times at which it passes, as spans ``[lower, upper)`` that
+may overlap. As updates, ``(row, t, d)`` becomes, for the disjoint parts of the spans from t on,
+``d`` where one begins and ``−d`` where it ends; a part that is empty, or over before t, gives
+nothing (``change.model.temporal`` is the same in plain Python).
+
+Updates before the tick's ``upper`` are emitted. Later ones wait in the *pending* arrangement,
+whose ``kh`` is the time an update is **due**::
+
+    kh = due, <row…>, time = when it was put there, diff
+
+Runs are sorted by ``kh``, so a run is a list of time buckets, its batches: what is due in a tick
+is a range of each run, and a tick touches no other batch. The retraction of an input row puts
+the opposite of both its updates there, which cancel those of the row when runs are merged, or
+when all of them come due. What is due is never taken away: it is before the upper, so it counts
+no more, and merges leave it out (``arrangement.merge``).
+
+A bound that has no next millisecond is an error row (22003). Updates due at ``FOREVER`` are
+never reached, and not kept; nor are those at or beyond ``until`` (``time.expiry``), which are
+counted.
+
+Cost: the change and what is due; O(log) per run. Keeps P3, P5 and P8; tests:
+tests/dataflow/test_temporal.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reclock.arrangement.column import canonical
+from reclock.arrangement.layout import diff_of, kh_of, time_of
+from reclock.dataflow import delta as deltas
+from reclock.time.timestamp import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from reclock.arrangement.layout import Int64s
+    from reclock.dataflow.keying import Keying
+    from reclock.dataflow.trace import Trace
+
+    Mask = npt.NDArray[np.bool_]
+
+FOREVER: Final = INT64_MAX
+"""A time that no frontier passes: an update due then never is."""
+
+OVERFLOW: Final = "22003|mz_now() bound out of range"
+
+
+class Limit(NamedTuple):
+    """One bound of a span, for every row: its times, and whether the next millisecond counts."""
+
+    value: pa.Array
+    after: bool
+
+
+@dataclass(frozen=True)
+class Times:
+    """The times of a span, for every row, ``[start, stop)``; none where they are empty."""
+
+    start: Int64s
+    stop: Int64s
+
+
+class Split(NamedTuple):
+    """What a change becomes: updates of this tick, pending ones, and how many were dropped."""
+
+    now: pa.RecordBatch
+    pending: pa.RecordBatch
+    dropped: int
+
+
+def overflows(limits: Iterable[Limit], size: int) -> Mask:
+    """Return the rows of which some bound has no next millisecond."""
+    found = np.zeros(size, np.bool_)
+    for value, after in limits:
+        if after:
+            found |= pc.fill_null(pc.equal(value, FOREVER), False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def span(present: Mask, lowers: Sequence[Limit], uppers: Sequence[Limit], size: int) -> Times:
+    """Return the times of one span; none where ``present`` is false or a bound is NULL."""
+    start = np.full(size, -FOREVER, np.int64)
+    stop = np.full(size, FOREVER, np.int64)
+    there = present.copy()
+    for limits, combine, target in ((lowers, np.maximum, start), (uppers, np.minimum, stop)):
+        for value, after in limits:
+            there &= pc.is_valid(value).to_numpy(zero_copy_only=False)
+            times = pc.fill_null(value, 0).to_numpy(zero_copy_only=False)
+            combine(target, times + 1 if after else times, out=target)
+    stop[~there] = -FOREVER
+    return Times(start, stop)
+
+
+def split(
+    delta: pa.RecordBatch,
+    spans: Sequence[Times],
+    keying: Keying,
+    upper: int,
+    until: int = FOREVER,
+) -> Split:
+    """Return what the updates of ``delta`` become, by the spans of their rows.
+
+    ``delta`` has the columns of the output; ``upper`` is that of the tick.
+    """
+    row, due, sign = _events(time_of(delta), spans)
+    diff = diff_of(delta)[row]
+    if (sign < 0).any() and (diff == np.iinfo(np.int64).min).any():
+        raise deltas.out_of_range()
+    diff *= sign
+    kept = due < min(until, FOREVER)
+    dropped = int(np.count_nonzero(~kept & (due < FOREVER)))
+    here = due < upper
+    return Split(
+        _emitted(delta, row[here & kept], due[here & kept], diff[here & kept]),
+        _pending(delta, row[~here & kept], due[~here & kept], diff[~here & kept], keying),
+        dropped,
+    )
+
+
+def come_due(updates: Sequence[pa.RecordBatch], keying: Keying) -> pa.RecordBatch:
+    """Return pending updates as a delta at the times they are due."""
+    if not updates:
+        return deltas.empty(keying.types)
+    parts = [deltas.build(keying.columns(b), kh_of(b), diff_of(b)) for b in updates]
+    return deltas.union(parts)
+
+
+def is_due(trace: Trace, first: int, last: int) -> bool:
+    """Return whether some pending update is due from ``first`` to ``last``."""
+    return next(iter(trace.within(first, last)), None) is not None
+
+
+def _events(time: Int64s, spans: Sequence[Times]) -> tuple[Int64s, Int64s, Int64s]:
+    """Return where disjoint parts of the spans begin and end: row, time, +1 or −1."""
+    starts = np.stack([np.maximum(s.start, time) for s in spans], 1)
+    stops = np.stack([s.stop for s in spans], 1)
+    if len(spans) > 1:  # each part begins where all spans that began before it have ended
+        order = np.argsort(starts, axis=1, kind="stable")
+        starts = np.take_along_axis(starts, order, 1)
+        stops = np.take_along_axis(stops, order, 1)
+        ended = np.maximum.accumulate(stops, axis=1)[:, :-1]
+        starts[:, 1:] = np.maximum(starts[:, 1:], ended)
+    row, nth = np.nonzero(starts < stops)
+    begin, end = starts[row, nth], stops[row, nth]
+    signs = np.ones(len(row), np.int64)
+    return (
+        np.concatenate([row, row]),
+        np.concatenate([begin, end]),
+        np.concatenate([signs, -signs]),
+    )
+
+
+def _emitted(delta: pa.RecordBatch, row: Int64s, time: Int64s, diff: Int64s) -> pa.RecordBatch:
+    at = pa.array(row)
+    return deltas.build([c.take(at) for c in deltas.rows_of(delta)], time, diff)
+
+
+def _pending(
+    delta: pa.RecordBatch, row: Int64s, due: Int64s, diff: Int64s, keying: Keying
+) -> pa.RecordBatch:
+    at = pa.array(row)
+    columns = [canonical(c.take(at)) for c in deltas.rows_of(delta)]
+    return keying.layout.batch(due, columns, time_of(delta)[row], diff)

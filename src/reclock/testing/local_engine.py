@@ -1,0 +1,64 @@
+"""The engine of a database without Spark: real operators, expressions in plain Python.
+
+Ticks and first loads run the graph as ``coordinator.spark_engine`` does, in one piece, and keep
+the state of operators; expressions are those of the reference evaluator, queries are answered by
+``ModelEngine``. So what operators keep can be tested through restarts, in a moment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.dataflow.hydrate import hydrate
+from reclock.dataflow.maintain import Tick
+from reclock.dataflow.operators.temporal import is_due
+from reclock.testing.evaluator import PythonEvaluator
+from reclock.testing.model_engine import ModelEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from reclock.arrangement.shard import Shard
+    from reclock.coordinator.shape import Shape
+    from reclock.dataflow.graph import ArrangementId
+    from reclock.ids import ObjectId
+    from reclock.time.timestamp import Timestamp
+
+
+class LocalEngine(ModelEngine):
+    """``coordinator.engine.Engine`` by the operators of ``dataflow``, without Spark."""
+
+    def step(
+        self,
+        shape: Shape,
+        changes: Mapping[ObjectId, pa.RecordBatch],
+        traces: Mapping[ArrangementId, Shard],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> dict[ArrangementId, pa.RecordBatch]:
+        """Run one tick of the graph on the changes."""
+        self.steps += 1
+        return Tick(shape.graph, changes, traces, range(lower, upper)).run(PythonEvaluator())
+
+    def is_due(
+        self,
+        shape: Shape,
+        traces: Mapping[ArrangementId, Shard],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> bool:
+        """Return whether updates of temporal filters waited for one of these times."""
+        pending = shape.graph.waiting.values()
+        return any(is_due(traces[name], lower, upper.back()) for name in pending)
+
+    def hydrate(
+        self,
+        shape: Shape,
+        new: frozenset[ArrangementId],
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+    ) -> dict[ArrangementId, pa.RecordBatch]:
+        """Fill new arrangements from those that exist."""
+        return hydrate(shape.graph, new, traces, as_of, PythonEvaluator())
