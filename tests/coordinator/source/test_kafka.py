@@ -70,15 +70,22 @@ def test_views_made_at_any_time_agree_at_every_time_under_load(lab):
     db = lab.open(background=True)
     db.execute("ALTER SYSTEM SET timestamp_interval = '20ms'")
     lab.source(db, topic, PLACES)
+    seen = set()
+
+    def binds(count):
+        """Whether so many times have been bound since the source is there."""
+        seen.add(db.execute("SELECT max(timestamp) FROM reclock.bindings").rows[0][0])
+        return len(seen) > count
+
     with Producer(lab, topic, 16) as producer:
-        for name in "abc":
+        for count, name in enumerate("abc", 1):
             db.execute(f"CREATE MATERIALIZED VIEW {name} AS SELECT * FROM s")
             sums = "SELECT p, count(*) AS n, sum(id) AS ids FROM s GROUP BY p"
             db.execute(f"CREATE MATERIALIZED VIEW {name}_by AS {sums}")
-            time.sleep(0.7)
+            lab.eventually(lambda: binds(6 * count))  # noqa: B023 - called at once
         lab.kafka.add_partitions(topic, 18)
         producer.partitions = 18
-        time.sleep(0.7)
+        lab.eventually(lambda: binds(24))
     lab.caught_up(db, producer.count)
     times = set()
     for one, other in ("sa", "sb", "sc", "ab", "bc", ("a_by", "b_by"), ("b_by", "c_by")):
