@@ -34,8 +34,8 @@ test-slow: setup ## the tests marked slow
 bench: setup ## print the benchmark tables (kept in docs/performance.md)
 	$(BIN)/python -m benchmarks
 
-demo: setup ## a story in the terminal: mint, reclock, crash, replay
-	$(BIN)/python -m examples.replay
+demo: setup ## a bank on a real Kafka: killed again and again, every number verified
+	$(BIN)/reclock demo
 
 clean: ## remove the virtual environment, caches and local state
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

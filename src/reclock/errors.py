@@ -41,6 +41,7 @@ facts, and an optional ``hint`` that says what to do. ::
     ├── SparkError                  58000  Spark could not be started, or a job of it failed
     ├── JavaMissing                 58000  no Java that is new enough
     ├── BrokerFailed                58000  the broker for development was not started or stopped
+    ├── DemoFailed                  58000  the demonstration could not go on
     ├── DataflowExpired             57P01  stopped before dropped data could matter
     └── StorageError                58030  the durable store failed
         ├── StorageFull             53100  no space left for an append
@@ -334,6 +335,12 @@ class JavaMissing(Error):
 
 class BrokerFailed(Error):
     """The Kafka broker for development could not be fetched, started or stopped."""
+
+    sqlstate = "58000"
+
+
+class DemoFailed(Error):
+    """The demonstration could not go on."""
 
     sqlstate = "58000"
 

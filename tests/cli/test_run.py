@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from reclock import ManualClock
-from reclock.cli.progress import SourceProgress
+from reclock.cli.progress import PipelineProgress
 from reclock.cli.run import apply
 from reclock.coordinator.database import Database
 from reclock.errors import DuplicateName
@@ -66,7 +66,7 @@ def test_bars_on_a_terminal_show_how_far_sources_are(db):
         apply(db, parsed)
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)
-    with SourceProgress(db, console) as progress:
+    with PipelineProgress(db, console) as progress:
         progress.update()
         for _ in range(2):
             db._core.clock.advance(1_000)

@@ -13,8 +13,13 @@ import sys
 import click
 
 from reclock import __version__
+from reclock.cli.demo import demo
 from reclock.cli.dev import dev
+from reclock.cli.doctor import doctor
+from reclock.cli.init import init
+from reclock.cli.inspect import inspect
 from reclock.cli.run import run
+from reclock.cli.sql import sql
 from reclock.errors import Error
 
 
@@ -24,8 +29,8 @@ def cli() -> None:
     """Strictly consistent streaming SQL on Apache Spark."""
 
 
-cli.add_command(dev)
-cli.add_command(run)
+for command in (demo, dev, doctor, init, inspect, run, sql):
+    cli.add_command(command)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""How sources load, for people who watch: a bar per source, with rate and time to go.
+"""How sources load and sinks write, for people who watch: a bar each, with rate and time to go.
 
-On a terminal the bars move; elsewhere a line is printed when the state of a source changes.
-What is shown is ``reclock.source_status``.
+On a terminal the bars move; elsewhere a line is printed when the state of one changes. What is
+shown is ``reclock.source_status`` and ``reclock.sink_status``.
 
 Tests: tests/cli/test_run.py.
 """
@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.database import Database
 
-_QUERY: Final = (
+_SOURCES: Final = (
     "SELECT source, state, rows, errors, upstream, bound, lag_ms, detail "
     "FROM reclock.source_status ORDER BY source"
 )
+_SINKS: Final = (
+    "SELECT sink, state, messages, lag_ms, detail FROM reclock.sink_status ORDER BY sink"
+)
 
 
-class SourceProgress:
-    """The bars of all sources; ``update`` looks again."""
+class PipelineProgress:
+    """The bars of all sources and sinks; ``update`` looks again."""
 
     def __init__(self, db: Database, console: Console) -> None:
         self._db = db
@@ -48,7 +51,7 @@ class SourceProgress:
             console=console,
         )
 
-    def __enter__(self) -> SourceProgress:
+    def __enter__(self) -> PipelineProgress:
         if self._console.is_terminal:
             self._progress.start()
         return self
@@ -57,29 +60,37 @@ class SourceProgress:
         self._progress.stop()
 
     def update(self) -> None:
-        """Show how every source is doing now."""
+        """Show how everything is doing now."""
         for source, state, rows, errors, upstream, bound, lag_ms, detail in self._db.execute(
-            _QUERY
+            _SOURCES
         ).rows:
-            note = "" if lag_ms is None else f"lag {lag_ms / 1_000:.1f} s"
-            if errors:
-                note += f", {errors} errors"
-            if detail:
-                note += f", {detail}"
-            if not self._console.is_terminal:
-                self._line(source, state, rows, note)
-                continue
-            if source not in self._tasks:
-                self._tasks[source] = self._progress.add_task(source, state="", note="", rate="")
-            task = self._tasks[source]
-            self._progress.update(
-                task, total=upstream, completed=bound or 0, state=state, note=note.lstrip(", ")
-            )
-            speed = self._progress.tasks[task].speed
-            self._progress.update(task, rate=f"{speed:,.0f}/s" if speed else "")
+            note = _note(lag_ms, f"{errors} errors" if errors else None, detail)
+            if self._console.is_terminal:
+                self._bar(source, state, note, bound or 0, upstream)
+            else:
+                self._line(source, state, f"{rows} records read", note)
+        for sink, state, messages, lag_ms, detail in self._db.execute(_SINKS).rows:
+            note = _note(lag_ms, detail)
+            if self._console.is_terminal:
+                self._bar(sink, state, note, messages, None)
+            else:
+                self._line(sink, state, f"{messages} messages written", note)
 
-    def _line(self, source: str, state: str, rows: int, note: str) -> None:
-        if self._states.get(source) != state:
-            self._states[source] = state
-            line = f"{source}: {state}, {rows} records read, {note}".rstrip(", ")
+    def _bar(self, name: str, state: str, note: str, done: int, total: int | None) -> None:
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task(name, state="", note="", rate="")
+        task = self._tasks[name]
+        self._progress.update(task, total=total, completed=done, state=state, note=note)
+        speed = self._progress.tasks[task].speed
+        self._progress.update(task, rate=f"{speed:,.0f}/s" if speed else "")
+
+    def _line(self, name: str, state: str, done: str, note: str) -> None:
+        if self._states.get(name) != state:
+            self._states[name] = state
+            line = f"{name}: {state}, {done}, {note}".rstrip(", ")
             self._console.print(line, highlight=False, soft_wrap=True)
+
+
+def _note(lag_ms: int | None, *more: str | None) -> str:
+    lag = None if lag_ms is None else f"lag {lag_ms / 1_000:.1f} s"
+    return ", ".join(text for text in (lag, *more) if text)

@@ -37,7 +37,7 @@ _REFRESH_SECONDS: Final = 0.25
 def run(file: Path, state: Path, master: str | None) -> None:
     """Apply the statements of FILE and keep them running until interrupted."""
     import reclock  # noqa: PLC0415 - the other commands start faster
-    from reclock.cli.progress import SourceProgress  # noqa: PLC0415
+    from reclock.cli.progress import PipelineProgress  # noqa: PLC0415
     from reclock.sql.parse import parse_statements  # noqa: PLC0415
 
     console = Console(stderr=True)
@@ -52,7 +52,7 @@ def run(file: Path, state: Path, master: str | None) -> None:
         console.print(
             f"running, state in {state}; interrupt to stop", highlight=False, soft_wrap=True
         )
-        with SourceProgress(db, console) as progress:
+        with PipelineProgress(db, console) as progress:
             while not stopped.wait(_REFRESH_SECONDS):
                 progress.update()
     console.print("stopped")

@@ -1,0 +1,34 @@
+"""``reclock demo``: see what reclock does, in three minutes.
+
+Tests: tests/demo/test_demo.py.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+
+@click.command()
+@click.option("--no-kafka", is_flag=True, help="Without a Kafka: the bank makes its own transfers.")
+@click.option("--kills", type=click.IntRange(0, 50), default=3, show_default=True,
+              help="How often the engine is killed.")  # fmt: skip
+def demo(*, no_kafka: bool, kills: int) -> None:
+    """Run a bank on a real Kafka, kill -9 its engine again and again, and verify every number.
+
+    Everything happens in a temporary directory, on loopback; nothing is left.
+    """
+    from reclock.demo.embedded import EmbeddedStory  # noqa: PLC0415 - the other commands start faster
+    from reclock.demo.screen import Screen  # noqa: PLC0415
+    from reclock.demo.story import Story  # noqa: PLC0415
+
+    told = EmbeddedStory if no_kafka else Story
+    with tempfile.TemporaryDirectory(prefix="reclock-demo-") as home:
+        with Screen(Console()) as screen:
+            verdict = told(Path(home), screen, kills).run()
+        click.echo(str(verdict))
+    if not verdict.right:
+        raise SystemExit(1)

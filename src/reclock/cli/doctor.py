@@ -1,0 +1,132 @@
+"""``reclock doctor``: is this machine fit, is this state whole; and if not, what to do.
+
+Each examination is a function that returns findings: what was looked at, whether it is right, what
+was found, and what to do if it is not. Only what is asked for is touched: Kafka if a broker is
+named, a state if there is one. Tests: tests/cli/test_doctor.py.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reclock.errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NEEDED_GB: Final = 1.0
+MAX_SKEW_MS: Final = 1_000
+_PATIENCE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an examination has found."""
+
+    what: str
+    right: bool
+    found: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        mark = "ok  " if self.right else "BAD "
+        fix = "" if self.right or not self.remedy else f"\n     to do: {self.remedy}"
+        return f"{mark} {self.what}: {self.found}{fix}"
+
+
+@click.command()
+@click.option(
+    "--state",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("reclock-state"),
+    show_default=True,
+    help="The state directory to look into, if it is there.",
+)
+@click.option("--broker", help="A Kafka broker, host:port, to try.")
+def doctor(state: Path, broker: str | None) -> None:
+    """Examine this machine, a broker and a state directory; say what to do about what is wrong."""
+    sick = False
+    for finding in examine(state, broker):
+        click.echo(str(finding))
+        sick = sick or not finding.right
+    if sick:
+        raise SystemExit(1)
+
+
+def examine(state: Path, broker: str | None) -> Iterator[Finding]:
+    """Yield what is found, as it is found."""
+    yield python()
+    yield java()
+    yield disk(state)
+    if broker is not None:
+        yield from kafka(broker)
+    if (state / "reclock.db").exists():
+        yield from whole(state)
+
+
+def python() -> Finding:
+    """Look at this Python."""
+    return Finding("python", True, ".".join(map(str, sys.version_info[:3])))
+
+
+def java() -> Finding:
+    """Look for a Java that Spark runs on."""
+    from reclock.java import find_java  # noqa: PLC0415
+
+    try:
+        return Finding("java", True, str(find_java()))
+    except Error as error:
+        return Finding("java", False, error.message, error.hint or "")
+
+
+def disk(state: Path) -> Finding:
+    """Look how much space there is where the state is, or would be."""
+    place = state.absolute()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free / 1e9
+    remedy = f"free some space, or use --state on a larger disk; {NEEDED_GB:.0f} GB is little"
+    return Finding("disk", free >= NEEDED_GB, f"{free:.1f} GB free at {place}", remedy)
+
+
+def kafka(broker: str) -> Iterator[Finding]:
+    """Ask a broker for its topics."""
+    from reclock.connectors.kafka.client import KafkaCluster  # noqa: PLC0415
+    from reclock.connectors.kafka.options import Connection  # noqa: PLC0415
+
+    try:
+        KafkaCluster(Connection.of(broker, {}), _PATIENCE_SECONDS).describe("reclock-doctor")
+    except Error as error:
+        remedy = error.hint or "is the address right, and a broker running there?"
+        yield Finding("kafka", False, f"{broker}: {error.message}", remedy)
+        return
+    yield Finding("kafka", True, f"{broker} answers")
+
+
+def whole(state: Path) -> Iterator[Finding]:
+    """Look whether the parts of a state fit each other, and the clock of this machine."""
+    from reclock.clock import SystemClock  # noqa: PLC0415
+    from reclock.coordinator.look import look  # noqa: PLC0415
+
+    try:
+        with look(state) as db:
+            broken = db.check()
+            ahead = db.execute("SELECT max(write_ts) FROM reclock.timelines").rows[0][0]
+    except Error as error:
+        yield Finding("state", False, error.message, error.hint or "")
+        return
+    for finding in broken:
+        detail = f" ({finding.detail})" if finding.detail else ""
+        remedy = "keep a copy of the directory and report it"
+        yield Finding("state", False, f"{finding.object}: {finding.message}{detail}", remedy)
+    if not broken:
+        yield Finding("state", True, f"{state} is whole")
+    skew = 0 if ahead is None else int(ahead) - SystemClock().now_ms()
+    found = "not behind the state's" if skew <= MAX_SKEW_MS else f"{skew} ms behind the state's"
+    yield Finding("clock", skew <= MAX_SKEW_MS, found, "set the clock: nothing ticks until then")

@@ -1,0 +1,56 @@
+"""``reclock inspect``: look into a state directory, whether a reclock is running in it or not.
+
+What is shown is what was durable a moment ago, from a copy (``reclock.coordinator.look``); nothing
+is changed and nobody is disturbed. Tests: tests/cli/test_inspect.py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import click
+
+QUESTIONS: Final = {
+    "remap": 'SELECT source, timestamp, partition, "offset" FROM reclock.bindings ORDER BY 1, 2, 3',
+    "frontiers": "SELECT object, since, upper FROM reclock.frontiers ORDER BY 1",
+    "sinks": "SELECT o.name AS sink, h.since AS written_up_to, o.sql FROM reclock.objects o "
+    "LEFT JOIN reclock.holds h ON h.holder = 'sink/' || o.id WHERE o.kind = 'sink' ORDER BY 1",
+    "arrangements": "SELECT object, operator, records, pending, bytes, runs "
+    "FROM reclock.arrangement_sizes ORDER BY bytes DESC, 1, 2",
+    "errors": "SELECT object, timestamp, code, message, detail FROM reclock.errors ORDER BY 1, 2",
+}
+
+
+@click.command()
+@click.argument("what", type=click.Choice(list(QUESTIONS)))
+@click.option(
+    "--state",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path("reclock-state"),
+    show_default=True,
+    help="The state directory; whoever is using it is not disturbed.",
+)
+@click.option("--json", "as_json", is_flag=True, help="A JSON object per line, for programs.")
+def inspect(what: str, state: Path, *, as_json: bool) -> None:
+    r"""Show what is durable in a state directory.
+
+    \b
+    remap         which offsets of each source belong to which timestamps
+    frontiers     from when to when each object can be read
+    sinks         up to which time each sink's output is known to be committed
+    arrangements  what is stored, and how much of it
+    errors        errors that views and sources hold
+    """
+    from reclock.cli.shell.table import table  # noqa: PLC0415 - the other commands start faster
+    from reclock.coordinator.look import look  # noqa: PLC0415
+
+    with look(state) as db:
+        result = db.execute(QUESTIONS[what])
+    if as_json:
+        for row in result.rows:
+            click.echo(json.dumps(dict(zip(result.columns, row, strict=True)), default=str))
+        return
+    assert result.schema is not None
+    click.echo(table(result.rows, result.schema))

@@ -1,0 +1,1 @@
+"""``reclock sql``: a shell for people, and for scripts."""

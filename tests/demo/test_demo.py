@@ -1,0 +1,60 @@
+"""The demonstration itself: it ends with its verdict, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from reclock.demo.engine import Engine
+
+
+def demo(*options):
+    with tempfile.TemporaryDirectory() as scratch:
+        done = subprocess.run(
+            [sys.executable, "-m", "reclock", "demo", *options],
+            env={**os.environ, "TMPDIR": scratch},
+            capture_output=True, text=True, timeout=400, check=False,
+        )  # fmt: skip
+        left = [p for p in Path(scratch).iterdir() if p.name.startswith("reclock-demo-")]
+        processes = subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert left == []
+    assert scratch not in processes.stdout
+    return done.stdout
+
+
+@pytest.mark.kafka
+def test_the_demonstration_ends_with_its_verdict():
+    said = demo("--kills", "2")
+    assert said.count("kill -9, with a transaction open on the broker") == 2
+    assert re.search(r"exactly once: [\d,]+ transfers, [\d,]+ messages .* after 2 kills", said)
+    assert "duplicates 0, lost 0, wrong balances 0" in said
+
+
+@pytest.mark.spark
+def test_the_demonstration_without_a_kafka():
+    said = demo("--no-kafka", "--kills", "1")
+    assert re.search(r"right: [\d,]+ transfers after 1 kills", said)
+    assert re.search(r"balances wrong at 0 of [1-9]\d* timestamps", said)
+
+
+def test_a_killed_engine_takes_what_it_started_with_it(tmp_path):
+    log = tmp_path / "log"
+    script = "sleep 300 & echo child $!; echo started; wait"
+    engine = Engine(["bash", "-c", script], log, {})
+    engine.start()
+    while "started" not in engine.lines:
+        assert not engine.exited
+    child = int(engine.lines[0].split()[1])
+    engine.kill()
+    assert engine.exited
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+    engine.stop()
+    assert (engine.kills, engine.starts) == (1, 1)
