@@ -161,9 +161,34 @@ def test_changes_are_the_models_or_refused(tmp_path_factory, data, lower, upper)
     if (made.since == 0 or lower > made.since) and upper <= made.upper:
         read = changes_in(made.shard.layout, made.shard.changes(Timestamp(lower), at(upper)))
         assert model(read) == model(made.changes, lambda t: t if lower <= t < upper else None)
+        pieces = list(made.shard.changes_by_run(Timestamp(lower), at(upper)))
+        parts = [changes_in(made.shard.layout, piece) for piece in pieces]
+        assert all(parts)
+        assert model(c for part in parts for c in part) == model(read)
+        assert sum(map(len, parts)) == len(read), "an update twice"
+        for one, other in pairwise(parts):
+            assert max(c.time for c in one) < min(c.time for c in other)
     else:
         with pytest.raises(Unreadable, match="changes"):
             made.shard.changes(Timestamp(lower), at(upper))
+        with pytest.raises(Unreadable, match="changes"):
+            next(made.shard.changes_by_run(Timestamp(lower), at(upper)))
+
+
+def test_siblings_are_one_piece(tmp_path):
+    layout = Layout.of({"k": pa.int64()}, {})
+    store = LocalStore(tmp_path)
+    refs = []
+    for name, key, lower in (("a", 1, 0), ("b", 2, 0), ("c", 1, 5)):
+        with SegmentWriter(store, name) as writer:
+            span = Description(at(lower), at(lower + 5), at(0))
+            changes = [Change((key,), (), lower + 1, 1)]
+            build(writer, name, layout, table_of(layout, changes), span)
+            refs += writer.finish()
+    shard = Shard.open(layout, refs, store, RunCache())
+    pieces = shard.changes_by_run(Timestamp(1), at(10))
+    times = [[c.time for c in changes_in(layout, piece)] for piece in pieces]
+    assert times == [[1, 1], [6]]
 
 
 def test_a_closed_shard_is_read_to_its_end(tmp_path):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import Run, RunRef
     from reclock.arrangement.store import Store
+    from reclock.arrangement.stream import Retime
     from reclock.time.timestamp import Timestamp
 
 
@@ -130,6 +131,25 @@ class Shard:
 
     def changes(self, lower: Timestamp, upper: Antichain[Timestamp]) -> Iterator[pa.RecordBatch]:
         """Yield the consolidated updates with times in ``[lower, upper)``."""
+        runs = [run for family in self._overlapping(lower, upper) for run in family]
+        return merged(self.layout, runs, _between(lower, upper))
+
+    def changes_by_run(
+        self, lower: Timestamp, upper: Antichain[Timestamp]
+    ) -> Iterator[list[pa.RecordBatch]]:
+        """Yield the same in pieces, one for each run and its siblings: later ones have later times.
+
+        Nothing is merged: runs meet, so no two of them have updates of one time, and siblings
+        none of one row.
+        """
+        inside = _between(lower, upper)
+        for family in self._overlapping(lower, upper):
+            found = [inside(batch) for run in family for batch in run]
+            if batches := [batch for batch in found if batch.num_rows]:
+                yield batches
+
+    def _overlapping(self, lower: Timestamp, upper: Antichain[Timestamp]) -> list[list[Run]]:
+        """Return the runs that may have times in ``[lower, upper)``, siblings together."""
         since = self.description.since
         nothing_moved = since.less_equal(lower.minimum())
         if not (nothing_moved or since.less_than(lower)):
@@ -140,20 +160,26 @@ class Shard:
             message = f"changes before {upper} are not complete"
             raise Unreadable(message, detail=f"upper is {self.description.upper}")
         floor = Antichain.of(lower)
-        runs = [
-            run
-            for run in self.runs
-            if not run.ref.description.upper.precedes(floor)
-            and not upper.precedes(run.ref.description.lower)
-        ]
-        end = None if upper.is_closed else upper.element()
-        return merged(self.layout, runs, between(lower, end))
+        families: list[list[Run]] = []
+        for run in self.runs:
+            this = run.ref.description
+            if this.upper.precedes(floor) or upper.precedes(this.lower):
+                continue
+            if families and is_sibling(families[-1][0].ref.description, this):
+                families[-1].append(run)
+            else:
+                families.append([run])
+        return families
 
     def _check_readable(self, as_of: Timestamp) -> None:
         if not self.description.definite_at(as_of):
             message = f"a read at {as_of} is not possible"
             detail = f"readable from {self.description.since} to before {self.description.upper}"
             raise Unreadable(message, detail=detail)
+
+
+def _between(lower: Timestamp, upper: Antichain[Timestamp]) -> Retime:
+    return between(lower, None if upper.is_closed else upper.element())
 
 
 def within(run: Run, first: int, last: int) -> Iterator[pa.RecordBatch]:

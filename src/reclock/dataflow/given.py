@@ -108,6 +108,6 @@ def _doubtful(graph: Graph, views: set[ObjectId], computed: Iterable[int]) -> se
 
 def _may_fail(graph: Graph, at: int) -> bool:
     step = graph.steps[at]
-    moves = isinstance(step, Linear) and step.moves is not None
-    computes = isinstance(step, Accumulate | Groups | Linear | FlatMap) and not moves
+    safe = isinstance(step, Linear) and step.is_local
+    computes = isinstance(step, Accumulate | Groups | Linear | FlatMap) and not safe
     return computes or isinstance(step, Faults | Upsert | Images | Floor | Temporal)

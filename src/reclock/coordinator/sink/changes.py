@@ -13,8 +13,8 @@ A relation that has an error at some time has no rows there: ``reach`` goes up t
 why no further. A reader of the topic never sees rows of a time that had none. Where the relation
 before a change of it ends with an error, the new one takes over from the last right time.
 
-Cost: a piece reads the runs that overlap it, a difference both contents. Tests:
-tests/coordinator/sink/test_sinks.py, test_alter.py.
+Cost: the runs that overlap are read, one after another, and not merged; of a difference both
+contents. Tests: tests/coordinator/sink/test_sinks.py, test_alter.py, test_changes.py.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from reclock.arrangement.layout import time_of
-from reclock.arrangement.stream import concat
+from reclock.arrangement.stream import between, concat
 from reclock.coordinator.subscribe.changes import errors_at, errors_over, failed
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of
 from reclock.time.frontier import at
-from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow as pa
 
     from reclock.coordinator.item import Phase, Sink
     from reclock.coordinator.timeline import TimelineState
     from reclock.errors import ExpressionFailed
     from reclock.ids import ObjectId
+    from reclock.time.timestamp import Timestamp
 
 PIECE_ROWS: Final = 100_000
 
@@ -121,9 +122,11 @@ class Changes:
         if reach.at is not None and lower <= reach.at:
             yield self._difference(state, reach.base, Base(reach.relation, reach.at))
             lower = reach.at.step()
-        while lower < reach.upper:
-            lower, found = self._piece(state, reach.relation, lower, reach.upper)
-            yield found
+        if lower < reach.upper:
+            shard = state.traces[collection_of(reach.relation)]
+            for batches in shard.changes_by_run(lower, at(reach.upper)):
+                for piece in _pieces(batches):
+                    yield self._delta(state, reach.relation, piece)
 
     def _right(
         self, state: TimelineState, item: ObjectId, begin: Timestamp, end: Timestamp, *, new: bool
@@ -161,25 +164,6 @@ class Changes:
             deltas.build(deltas.rows_of(whole), times, whole.column(whole.num_columns - 1))
         )
 
-    def _piece(
-        self, state: TimelineState, item: ObjectId, lower: Timestamp, upper: Timestamp
-    ) -> tuple[Timestamp, pa.RecordBatch]:
-        """Return some changes from ``lower`` on, and the time before which they are."""
-        shard = state.traces[collection_of(item)]
-        batches = list(shard.changes(lower, at(upper)))
-        if sum(batch.num_rows for batch in batches) > PIECE_ROWS:
-            upper = self._cut(batches, upper)
-            batches = [batch.filter(pa.array(time_of(batch) < upper)) for batch in batches]
-        return upper, self._delta(state, item, batches)
-
-    def _cut(self, batches: list[pa.RecordBatch], upper: Timestamp) -> Timestamp:
-        """Return where the first piece ends: after one time at the least."""
-        times = np.concatenate([time_of(batch) for batch in batches])
-        found, counts = np.unique(times, return_counts=True)
-        beyond = np.flatnonzero(np.cumsum(counts) > PIECE_ROWS)
-        place = max(1, int(beyond[0])) if len(beyond) else len(found)
-        return Timestamp(int(found[place])) if place < len(found) else upper
-
     def _delta(
         self, state: TimelineState, item: ObjectId, batches: list[pa.RecordBatch]
     ) -> pa.RecordBatch:
@@ -187,5 +171,27 @@ class Changes:
         if not batches:
             return deltas.empty(keying.types)
         whole = concat(batches)
-        order = np.argsort(time_of(whole), kind="stable")
-        return keying.restore(whole.take(order))
+        times = time_of(whole)
+        if (times[1:] < times[:-1]).any():
+            whole = whole.take(np.argsort(times, kind="stable"))
+        return keying.restore(whole)
+
+
+def _pieces(batches: list[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield updates in pieces of whole times, ascending, not more in one than need be."""
+    if sum(batch.num_rows for batch in batches) <= PIECE_ROWS:
+        yield batches
+        return
+    times = np.concatenate([time_of(batch) for batch in batches])
+    found, counts = np.unique(times, return_counts=True)
+    begin = 0
+    while begin < len(found):
+        fitting = int(np.searchsorted(np.cumsum(counts[begin:]), PIECE_ROWS, "right"))
+        end = begin + max(1, fitting)
+        if begin == 0 and end == len(found):
+            yield batches
+            return
+        inside = between(int(found[begin]), int(found[end - 1]) + 1)
+        parts = map(inside, batches)
+        yield [part for part in parts if part.num_rows]
+        begin = end

@@ -9,8 +9,8 @@ with a stored update that time is the change's, since everything stored is earli
 
 A key with NULL in it matches nothing. Without key columns every pair matches: the cross
 join. A product that int64 cannot hold is an error, never a wrong number. The result is
-consolidated: a row that was stored, retracted and compacted not yet would otherwise come
-out as two updates that cancel.
+consolidated if something in it is taken away: a row that was stored, retracted and compacted
+not yet would otherwise come out as two updates that cancel.
 
 Cost: a look-up per changed row, and the pairs found. Keeps P3 and P5.
 
@@ -81,7 +81,10 @@ class Join:
         if b.num_rows:
             parts.append(self._pairs(b, left_trace, changed_is_left=False))
         found = [part for part in parts if part.num_rows]
-        return deltas.consolidated(deltas.union(found)) if found else deltas.empty(self.types)
+        if not found:
+            return deltas.empty(self.types)
+        made = deltas.union(found)
+        return deltas.consolidated(made) if (diff_of(made) < 0).any() else made
 
     def _pairs(
         self, changed: pa.RecordBatch, other: Trace, *, changed_is_left: bool

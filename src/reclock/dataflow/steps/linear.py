@@ -5,8 +5,8 @@ the columns the chain begins with, so Spark evaluates them side by side in one p
 those of every other view that has the same input. Filters are tried in order: an error in
 an expression counts only for rows that passed the filters before it. A row with an error
 leaves the data and becomes an error row at its time with its diff, so it is retracted with
-the row that caused it (P9). Chains that only move columns, or add constants, need no Spark.
-Cost: the change.
+the row that caused it (P9). Chains that only move columns, add constants or compare
+(``local``) need no Spark. Cost: the change.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reclock.dataflow import delta as deltas
+from reclock.dataflow import local
 from reclock.dataflow.error_rows import parts_of
 from reclock.dataflow.evaluate import RowRequest
 from reclock.dataflow.graph import Output
@@ -61,6 +62,11 @@ class Linear:
                 made.append(from_python([output.value], output.type))
         return tuple(made) if len(made) == len(self.outputs) and not self.filters else None
 
+    @cached_property
+    def is_local(self) -> bool:
+        """Whether Spark is not needed; nothing can fail then."""
+        return all(map(local.is_local, self.scalars))
+
     @property
     def scalars(self) -> tuple[Scalar, ...]:
         """What is computed for every row."""
@@ -71,7 +77,10 @@ class Linear:
         delta = tick.delta(self.source)
         if self.moves is not None:
             return Output(deltas.permute(delta, self.moves))
-        evaluated = yield RowRequest(self.source, delta, self.scalars)
+        if self.is_local:
+            evaluated = local.evaluated(self.scalars, delta)
+        else:
+            evaluated = yield RowRequest(self.source, delta, self.scalars)
         kept = Selection(delta.num_rows)
         for at in range(len(self.filters)):
             kept.require(evaluated, at)
