@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from reclock.arrangement.consolidate import by_hash
 from reclock.arrangement.hashes import Hashes
 from reclock.arrangement.layout import kh_of
 from reclock.arrangement.row import rows_equal
@@ -48,7 +49,7 @@ def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
     A key that is asked for twice is answered twice. Updates are as stored: those of
     different runs may cancel.
     """
-    order = np.argsort(kh_of(keys), kind="stable")
+    order = by_hash(kh_of(keys))
     wanted = kh_of(keys)[order]
     found: list[Matches] = []
     small: list[pa.RecordBatch] = []
@@ -93,7 +94,12 @@ def _in_batches(batches: list[pa.RecordBatch], wanted: Int64s) -> Matches:
 
 def _equal_hashes(hashes: Hashes, wanted: Int64s) -> tuple[Int64s, Int64s]:
     """Return all pairs (row, index into ``wanted``) of equal hashes; both are sorted."""
-    low, count = hashes.find(wanted)
+    new = np.ones(len(wanted), np.bool_)
+    new[1:] = wanted[1:] != wanted[:-1]
+    low, count = hashes.find(wanted[new])  # each once: that of many rows is asked for often
+    if len(low) < len(wanted):
+        nth = np.cumsum(new) - 1
+        low, count = low[nth], count[nth]
     hit = np.flatnonzero(count)
     low, count = low[hit], count[hit]
     if hit.size == count.sum():
