@@ -99,25 +99,27 @@ def drive(broker: str, sql: str, topics: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as path, reclock.open(Path(path) / "state") as db:
         begun, spent = time.perf_counter(), cpu_seconds()
         db.execute(sql.format(broker=broker, **topics))
-        last = None
+        query = "SELECT source, bound FROM reclock.source_status"
+        while any(bound != sizes[name] for name, bound in db.execute(query).rows):
+            _wait(0.1, begun)
+        bound = db.execute("SELECT timestamp FROM reclock.bindings").rows
+        last = max(timestamp for (timestamp,) in bound)
+        query = "SELECT state, frontier, messages, detail FROM reclock.sink_status"
         while True:
-            time.sleep(0.05)
-            taken = time.perf_counter() - begun
-            (state, frontier, messages, detail), *_ = db.execute(
-                "SELECT state, frontier, messages, detail FROM reclock.sink_status"
-            ).rows
-            if state == "failed" or taken > PATIENCE:
-                sys.exit(f"the sink is {state} after {taken:.0f} s: {detail}")
-            if last is None:
-                status = db.execute("SELECT source, bound FROM reclock.source_status").rows
-                if all(bound == sizes[name] for name, bound in status):
-                    bound = db.execute("SELECT timestamp FROM reclock.bindings").rows
-                    last = max(time for (time,) in bound)
-            if last is not None and frontier > last:
+            state, frontier, messages, detail = db.execute(query).rows[0]
+            assert state != "failed", detail
+            if frontier is not None and frontier > last:
                 break
+            _wait(0.02, begun)
+        taken = time.perf_counter() - begun
         spent = cpu_seconds() - spent
         ticks = db.execute("SELECT timestamp FROM reclock.ticks WHERE phase = 'total'").rows
         print(json.dumps([taken, spent, len(ticks), messages]))
+
+
+def _wait(pause: float, begun: float) -> None:
+    assert time.perf_counter() < begun + PATIENCE, "it takes too long"
+    time.sleep(pause)
 
 
 def committed(broker: str, topic: str) -> list[Any]:
