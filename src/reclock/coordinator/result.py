@@ -1,13 +1,30 @@
-"""What a statement gives back."""
+"""What a statement gives back, and how other libraries get it.
+
+Frames have the columns' SQL types as Arrow has them: numeric as decimal, timestamps in
+microseconds, json as text, arrays and records nested; intervals of months as days, like the
+Python values. In a notebook a result shows itself as a table of its first rows.
+
+Tests: tests/coordinator/test_result.py.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from reclock.errors import InvalidValue
+from reclock.sql.types import INTERVAL, MONTHS
 
 if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped] # has no types
+    import polars as pl
+    import pyarrow as pa
+
     from reclock.sql.schema import Schema
     from reclock.time.timestamp import Timestamp
+
+SHOWN_ROWS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +41,50 @@ class Result:
     timestamp: Timestamp | None = None
     schema: Schema | None = field(default=None, repr=False)
     """The names and SQL types of the columns, of a query."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table."""
+        import pyarrow as pa  # noqa: PLC0415 - results without frames stay cheap
+
+        from reclock.dataflow.values import from_python  # noqa: PLC0415
+
+        if self.schema is None:
+            message = f"{self.tag} has no rows"
+            raise InvalidValue(message, hint="frames are made from queries, such as SELECT")
+        arrays = [
+            from_python((row[place] for row in self.rows), INTERVAL if c.type == MONTHS else c.type)
+            for place, c in enumerate(self.schema)
+        ]
+        return pa.table(arrays, names=list(self.columns))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas frame; types stay Arrow's, so that NULL stays NULL."""
+        import pandas as pd  # noqa: PLC0415 - results without frames stay cheap
+
+        return self.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a polars frame."""
+        import polars as pl  # noqa: PLC0415 - results without frames stay cheap
+
+        frame = pl.from_arrow(self.to_arrow())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def _repr_html_(self) -> str:
+        """Show the result in a notebook."""
+        if self.schema is None:
+            return f"<p>{escape(self.tag)}</p>"
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>"
+            for row in self.rows[:SHOWN_ROWS]
+        )
+        count = f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
+        some = f", the first {SHOWN_ROWS} shown" if len(self.rows) > SHOWN_ROWS else ""
+        at = "" if self.timestamp is None else f" at {self.timestamp}"
+        return f"<table><tr>{head}</tr>{body}</table><p>{count}{some}{at}</p>"
+
+
+def _cell(value: object) -> str:
+    return "<i>NULL</i>" if value is None else escape(str(value))
