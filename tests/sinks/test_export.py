@@ -470,7 +470,7 @@ def written_by(world: World, writer: str, heir_of: Will | None = None) -> Plan:
     plan = world.plan
     return Plan(
         plan.target, plan.encoder, plan.changes, plan.positions, plan.limits, 0,
-        writer, {"orders": {"topic": "x"}}, heir_of,
+        writer, lambda _: {"orders": {"topic": "x"}}, heir_of,
     )  # fmt: skip
 
 

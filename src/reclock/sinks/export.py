@@ -17,8 +17,9 @@ Invariants. The frontier is what a reader of the consistency topic finds, always
 transaction is known to be committed, by at most one transaction. Output is committed once:
 updates before the frontier are dropped, and after an unknown outcome progress is read, with all
 older producers barred. Progress that is neither the frontier nor what was attempted is somebody
-else's, and an error; so is that of another ``writer``: a database that took the sink over, or
-one that this one takes it over from and that was told to (``heir_of``).
+else's, and an error; so is that of another ``writer``, a database that took the sink over,
+unless it is what this one was told to take over itself (``heir_of``). Until that one has
+written, it ``is_heir``.
 
 Lost progress. If the consistency topic has less than the sink's state knows (``known``) that is
 an error, but for one case: its beginning was deleted, and the frontier with it. Then the sink
@@ -48,7 +49,11 @@ from reclock.time.description import Description
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from reclock.sinks.consistency import FrontierRecord, Record
     from reclock.sinks.encode.encoder import Encoder, Fault
@@ -73,8 +78,8 @@ class Plan:
     idle_ms: int = 1_000
     writer: str = ""
     """Whose work the progress is."""
-    sources: Mapping[str, Any] = field(default_factory=dict)
-    """What the sources are, as JSON."""
+    sources: Positions | None = None
+    """What the sources are."""
     heir_of: Will | None = None
 
 
@@ -108,8 +113,6 @@ class Exporter:
         self._limits = plan.limits
         self._alone_too_long = False
         self._committed_ms: int | None = None
-        self.is_heir = False
-        """Whether the last who wrote was the one that this sink takes over from."""
 
     @classmethod
     def resume(
@@ -126,20 +129,30 @@ class Exporter:
             if found is None:
                 frontier = _lost(plan, fenced, start, known)
                 return cls(plan, fenced, frontier, recorded=False)
-            _check_writer(plan, found)
+            check_writer(plan, found)
             if known is not None and not known.precedes(found.frontier):
                 raise Stop(_regressed(plan.target, found, known))
         except BaseException:
             fenced.close()
             raise
-        made = cls(plan, fenced, found.frontier, recorded=True)
-        made.is_heir = found.writer != plan.writer
-        return made
+        return cls(plan, fenced, found.frontier, recorded=True)
 
     @property
     def frontier(self) -> Frontier:
         """All times before it are committed."""
         return self._frontier
+
+    @property
+    def is_heir(self) -> bool:
+        """Whether all that is written is what this sink took over."""
+        will = self._plan.heir_of
+        return will is not None and self._recorded and self._frontier == will.frontier
+
+    def records(self) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+        """Yield the messages of the data topic, each with its time."""
+        if self._fenced is None:
+            raise _is_lost()
+        return self._fenced.records()
 
     @property
     def is_lost(self) -> bool:
@@ -149,8 +162,7 @@ class Exporter:
     def advance(self, upper: Frontier, now_ms: int) -> Advanced:
         """Commit the next group of times before ``upper``, if there is anything to commit."""
         if self._fenced is None:
-            message = "the sink needs a new producer"
-            raise InvalidValue(message)
+            raise _is_lost()
         if not self._frontier.strictly_precedes(upper):
             return Advanced(self._frontier)
         try:
@@ -173,13 +185,12 @@ class Exporter:
         fenced = unfenced.fence()
         found = fenced.progress()
         if found is not None:
-            _check_writer(self._plan, found)
+            check_writer(self._plan, found)
         if found is None or found.frontier.strictly_precedes(self._frontier):
             if self._recorded:
                 raise Stop(_regressed(self._plan.target, found, self._frontier))
         elif found.frontier in (self._frontier, self._attempted):
             self._moved(found.frontier)
-            self.is_heir = found.writer != self._plan.writer
         else:
             message = f'another instance of sink "{found.sink}" wrote meanwhile'
             detail = f"it is at {found.frontier}; we were at {self._frontier}"
@@ -201,13 +212,13 @@ class Exporter:
         for time, count in encoded.times:
             records += transaction_records(time, plan.target.topic, count)
         positions = plan.positions(group.end)
+        sources = {} if plan.sources is None else plan.sources(group.end)
         records.append(
-            frontier_record(plan.target.sink, group.end, positions, plan.writer, plan.sources)
+            frontier_record(plan.target.sink, group.end, positions, plan.writer, sources)
         )
         self._attempted, self._times = group.end, group.times
         fenced.send(encoded.chunks(), records)
         self._moved(group.end)
-        self.is_heir = False
         self._committed_ms = now_ms
         self._limits = _larger(self._limits, plan.limits)
         self._alone_too_long = False
@@ -255,7 +266,7 @@ def _lost(plan: Plan, fenced: Fenced, start: Frontier, known: Frontier | None) -
     return after if known is None else after.join(known)
 
 
-def _check_writer(plan: Plan, found: FrontierRecord) -> None:
+def check_writer(plan: Plan, found: FrontierRecord) -> None:
     """Refuse to go on from what another database wrote, unless told to."""
     if found.writer == plan.writer:
         return
@@ -268,6 +279,10 @@ def _check_writer(plan: Plan, found: FrontierRecord) -> None:
     )
     hint = "stop one of the two: drop this sink, or create it anew with recover = true"
     raise Stop(FencedError(message, detail=detail, hint=hint))
+
+
+def _is_lost() -> InvalidValue:
+    return InvalidValue("the sink needs a new producer")
 
 
 def _larger(now: Limits, most: Limits) -> Limits:

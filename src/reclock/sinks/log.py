@@ -5,6 +5,7 @@
     Unfenced ──fence()──▶ Fenced ──progress()──▶ where the sink was left
                             │    ──is_emptied()─▶ whether that may be lost
                             │    ──last_time()──▶ and what the data still says
+                            │    ──records()────▶ all of the data
                             │
                             └──send(chunks, records)──▶ committed, all of it or nothing
 
@@ -96,6 +97,10 @@ class Fenced(Protocol):
 
     def last_time(self) -> int | None:
         """Return the last time that has a committed message; None if none ever had one."""
+        ...
+
+    def records(self) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+        """Yield the committed messages of all partitions, each with its time (``written``)."""
         ...
 
     def send(self, chunks: Iterable[Messages], records: Sequence[Record]) -> None:

@@ -51,10 +51,14 @@ from reclock.sinks.failure import (
 )
 from reclock.sinks.log import TIMESTAMP_HEADER
 from reclock.sinks.progress import is_emptied, last_frontier
-from reclock.sinks.written import last_time
+from reclock.sinks.written import last_time, records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from reclock.sinks.access import Access, Headers
     from reclock.sinks.consistency import FrontierRecord, Record
@@ -151,6 +155,11 @@ class FencedProducer:
         """Return the last time that has a committed message; None if none ever had one."""
         uncommitted, committed = self._access.uncommitted, self._access.committed
         return last_time(self._target.topic, uncommitted, committed, self._patience.progress)
+
+    def records(self) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+        """Yield the committed messages of all partitions, each with its time."""
+        uncommitted, committed = self._access.uncommitted, self._access.committed
+        return records(self._target.topic, uncommitted, committed, self._patience.progress)
 
     def send(self, chunks: Iterable[Messages], records: Sequence[Record]) -> None:
         """Commit messages and records in one transaction; nothing to commit, no transaction."""

@@ -48,6 +48,17 @@ def last_frontier(
         return _last_frontier(sink, topic, committed, low, high)
 
 
+def glimpse(sink: str, topic: str, committed: Cluster, patience: float) -> FrontierRecord | None:
+    """Return the last frontier that can be seen, without waiting for what is not decided.
+
+    Who has not fenced cannot go on from it: there may be a later one, a moment later. It is for
+    those who want to see whether somebody else writes, and leave them alone.
+    """
+    with explained(topic):
+        low, high = decided(topic, 0, committed, committed, patience)
+        return _last_frontier(sink, topic, committed, low, high)
+
+
 def is_emptied(topic: str, uncommitted: Cluster, committed: Cluster, patience: float) -> bool:
     """Return whether records of a consistency topic are gone."""
     with explained(topic):

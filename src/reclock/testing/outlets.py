@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class MemoryAdmin:
-    """``sinks.topics.Admin``; topics have no settings of their own."""
+    """``sinks.topics.Admin``; topics have the settings that they were made with."""
 
     def __init__(self, kafka: MemoryKafka) -> None:
         self._kafka = kafka
@@ -27,14 +27,12 @@ class MemoryAdmin:
         return self._kafka.cluster().describe(topic)
 
     def settings(self, topic: str) -> Mapping[str, str]:
-        """Return what every topic has."""
-        del topic
-        return {"cleanup.policy": "compact"}
+        """Return what a topic was made with."""
+        return {"cleanup.policy": "delete", **self._kafka.settings.get(topic, {})}
 
     def create(self, topic: NewTopic) -> bool:
         """Make a topic."""
-        self._kafka.recreate_topic(topic.name, topic.partitions or 1)
-        return True
+        return self._kafka.create(topic)
 
 
 class MemoryOutlets:

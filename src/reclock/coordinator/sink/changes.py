@@ -5,7 +5,8 @@ nothing if the sink never wrote. From F on come the changes of the times in ``[F
 whole times: about ``PIECE_ROWS`` updates each, or one time that has more. Three things come
 as a *difference* instead, between the base and the rows at one time, all of it at that time::
 
-    the sink begins                  at its as-of: the snapshot, unless it is not wanted
+    the sink begins                  at its as-of: the snapshot, unless it is not wanted; less
+                                     what another database wrote, if it takes over (``recover``)
     ALTER SINK … SET FROM            at the first time that the new relation is written
     the relation had an error        at the first time that is right again
 
@@ -26,6 +27,7 @@ import numpy as np
 
 from reclock.arrangement.layout import time_of
 from reclock.arrangement.stream import between, concat
+from reclock.coordinator.item import Phase
 from reclock.coordinator.subscribe.changes import errors_at, errors_over, failed
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from reclock.coordinator.item import Phase, Sink
+    from reclock.coordinator.item import Sink
     from reclock.coordinator.timeline import TimelineState
     from reclock.errors import ExpressionFailed
     from reclock.ids import ObjectId
@@ -81,11 +83,19 @@ class Changes:
 
     phases: tuple[Phase, ...]
     snapshot: bool = True
+    written: pa.RecordBatch | None = None
+    """Rows that the topic has already when the first phase begins."""
 
     @classmethod
     def of_sink(cls, sink: Sink) -> Changes:
         """Return what a sink has to write."""
         return cls(sink.phases, sink.facts["snapshot"])
+
+    def after(self, start: Timestamp, written: pa.RecordBatch) -> Changes:
+        """Return the same, from ``start`` on, for a topic that has ``written``."""
+        first = self.relation_at(start)
+        later = (phase for phase in self.phases if phase.start > start)
+        return Changes((Phase(first, start), *later), written=written)
 
     def relation_at(self, time: Timestamp) -> ObjectId:
         """Return what the sink is made of at a time."""
@@ -153,10 +163,12 @@ class Changes:
             parts = [self._delta(state, new.relation, batches)]
         else:
             parts = [self._delta(state, new.relation, list(shard.snapshot(new.time)))]
+            if base is None and self.written is not None:
+                parts.append(deltas.negate(self.written))
             if base is not None:
                 old = list(state.traces[collection_of(base.relation)].snapshot(base.time))
                 parts.append(deltas.negate(self._delta(state, base.relation, old)))
-        if base is None:
+        if len(parts) == 1 and base is None:
             return parts[0]
         whole = deltas.union(parts)
         times = np.full(whole.num_rows, new.time, np.int64)

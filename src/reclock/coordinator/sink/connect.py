@@ -25,6 +25,7 @@ from reclock.errors import SinkRegressed
 from reclock.sinks.encode import choose
 from reclock.sinks.encode.avro_format import Ids
 from reclock.sinks.producer import Patience, Target
+from reclock.sinks.progress import glimpse
 from reclock.sinks.topics import consistency_name, own_name, prepared
 from reclock.sql.parse.options import TRUE
 from reclock.sql.statement.source import KafkaConnection
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.item import RelationItem, Sink
     from reclock.durable.keyed import Json
     from reclock.ids import ObjectId
+    from reclock.sinks.consistency import FrontierRecord
     from reclock.sinks.encode.encoder import Encoder
     from reclock.sinks.encode.shadow import Contents
     from reclock.sinks.log import Unfenced
@@ -80,7 +82,7 @@ def decide(statement: CreateSink, item: ObjectId, as_of: Timestamp, *, own: bool
 
 
 def prepare(statement: CreateSink, facts: Json, outlets: Outlets) -> None:
-    """Make the topics of a new sink, and see that nobody's output is in them."""
+    """Make the topics of a new sink, or see that they are as they must be."""
     options = dict(statement.options)
     partitions = options.get("partitions", options.get("partition_count"))
     replication = options.get("replication_factor")
@@ -94,16 +96,27 @@ def prepare(statement: CreateSink, facts: Json, outlets: Outlets) -> None:
         partitions=None if partitions is None else int(partitions),
         replication=None if replication is None else int(replication),
     )
-    found = outlets.cluster(connection).describe(data)
-    marks = outlets.cluster(connection).watermarks(data, found.partitions if found else ())
+
+
+def refuse_orphans(sink: Sink, outlets: Outlets) -> None:
+    """Refuse topics in which somebody's output is."""
+    data = sink.facts["topic"]
+    cluster = outlets.cluster(connection_of(sink.statement))
+    found = cluster.describe(data)
+    marks = cluster.watermarks(data, found.partitions if found else ())
+    detail = None
     if written := {p: mark.high for p, mark in marks.items() if mark.high > 0}:
-        message = f'topic "{data}" has records that this database did not write'
         detail = f"offsets below {written} are there, and no sink here has written them"
-        hint = (
-            "open the state directory of the sink that did, name another topic, or write ON "
-            "ORPHAN USE NONCE to get one of its own"
-        )
-        raise SinkRegressed(message, detail=detail, hint=hint)
+    elif (progress := outlet_of(sink, outlets).peek()) is not None:
+        detail = f"a sink of this name has written all times before {progress.frontier}"
+    if detail is None:
+        return
+    message = f'topic "{data}" has output that this database did not write'
+    hint = (
+        "open the state directory of the sink that did; if it is lost, write WITH (recover = "
+        "true) to go on from it, or ON ORPHAN USE NONCE to get a topic of its own; or name another"
+    )
+    raise SinkRegressed(message, detail=detail, hint=hint)
 
 
 def register(statement: CreateSink, facts: Json, relation: RelationItem) -> Json:
@@ -127,7 +140,11 @@ def outlet_of(sink: Sink, outlets: Outlets) -> Outlet:
     def new() -> Unfenced:
         return outlets.producer(connection, target, patience, compression)
 
-    return Outlet(new, target)
+    def peek() -> FrontierRecord | None:
+        committed = outlets.cluster(replace(connection, isolation="read_committed"))
+        return glimpse(identity, target.consistency, committed, patience.progress)
+
+    return Outlet(new, target, peek)
 
 
 def encoder_of(sink: Sink, relation: RelationItem, contents: Contents) -> Encoder:
@@ -136,7 +153,7 @@ def encoder_of(sink: Sink, relation: RelationItem, contents: Contents) -> Encode
     wanted = replace(
         wanted_of(sink.statement, facts["topic"]),
         contents=contents if sink.shadow else None,
-        begins=facts["as_of"],
+        begins=-1 if "heir_of" in facts else facts["as_of"],
         schemas=Ids(*facts["schemas"]) if "schemas" in facts else None,
     )
     return choose.encoder_of(wanted, relation.schema)

@@ -7,6 +7,9 @@ it is read again, with all older producers barred (P4). The state remembers it t
 later: enough to notice a log that lost it. The hold of the sink follows what is remembered: what
 may still have to be written is kept, whatever the window (``history``).
 
+A sink that takes over from another database (``recover``) first waits for its sources, then
+writes what the relation has there less what the topic has.
+
 Barring others is done in the name of the state's owner, so a new producer is made only by a
 process that still is it: one that slept, and whose state has another owner by now, stops.
 
@@ -24,10 +27,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from reclock.coordinator.change import change_catalog
-from reclock.coordinator.item import RelationItem, Sink, Source
+from reclock.coordinator.item import RelationItem, Sink
 from reclock.coordinator.sink.changes import Changes
 from reclock.coordinator.sink.contents import contents
 from reclock.coordinator.sink.define import settled
+from reclock.coordinator.sink.recover import Legacy, described, sources_of, topic_of
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of
 from reclock.dataflow.render.build import Index
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.sink.changes import Reach
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
+    from reclock.sinks.consistency import FrontierRecord
     from reclock.sinks.encode.encoder import Encoded, Encoder
     from reclock.sinks.encode.shadow import Contents
     from reclock.sinks.log import Messages, Unfenced
@@ -70,6 +75,8 @@ class Outlet:
 
     open: Callable[[], Unfenced]
     target: Target
+    peek: Callable[[], FrontierRecord | None]
+    """What the log says without anybody being barred: enough to leave another one alone."""
 
 
 class Making(Protocol):
@@ -136,6 +143,8 @@ class Exporter:
         """How often something had to be tried again."""
         self.last_error: Error | None = None
         """The last thing that went wrong, whether or not it is over."""
+        self.waits_for: str | None = None
+        """What must happen before what was taken over can be gone on with."""
         self._core = core
         self._store = SinkStore(core.store)
         self._remembered: tuple[Frontier, int] | None = None
@@ -143,6 +152,8 @@ class Exporter:
         self._making = making
         self._encoder: tuple[Sink, Encoder] | None = None
         self._machine: export.Exporter | None = None
+        self._plan = self._planned()
+        self._inherited: tuple[Timestamp, pa.RecordBatch] | None = None
         self._work: _Work | None = None
         self._encoded: _Encoded | None = None
 
@@ -156,6 +167,11 @@ class Exporter:
         """Everything before it is committed; None: not known."""
         machine = self._machine
         return None if machine is None else machine.frontier.element()
+
+    @property
+    def is_recovering(self) -> bool:
+        """Whether what was taken over is still to be gone on with."""
+        return self._machine is not None and self._machine.is_heir
 
     def step(self) -> bool:
         """Write the next whole times; return whether there may be more at once."""
@@ -195,12 +211,18 @@ class Exporter:
             state = world[sink.timeline]
             self._make_encoder(sink, world)
             machine = self._ready()
-            frontier = machine.frontier.element()
-            if frontier >= state.upper:
+            frontier = lower = machine.frontier.element()
+            changes = Changes.of_sink(sink)
+            if machine.is_heir:
+                if not self._inherit(machine, sink, world):
+                    return False
+                assert self._inherited is not None
+                changes = changes.after(*self._inherited)
+                lower = self._inherited[0]
+            if lower >= state.upper:
                 self._let_go(machine)
                 return False
-            changes = Changes.of_sink(sink)
-            reach = changes.reach(state, frontier, state.upper)
+            reach = changes.reach(state, lower, state.upper)
             if reach.failure is not None:
                 raise reach.failure
             self._work = _Work(sink, world.catalog, state, changes, reach)
@@ -211,6 +233,8 @@ class Exporter:
             if done.messages and self._encoded is not None:
                 known, new = self.written, self._encoded.bytes
                 self.written = Written(known.messages + done.messages, known.bytes + new)
+            if not machine.is_heir:
+                self._inherited = None
             if done.faults:
                 self.fault = "; ".join(
                     f"{f.message}: {f.detail}, at {f.time}" for f in done.faults[:3]
@@ -240,20 +264,51 @@ class Exporter:
     def _ready(self) -> export.Exporter:
         """Return the state machine, with the only producer of the sink."""
         if self._machine is None:
-            plan = export.Plan(
-                self._outlet.target, self, self._changed, self._positions,
-                idle_ms=IDLE_MS, writer=self.sink.facts.get("writer", ""),
-            )  # fmt: skip
             known = self._store.known(self.sink.id)
-            self._core.store.check_owner()
-            machine = export.Exporter.resume(plan, self._outlet.open(), at(self.as_of), known)
+            machine = export.Exporter.resume(self._plan, self._opened(), at(self.as_of), known)
             self._machine = machine
-            self._check(machine.frontier.element())
+            if not machine.is_heir:
+                self._check(machine.frontier.element())
             self._let_go(machine)
         elif self._machine.is_lost:
-            self._core.store.check_owner()
-            self._machine.renew(self._outlet.open())
+            self._machine.renew(self._opened())
         return self._machine
+
+    def _planned(self) -> export.Plan:
+        legacy = Legacy.of(self.sink)
+        return export.Plan(
+            self._outlet.target, self, self._changed, self._positions,
+            idle_ms=IDLE_MS,
+            writer=self.sink.facts.get("writer", ""),
+            sources=self._sources,
+            heir_of=None if legacy is None else legacy.will,
+        )  # fmt: skip
+
+    def _opened(self) -> Unfenced:
+        """Return a new producer, if nobody is barred by it who is right."""
+        self._core.store.check_owner()
+        if (found := self._outlet.peek()) is not None:
+            export.check_writer(self._plan, found)
+        return self._outlet.open()
+
+    def _inherit(self, machine: export.Exporter, sink: Sink, world: World) -> bool:
+        """Find out what the topic has that was taken over; return whether one can go on."""
+        if self._inherited is not None:
+            return True
+        legacy = Legacy.of(sink)
+        assert legacy is not None
+        assert sink.timeline is not None
+        moment = legacy.moment(world[sink.timeline], world.catalog, sink)
+        self.waits_for = moment if isinstance(moment, str) else None
+        if isinstance(moment, str):
+            return False
+        relation = world.catalog[sink.relation]
+        assert isinstance(relation, RelationItem)
+        topic = topic_of(sink, relation)
+        self._inherited = (
+            moment, topic.contents(machine.records(), machine.frontier.element()),
+        )  # fmt: skip
+        return True
 
     def _check(self, frontier: Timestamp) -> None:
         """Refuse to go on from where this database has never been."""
@@ -271,7 +326,7 @@ class Exporter:
     def _let_go(self, machine: export.Exporter) -> None:
         """Remember what is committed, now and then, and hold no more than what is not."""
         frontier, now = machine.frontier, self._core.clock.now_ms()
-        if frontier.element() <= self.as_of:
+        if machine.is_heir or frontier.element() <= self.as_of:
             return
         if self._remembered is not None:
             known, then = self._remembered
@@ -302,7 +357,8 @@ class Exporter:
         """Return the changes that the state machine asks for."""
         assert self._work is not None
         assert upper == at(self._work.reach.upper)
-        return self._work.changes.between(self._work.state, lower.element(), self._work.reach)
+        _, _, state, changes, reach = self._work
+        return changes.between(state, max(lower.element(), changes.phases[0].start), reach)
 
     def _positions(self, frontier: Frontier) -> Mapping[str, Any]:
         """Return where each source of the relation was just before a frontier."""
@@ -311,11 +367,16 @@ class Exporter:
         _, catalog, state, changes, _ = self._work
         relation = changes.relation_at(time)
         found = {}
-        for item in sorted(catalog.inputs(relation) | {relation}):
-            source = catalog[item]
-            if isinstance(source, Source):
-                remap = state.bindings[item].remap
-                last = [b.frontier for b in remap.bindings if b.time <= time]
-                reached = offsets_of(last[-1] if last else remap.origin)
-                found[source.name] = {str(part): offset for part, offset in reached.items()}
+        for name, source in sources_of(catalog, relation).items():
+            remap = state.bindings[source.id].remap
+            last = [b.frontier for b in remap.bindings if b.time <= time]
+            reached = offsets_of(last[-1] if last else remap.origin)
+            found[name] = {str(part): offset for part, offset in reached.items()}
         return found
+
+    def _sources(self, frontier: Frontier) -> Mapping[str, Any]:
+        """Return what each source of the relation is."""
+        assert self._work is not None
+        relation = self._work.changes.relation_at(frontier.element().back())
+        sources = sources_of(self._work.catalog, relation)
+        return {name: described(source) for name, source in sources.items()}

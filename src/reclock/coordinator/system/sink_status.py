@@ -23,7 +23,7 @@ def _rows(moment: Moment) -> Iterator[Row]:
         upper = moment.world[sink.timeline].upper
         frontier = exporter.frontier
         state, why = _state(exporter)
-        detail = exporter.fault if why is None else _text(why)
+        detail = exporter.fault or exporter.waits_for if why is None else _text(why)
         yield (
             sink.name,
             state,
@@ -43,7 +43,9 @@ def _state(exporter: Exporter) -> tuple[str, Error | None]:
         return "failed", exporter.failure
     if exporter.stall is not None:
         return "stalled", exporter.stall
-    return ("starting" if exporter.frontier is None else "running"), None
+    if exporter.frontier is None:
+        return "starting", None
+    return ("recovering" if exporter.is_recovering else "running"), None
 
 
 def _text(error: Error) -> str:
@@ -59,7 +61,8 @@ SINK_STATUS = system_relation(
         Described(
             "state",
             TEXT,
-            "`starting`, `running`, `stalled` (cannot be written, tried again), "
+            "`starting`, `recovering` (what another database wrote is to be gone on with), "
+            "`running`, `stalled` (cannot be written, tried again), "
             "`failed` (for good)",
         ),
         Described(

@@ -48,6 +48,7 @@ _CLIENT_PREFIXES = ("kafka.", "registry.")
 
 _SINK = {
     "reuse_topic": BOOLEAN,
+    "recover": BOOLEAN,
     "consistency_topic": STRING,
     "compression": STRING,
     "transaction_timeout": DURATION,
