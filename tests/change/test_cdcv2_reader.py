@@ -165,7 +165,7 @@ def test_state_holds_open_times_only(
             assert all(reader.upper.less_equal(u.time) for u in statement.array)
         else:
             assert reader.upper.precedes(statement.lower)
-    assert len(reader._counts) == len(reader._counted)
+    assert len(reader._stated.counts) == len(reader._stated._counted)
 
 
 def test_state_does_not_grow_while_time_passes() -> None:
@@ -177,7 +177,7 @@ def test_state_does_not_grow_while_time_passes() -> None:
             reader.receive(message)
     assert reader.upper == at(1_000)
     assert reader.export().statements == ()
-    assert not reader._counted
+    assert not reader._stated._counted
 
 
 def update(time: int, diff: int = 1, data: Any = None) -> Updates:

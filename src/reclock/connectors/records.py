@@ -35,6 +35,7 @@ from reclock.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from reclock.connectors.cdcv2 import Cdcv2Decode
     from reclock.connectors.debezium import DebeziumDecode
     from reclock.connectors.format.decoder import Decoder
 
@@ -198,7 +199,9 @@ def included(raw: pa.RecordBatch, name: str, kind: pa.DataType, faults: Faults) 
 
 
 def decoded(
-    decode: Decode | DebeziumDecode | Typed, raw: pa.RecordBatch, kinds: Sequence[pa.DataType]
+    decode: Decode | DebeziumDecode | Cdcv2Decode | Typed,
+    raw: pa.RecordBatch,
+    kinds: Sequence[pa.DataType],
 ) -> pa.RecordBatch:
     """Return what ``decode`` makes of records: ``kinds``, after their places.
 

@@ -29,6 +29,7 @@ from reclock.durable.manifest_store import Manifest
 from reclock.errors import Corrupt
 from reclock.time.description import Description
 from reclock.time.frontier import at
+from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from reclock.arrangement.layout import Layout
@@ -38,7 +39,12 @@ if TYPE_CHECKING:
     from reclock.durable.keyed import Json
     from reclock.durable.store import Append
     from reclock.time.frontier import Frontier
-    from reclock.time.timestamp import Timestamp
+
+FIRST: Final = Timestamp(1)
+"""Where a pace with times of its own begins: what its sources say of time 0 is said of 1."""
+
+_OWN: Final = "upper"
+"""The key of the record with the upper of such a pace."""
 
 INLINE_BYTES: Final = 4_096
 """Runs up to this size travel in the publishing transaction: no file, no fsync of one."""
@@ -61,12 +67,16 @@ class Arrangements:
 
     manifest: Manifest
     runs: Runs
+    own: Timestamp | None = None
+    """The upper, if it is not that of the manifest, which then only counts versions."""
 
     @classmethod
-    def read(cls, manifest: Manifest) -> Arrangements:
+    def read(cls, manifest: Manifest, *, own: bool = False) -> Arrangements:
         """Return what the records of a manifest describe."""
         found: dict[ArrangementId, list[RunRef]] = {}
-        for record in manifest.runs().values():
+        records = manifest.runs()
+        upper = Timestamp(records.pop(_OWN, {"upper": FIRST})["upper"]) if own else None
+        for record in records.values():
             try:
                 arrangement = ArrangementId(record["arrangement"])
                 run = record["run"]
@@ -74,12 +84,12 @@ class Arrangements:
                 message = "a record of a manifest does not decode"
                 raise Corrupt(message, detail=f"{record!r:.200}") from error
             found.setdefault(arrangement, []).append(RunRef.from_json(run))
-        return cls(manifest, {a: _ordered(runs) for a, runs in found.items()})
+        return cls(manifest, {a: _ordered(runs) for a, runs in found.items()}, upper)
 
     @property
     def upper(self) -> Frontier:
-        """The upper of every object of the timeline."""
-        return self.manifest.upper
+        """The upper of every object of the pace."""
+        return self.manifest.upper if self.own is None else at(self.own)
 
     def since(self, arrangement: ArrangementId) -> Frontier:
         """Return the earliest time at which an arrangement can be read."""
@@ -117,8 +127,13 @@ class Arrangements:
         for arrangement, refs in added.items():
             changes.update({_name(arrangement, r): _record(arrangement, r) for r in refs})
             runs[arrangement] = _appended(runs.get(arrangement, ()), refs)
-        append, contents = self.manifest.contents.change(changes, new_upper)
-        return append, Arrangements(Manifest(contents), runs)
+        if self.own is None:
+            append, contents = self.manifest.contents.change(changes, new_upper)
+            return append, Arrangements(Manifest(contents), runs)
+        changes[_OWN] = {"v": 1, "upper": int(new_upper.element())}
+        version = at(self.manifest.upper.element().step())
+        append, contents = self.manifest.contents.change(changes, version)
+        return append, Arrangements(Manifest(contents), runs, new_upper.element())
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +146,8 @@ class Traces(Mapping[ArrangementId, Shard]):
     arrangements: Arrangements
     layouts: Mapping[ArrangementId, Layout]
     segments: Segments
+    upper: Frontier | None = None
+    """Up to where they are complete, if that is further than the arrangements say."""
     _open: dict[ArrangementId, Shard] = field(default_factory=dict, compare=False)
 
     def __getitem__(self, arrangement: ArrangementId) -> Shard:
@@ -139,7 +156,7 @@ class Traces(Mapping[ArrangementId, Shard]):
             refs = self.arrangements.runs[arrangement]
             shard = Shard.open(
                 self.layouts[arrangement], refs, self.segments, process_cache(),
-                self.arrangements.upper,
+                self.arrangements.upper if self.upper is None else self.upper,
             )  # fmt: skip
             self._open[arrangement] = shard
         return shard

@@ -17,19 +17,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from reclock.coordinator.item import Index, Item, RelationItem, article, number_of
+from reclock.coordinator.item import Index, Item, RelationItem, Source, article, number_of
 from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.relation import SCHEMA as SYSTEM_SCHEMA
 from reclock.coordinator.system.relation import SystemRelation
 from reclock.errors import DependentObjects, DuplicateName, StatementError, UndefinedName
 from reclock.ids import ObjectId
 from reclock.sql.names import near_hint
+from reclock.time.pace import Own, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reclock.sql.names import CatalogItem
     from reclock.sql.syntax.expression import Name
+    from reclock.time.pace import Pace
     from reclock.time.timeline import Timeline
 
 SCHEMA: Final = "public"
@@ -64,9 +66,27 @@ class Catalog:
     def __getitem__(self, item: ObjectId) -> Item:
         return self.items[item]
 
-    def of_timeline(self, timeline: Timeline) -> tuple[Item, ...]:
-        """Return the objects of a timeline, in an order in which inputs come first."""
-        return tuple(item for item in self.items.values() if item.timeline == timeline)
+    @cached_property
+    def paces(self) -> Mapping[ObjectId, Pace]:
+        """With whom each object moves, of those that have a timeline."""
+        found: dict[ObjectId, Pace] = {}
+        for item in self.items.values():
+            if item.timeline is None:
+                continue
+            if isinstance(item, Source) and item.brings_times:
+                found[item.id] = Own(item.timeline, (item.id,))
+            else:
+                needed = (found[i] for i in item.depends if i in found)
+                found[item.id] = joined(item.timeline, needed)
+        return found
+
+    def pace(self, timeline: Timeline, depends: Iterable[ObjectId]) -> Pace:
+        """Return the pace of what is defined by ``depends`` in a timeline."""
+        return joined(timeline, (self.paces[item] for item in depends if item in self.paces))
+
+    def of_pace(self, pace: Pace) -> tuple[Item, ...]:
+        """Return the objects of a pace, in an order in which inputs come first."""
+        return tuple(item for item in self.items.values() if self.paces.get(item.id) == pace)
 
     def of_kind(self, kind: type[I]) -> tuple[I, ...]:
         """Return all objects of a kind, in the order of their ids."""

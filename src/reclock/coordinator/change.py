@@ -31,6 +31,7 @@ from reclock.coordinator.item import Source, Table
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.tick import compute, tick, write
 from reclock.failpoints import hit
+from reclock.time.pace import order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,9 +59,10 @@ def change_catalog(
         world = core.world
         before = (world.catalog.items.get(item.id) for item in made)
         concerned = [*made, *filter(None, before), *(world.catalog[item] for item in gone)]
-        timelines = {i.timeline for i in concerned if i.timeline is not None and i.arranges}
-        states = [tick(core, timeline) for timeline in sorted(timelines, key=str)]
-        catalog = core.world.catalog.changed(made, gone)
+        catalog = world.catalog.changed(made, gone)
+        paces = {**world.catalog.paces, **catalog.paces}
+        moved = {paces[i.id] for i in concerned if i.arranges and i.id in paces}
+        states = [tick(core, pace) for pace in sorted(moved, key=order)]
         records: dict[ObjectId, Json | None] = dict.fromkeys(gone)
         records |= {item.id: item.record() for item in made}
         append, stored = core.catalog_store.change(core.world.stored, records)
@@ -80,8 +82,8 @@ def change_transients(
     with core.writing() as world:
         made, gone = {view.id: view for view in added}, set(removed)
         ended = [view for view in world.transients.values() if view.id in gone]
-        timelines = {view.timeline for view in (*made.values(), *ended) if view.timeline}
-        states = [tick(core, timeline) for timeline in sorted(timelines, key=str)]
+        paces = {world.pace(view) for view in (*made.values(), *ended) if view.timeline}
+        states = [tick(core, pace) for pace in sorted(paces, key=order)]
         kept = {i: view for i, view in core.world.transients.items() if i not in gone}
         _publish(core, core.world.with_transients(kept | made), [], states)
         if gone:
@@ -94,7 +96,7 @@ def _publish(
     """Make a world durable in which ``states``, which are settled, have the shape it asks for."""
     moved = []
     for state in states:
-        shape = Shape.of(world.catalog, state.timeline, world.transients.values())
+        shape = Shape.of(world.catalog, state.pace, world.transients.values())
         more, after = _reshape(core, state, shape)
         appends += more
         moved.append(after.with_bindings(core.store, world.catalog))
@@ -135,6 +137,8 @@ def _with_due(
     core: Core, state: TimelineState, shape: Shape, added: Runs, gone: frozenset[ArrangementId]
 ) -> Runs:
     """Return ``added`` and what happens at the time that the step closes, by that time alone."""
+    if state.is_own:
+        return added  # it closes none
     between = state.arranged(shape, added, gone)
     time = state.table_upper
     due = write(between, compute(core, between, {}, time), time)

@@ -79,7 +79,9 @@ def _memory(core: Core) -> Iterator[Finding]:
 
 
 def _frontiers(state: TimelineState) -> Iterator[Finding]:
-    name = str(state.timeline)
+    name = str(state.pace)
+    if state.is_own:
+        return
     if state.upper > state.table_upper:
         yield _finding(name, f"upper {state.upper} is beyond the tables' {state.table_upper}")
     if state.oracle.read_ts < state.upper.back():

@@ -42,6 +42,7 @@ from reclock.durable.oracle_store import OracleStore
 from reclock.durable.sink_store import SinkStore
 from reclock.errors import StorageError
 from reclock.time.frontier import at
+from reclock.time.pace import Own, timeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from reclock.durable.store import Append, Store
     from reclock.ids import HolderId, ObjectId
     from reclock.time.holds import Hold, Holds
-    from reclock.time.timeline import Timeline
+    from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
 
@@ -166,13 +167,15 @@ class Core:
         with self.moved:
             return set().union(*(world.items for world in self._readers))
 
-    def state(self, timeline: Timeline) -> TimelineState:
-        """Return the state of a timeline, beginning it if it is new; hold the lock."""
-        found = self._world.timelines.get(timeline)
+    def state(self, pace: Pace) -> TimelineState:
+        """Return the state of a pace, beginning it if it is new; hold the lock."""
+        found = self._world.timelines.get(pace)
         if found is None:
             world = self._world
+            if isinstance(pace, Own):
+                self.state(pace.timeline)  # which has the oracle
             found = TimelineState.open(
-                self.store, self.segments, timeline, world.catalog, world.transients.values()
+                self.store, self.segments, pace, world.catalog, world.transients.values()
             )
             self._replace(self._world.with_states([found]))
         return found
@@ -183,7 +186,7 @@ class Core:
         oracles = [
             append
             for state in moved
-            for append in state.oracle_appends(self._oracle_store, durable.get(state.timeline))
+            for append in state.oracle_appends(self._oracle_store, durable.get(state.pace))
         ]
         try:
             lost = self.store.append([*appends, *oracles])
@@ -244,11 +247,12 @@ class Core:
         catalog = load_catalog(stored)
         self.settings.values = Values.read(stored)
         passing = {} if transients is None else transients
-        known = {item.timeline for item in catalog.items.values() if item.timeline is not None}
-        known |= self._oracle_store.load_all().keys()
+        known: set[Pace] = set(catalog.paces.values())
+        known |= {catalog.pace(v.timeline, v.depends) for v in passing.values() if v.timeline}
+        known |= {timeline_of(pace) for pace in known} | self._oracle_store.load_all().keys()
         states = [
-            TimelineState.open(self.store, self.segments, timeline, catalog, passing.values())
-            for timeline in sorted(known, key=str)
+            TimelineState.open(self.store, self.segments, pace, catalog, passing.values())
+            for pace in sorted(known, key=str)
         ]
         kept = {view for state in states for view in state.shape.views}
         there = {view: item for view, item in passing.items() if view in kept}

@@ -31,6 +31,7 @@ from reclock.coordinator.spark_engine import SparkEngine
 from reclock.coordinator.tick import tick
 from reclock.durable.sqlite import open_sqlite
 from reclock.errors import StorageError
+from reclock.time.pace import Own, order
 
 if TYPE_CHECKING:
     import os
@@ -131,11 +132,12 @@ class Database:
         """Run one tick of every timeline; return the new upper of each, by its name."""
         self._check_open()
         self._core.subscribers.sweep()
-        timelines = tuple(self._core.world.timelines)
         uppers = {}
-        for timeline in timelines:
-            uppers[str(timeline)] = tick(self._core, timeline, regular=True).upper
-            self._core.exporters.write(timeline)
+        for pace in sorted(self._core.world.timelines, key=order):
+            upper = tick(self._core, pace, regular=True).upper
+            if not isinstance(pace, Own):
+                uppers[str(pace)] = upper
+            self._core.exporters.write(pace)
         return uppers
 
     def dataframe(self, sql: str, parameters: Sequence[object] = ()) -> Any:

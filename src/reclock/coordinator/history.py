@@ -24,6 +24,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.item import Sink
 from reclock.errors import HoldViolation
 from reclock.ids import HolderId
@@ -34,7 +35,6 @@ from reclock.time.policy import Policy
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Item
     from reclock.coordinator.settings import SystemSettings
     from reclock.coordinator.timeline import TimelineState
@@ -63,7 +63,7 @@ class History:
             and before.transients is world.transients
         )
         moved = [
-            self._followed(state, world.catalog)
+            self._followed(state, world)
             for timeline, state in world.timelines.items()
             if not (same_catalog and before and before.timelines.get(timeline) is state)
         ]
@@ -92,7 +92,7 @@ class History:
         for (item, relation), sink in there.items():
             if (item, relation) in self._sinks or sink.timeline is None:
                 continue
-            state = world[sink.timeline]
+            state = world.of(sink)
             kept = needed_of(world, state, relation)
             self._track(state, kept)
             self._sinks[item, relation] = self.holds.acquire(holder_of(item), kept)
@@ -103,12 +103,17 @@ class History:
                 self.holds.track(item, state.stored_since(item))
                 self._tracked.add(item)
 
-    def _followed(self, state: TimelineState, catalog: Catalog) -> TimelineState:
+    def _followed(self, state: TimelineState, world: World) -> TimelineState:
         sinces: dict[ObjectId, Frontier] = {}
         self._track(state, state.kept())
+        upper = state.arrangements.upper
+        if state.is_own:  # what is ahead of the oracle is read when that is there
+            upper = upper.meet(at(world[state.timeline].oracle.read_ts.step()))
         for item in state.kept():
-            policy = Policy(self._window(catalog.items.get(item)))
-            wanted = policy.wanted(BEGINNING, state.arrangements.upper)
+            policy = Policy(self._window(world.catalog.items.get(item)))
+            wanted = policy.wanted(BEGINNING, upper)
+            if state.is_own:
+                wanted = wanted.join(at(FIRST))
             sinces[item] = self.holds.advance(item, wanted)
         return replace(state, sinces=sinces)
 

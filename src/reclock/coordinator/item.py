@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from reclock.dataflow.envelope import NONE
+from reclock.dataflow.envelope import NONE, OWN_TIMES
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.types import arrow_types
 from reclock.ids import ObjectId
@@ -157,6 +157,11 @@ class Source(RelationItem):
     statement: CreateSource = field(kw_only=True, repr=False)
     facts: Json = field(kw_only=True, default_factory=dict)
     secrets: Mapping[str, str] = field(kw_only=True, default_factory=dict, repr=False)
+
+    @property
+    def brings_times(self) -> bool:
+        """Whether the times of its rows are the sender's."""
+        return self.envelope in OWN_TIMES
 
     def record(self) -> Json:
         """Return what the catalog stores."""

@@ -31,13 +31,14 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.supervisor import Failure, failed
 from reclock.coordinator.tick import tick
 from reclock.errors import StorageError
+from reclock.time.pace import order
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reclock.coordinator.core import Core
-    from reclock.time.timeline import Timeline
+    from reclock.time.pace import Pace
 
 
 class Loop:
@@ -47,18 +48,18 @@ class Loop:
         self._core = core
         self._signal = threading.Condition()
         self._stopped = False
-        self._wanted: dict[Timeline, Timestamp] = {}
-        self._failures: Mapping[Timeline, Failure] = {}
+        self._wanted: dict[Pace, Timestamp] = {}
+        self._failures: Mapping[Pace, Failure] = {}
         self._passed = self._rested = monotonic()
         self._thread = threading.Thread(target=self._run, name="reclock-tick", daemon=True)
         self._thread.start()
 
     @property
-    def failures(self) -> Mapping[Timeline, Failure]:
+    def failures(self) -> Mapping[Pace, Failure]:
         """Why timelines do not move, those that do not; a value of this moment."""
         return self._failures
 
-    def wake(self, timeline: Timeline, time: Timestamp) -> None:
+    def wake(self, timeline: Pace, time: Timestamp) -> None:
         """Tick ``timeline`` at once, unless ``time`` is complete in it by then."""
         with self._signal:
             self._wanted[timeline] = max(time, self._wanted.get(timeline, time))
@@ -69,7 +70,7 @@ class Loop:
         with self._signal:
             self._signal.notify()
 
-    def check(self, timeline: Timeline) -> None:
+    def check(self, timeline: Pace) -> None:
         """Raise what keeps ``timeline`` from ever moving again, if something does."""
         if self._stopped:
             message = "the database is closed"
@@ -90,12 +91,12 @@ class Loop:
         while not self._stopped:
             due = self._due()
             began = monotonic()
-            for timeline in sorted(due, key=str):
+            for timeline in sorted(due, key=order):
                 self._tick(timeline, regular=due[timeline])
             ended = monotonic()
             self._rested = ended + (ended - began)
 
-    def _due(self) -> dict[Timeline, bool]:
+    def _due(self) -> dict[Pace, bool]:
         """Wait until there is something to tick; return which of it regularly, which on demand.
 
         There is nothing when it is stopped.
@@ -118,11 +119,11 @@ class Loop:
                 self._signal.wait(min([self._passed + interval, *deadlines]) - now)
         return {}
 
-    def _retries(self, now: float) -> set[Timeline]:
+    def _retries(self, now: float) -> set[Pace]:
         failures = self._failures.items()
         return {t for t, f in failures if not f.permanent and now >= f.retry_at}
 
-    def _woken(self) -> set[Timeline]:
+    def _woken(self) -> set[Pace]:
         wanted, self._wanted = self._wanted, {}
         timelines = self._core.world.timelines
         return {
@@ -133,7 +134,7 @@ class Loop:
             and timelines[timeline].upper <= time
         }
 
-    def _tick(self, timeline: Timeline, *, regular: bool) -> None:
+    def _tick(self, timeline: Pace, *, regular: bool) -> None:
         if self._stopped:
             return
         before = self._failures.get(timeline)

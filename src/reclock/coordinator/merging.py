@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.timeline import TimelineState
     from reclock.dataflow.graph import ArrangementId
     from reclock.time.frontier import Frontier
-    from reclock.time.timeline import Timeline
+    from reclock.time.pace import Pace
 
 FEW_RUNS: Final = 8
 """An arrangement with at most so many runs is left alone: probing them costs little."""
@@ -83,11 +83,11 @@ class Merger:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="reclock-merge")
-        self._running: dict[Timeline, dict[bool, _Merge]] = {}
+        self._running: dict[Pace, dict[bool, _Merge]] = {}
 
     def consider(self, state: TimelineState) -> None:
         """Begin to merge what needs it, and can be merged beside what is under way."""
-        running = self._running.setdefault(state.timeline, {})
+        running = self._running.setdefault(state.pace, {})
         if len(running) == 2:
             return
         tasks = self._tasks(state, running)
@@ -99,19 +99,19 @@ class Merger:
                 future = self._pool.submit(_run, state, stem, chosen)
                 running[large] = _Merge(stem, chosen, future)
 
-    def finished(self, timeline: Timeline) -> tuple[Swap, ...]:
+    def finished(self, pace: Pace) -> tuple[Swap, ...]:
         """Return the merges that are done, to be published now; a failed one is forgotten."""
         swaps: list[Swap] = []
-        for merge_ in self._running.get(timeline, {}).values():
+        for merge_ in self._running.get(pace, {}).values():
             if merge_.future.done():
                 merge_.taken = True
                 if merge_.future.exception() is None:
                     swaps += merge_.future.result()
         return tuple(swaps)
 
-    def published(self, timeline: Timeline) -> bool:
+    def published(self, pace: Pace) -> bool:
         """Forget what ``finished`` gave; return whether there are old runs to remove now."""
-        running = self._running.get(timeline, {})
+        running = self._running.get(pace, {})
         done = [large for large, merge_ in running.items() if merge_.taken]
         for large in done:
             self._core.in_flight.discard(running.pop(large).stem)

@@ -20,11 +20,12 @@ Tests: tests/coordinator/test_read.py; histories of many sessions: test_lineariz
 
 from __future__ import annotations
 
+from collections import ChainMap
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
@@ -47,22 +48,27 @@ from reclock.errors import (
 from reclock.ids import HolderId
 from reclock.sql.plan.relation import Get, walk
 from reclock.sql.plan.temporal import at_time
+from reclock.time import select as time_select
+from reclock.time.pace import Own, order
 from reclock.time.select import Choice, select
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, MutableMapping
 
+    from reclock.arrangement.shard import Shard
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
-    from reclock.coordinator.loop import Loop
     from reclock.coordinator.settings import SessionSettings
+    from reclock.coordinator.shape import Shape
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
+    from reclock.dataflow.graph import ArrangementId
     from reclock.ids import ObjectId
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement.select import AsOf
+    from reclock.time.pace import Pace
     from reclock.time.timeline import Timeline
 
 _numbers: Final = count(1)
@@ -83,17 +89,13 @@ class Readable:
 
     def peek(self, core: Core) -> pa.Table:
         """Return the answer."""
-        if self.timeline is None:
-            return core.engine.peek(self._shown(core), None, {}, self.timestamp)
-        state = self.world[self.timeline]
-        return core.engine.peek(self._shown(core), state.shape, state.traces, self.timestamp)
+        shape, traces = shapes(self.world, self.plan)
+        return core.engine.peek(self._shown(core), shape, traces, self.timestamp)
 
     def dataframe(self, core: Core) -> Any:
         """Return the answer as a Spark DataFrame."""
-        if self.timeline is None:
-            return core.engine.dataframe(self._shown(core), None, {}, self.timestamp)
-        state = self.world[self.timeline]
-        return core.engine.dataframe(self._shown(core), state.shape, state.traces, self.timestamp)
+        shape, traces = shapes(self.world, self.plan)
+        return core.engine.dataframe(self._shown(core), shape, traces, self.timestamp)
 
     def _shown(self, core: Core) -> QueryPlan:
         """Return the plan for this time: of ``mz_now()``, and of what system relations show."""
@@ -143,16 +145,35 @@ def readable(
                     yield Readable(plan, world, choice.timestamp)
                     return
                 items = [item.id for item in leaves(world, plan)]
+                paces = {world.pace(item) for item in leaves(world, plan)}
                 if hold_all:
-                    items = kept_at(world[timeline], choice.timestamp)
+                    items = kept_at(world, timeline, choice.timestamp)
             with suppress(HoldViolation, InvalidValue):  # forgotten or dropped just now
                 held.enter_context(core.hold(_holder(), items, choice.timestamp))
-            _advance(core, timeline, choice, deadline)
+            _advance(core, timeline, paces, choice, deadline)
 
 
-def kept_at(state: TimelineState, time: Timestamp) -> list[ObjectId]:
+def shapes(world: World, plan: QueryPlan) -> tuple[Shape | None, Mapping[ArrangementId, Shard]]:
+    """Return the shape and the traces of all that a plan reads; no shape if that is nothing."""
+    states = [*{world.pace(item): world.of(item) for item in leaves(world, plan)}.values()]
+    if not states:
+        return None, {}
+    shape, traces = states[0].shape, states[0].traces
+    if len(states) == 1:
+        return shape, traces
+    every = cast("list[MutableMapping[ArrangementId, Shard]]", [s.traces for s in states])
+    return shape.beside(state.shape for state in states[1:]), ChainMap(*every)
+
+
+def kept_at(world: World, timeline: Timeline, time: Timestamp) -> list[ObjectId]:
     """Return the objects of a timeline that can be read at a time, once it is complete."""
-    return [item for item, since in state.sinces.items() if since.less_equal(time)]
+    return [
+        item
+        for state in world.timelines.values()
+        if state.timeline == timeline
+        for item, since in state.sinces.items()
+        if since.less_equal(time)
+    ]
 
 
 def can_answer(state: TimelineState, choice: Choice) -> bool:
@@ -170,6 +191,11 @@ def read_latest(core: Core, plan: QueryPlan) -> pa.Table:
         now = read_time(core.world, None) or Timestamp(0)
         return Readable(plan, core.world, now).peek(core)
     as_of = tick(core, timeline).upper.back()
+    items = leaves(core.world, plan)
+    for pace in sorted({core.world.pace(item) for item in items} - {timeline}, key=order):
+        tick(core, pace)
+    bounds = [core.world.of(item).bounds(item) for item in items]
+    check_ready(select(bounds, as_of=time_select.AsOf(as_of)))
     check_errors(core.world, plan, as_of)
     return Readable(plan, core.world, as_of).peek(core)
 
@@ -185,7 +211,7 @@ def choose(
     timeline = plan.root.timeline.timeline
     bounds = []
     if timeline is not None:
-        bounds = [world[timeline].bounds(item) for item in leaves(world, plan)]
+        bounds = [world.of(item).bounds(item) for item in leaves(world, plan)]
     wanted = asked(as_of, timeline)
     return select(bounds, isolation=settings.isolation, read_ts=read_ts, as_of=wanted)
 
@@ -206,8 +232,7 @@ def leaves(world: World, plan: QueryPlan) -> list[RelationItem]:
 def check_errors(world: World, plan: QueryPlan, as_of: Timestamp) -> None:
     """Raise the error that a view holds at ``as_of``, if one that is read does."""
     for item in leaves(world, plan):
-        assert item.timeline is not None
-        state = world[item.timeline]
+        state = world.of(item)
         arrangement = state.shape.graph.arrangements.get(errors_of(item.id))
         if arrangement is None:
             continue
@@ -224,20 +249,40 @@ def _holder() -> HolderId:
     return HolderId(f"read/{next(_numbers)}")
 
 
-def _advance(core: Core, timeline: Timeline, choice: Choice, deadline: float | None) -> None:
-    """Let time pass until a choice may be ready."""
+def check_ready(choice: Choice) -> None:
+    """Refuse to answer at a time that is not complete in something that is read."""
+    if not choice.ready:
+        message = f"timestamp {choice.timestamp} is not complete yet"
+        hint = "let the sources that bring their times get there, or read with AS OF"
+        raise Unreadable(message, detail=_lags(choice), hint=hint)
+
+
+def _advance(
+    core: Core, timeline: Timeline, paces: set[Pace], choice: Choice, deadline: float | None
+) -> None:
+    """Let time pass until a choice may be ready; ``paces`` are those of what is read."""
     state, now = core.world[timeline], core.clock.now_ms()
+    own = [pace for pace in sorted(paces, key=order) if isinstance(pace, Own)]
+    behind = [pace for pace in own if core.world[pace].frontier.less_equal(choice.timestamp)]
 
     def reaches(interval: int) -> bool:
-        next_tick = state.tick_time(now, interval)
+        next_tick = state.tick_time(now, interval, own=core.world.own(timeline))
         return next_tick is not None and next_tick >= choice.timestamp
 
     due = reaches(1)
     if core.loop is not None:
         if due:
             core.loop.wake(timeline, choice.timestamp)
-        _wait(core, core.loop, timeline, choice, deadline)
-    elif due or state.upper > choice.timestamp:
+        for pace in behind:
+            core.loop.wake(pace, choice.timestamp)
+        _wait(core, timeline, paces, choice, deadline)
+        return
+    before = [core.world[pace].upper for pace in behind]
+    if before != [tick(core, pace).upper for pace in behind]:
+        return
+    if behind and (timeline not in paces or state.upper > choice.timestamp):
+        check_ready(choice)
+    if due or state.upper > choice.timestamp:
         tick(core, timeline)
     elif reaches(core.settings.timestamp_interval_ms):
         tick(core, timeline, regular=True)
@@ -248,24 +293,29 @@ def _advance(core: Core, timeline: Timeline, choice: Choice, deadline: float | N
 
 
 def _wait(
-    core: Core, loop: Loop, timeline: Timeline, choice: Choice, deadline: float | None
+    core: Core, timeline: Timeline, paces: set[Pace], choice: Choice, deadline: float | None
 ) -> None:
     """Wait until the loop has got to a choice."""
+    loop = core.loop
+    assert loop is not None
 
     def arrived() -> bool:
-        loop.check(timeline)
-        state = core.world[timeline]
-        return state.upper > choice.timestamp and state.oracle.read_ts >= choice.timestamp
+        for pace in {timeline, *paces}:
+            loop.check(pace)
+        world = core.world
+        if choice.linearize and world[timeline].oracle.read_ts < choice.timestamp:
+            return False
+        return not any(world[pace].frontier.less_equal(choice.timestamp) for pace in paces)
 
     with core.moved:
         left = None if deadline is None else max(0.0, deadline - monotonic())
         if core.moved.wait_for(arrived, left):
             return
     message = f"no answer at {choice.timestamp} within statement_timeout"
-    failure = loop.failures.get(timeline)
     detail = _lags(choice)
-    if failure is not None:
-        detail += f"; its ticks fail: {failure.message} ({failure.detail})"
+    for pace in sorted({timeline, *paces}, key=order):
+        if (failure := loop.failures.get(pace)) is not None:
+            detail += f"; its ticks fail: {failure.message} ({failure.detail})"
     raise StatementTimeout(message, detail=detail, hint="raise statement_timeout, or read earlier")
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.item import Index, MaterializedView, Sink, Source, Table
-from reclock.dataflow.graph import collection_of, errors_of
+from reclock.dataflow.envelope import NONE
+from reclock.dataflow.graph import collection_of, errors_of, temp_of
 from reclock.dataflow.render import build as render
+from reclock.sql.schema import Column, Schema
+from reclock.sql.types import BIGINT, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,7 +20,14 @@ if TYPE_CHECKING:
     from reclock.dataflow.graph import ArrangementId, Graph
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
-    from reclock.time.timeline import Timeline
+    from reclock.time.pace import Pace
+
+
+_STATED: Final = (
+    *(Column(name, BIGINT) for name in ("time", "diff", "lower", "upper")),
+    *(Column(name, TEXT) for name in ("counts", "code", "message")),
+)
+"""What a statement has beside a row: the envelope ``materialize``."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +48,25 @@ class Shape:
     shadows: Mapping[render.Index, ArrangementId] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, catalog: Catalog, timeline: Timeline, transients: Iterable[MaterializedView] = ()
-    ) -> Shape:
-        """Return the shape of the objects of a timeline: the catalog's, and transient views."""
-        passing = (view for view in transients if view.timeline == timeline)
-        items = (*catalog.of_timeline(timeline), *passing)
+    def of(cls, catalog: Catalog, pace: Pace, transients: Iterable[MaterializedView] = ()) -> Shape:
+        """Return the shape of the objects of a pace: the catalog's, and transient views."""
+        passing = (
+            view
+            for view in transients
+            if view.timeline is not None and catalog.pace(view.timeline, view.depends) == pace
+        )
+        items = (*catalog.of_pace(pace), *passing)
         views = {i.id: render.View(i.plan, i.key) for i in items if isinstance(i, MaterializedView)}
         sources = {
-            i.id: render.Source(i.schema, i.primary_key, i.envelope)
+            i.id: render.Source(i.schema, i.primary_key, NONE if i.brings_times else i.envelope)
             for i in items
             if isinstance(i, Source)
         }
+        tables = {i.id: render.Relation(i.schema, i.key) for i in items if isinstance(i, Table)}
+        for i in items:
+            if isinstance(i, Source) and i.brings_times:
+                waiting = temp_schema(i)
+                tables[temp_of(i.id)] = render.Relation(waiting, tuple(range(len(waiting))))
         indexes = [i for i in items if isinstance(i, Index)]
         looked_up = [
             render.Index(phase.relation, sink.shadow)
@@ -59,7 +76,7 @@ class Shape:
         ]
         wanted = {i.id: render.Index(i.on, i.key) for i in indexes}
         graph, made = render.build_graph(
-            {i.id: render.Relation(i.schema, i.key) for i in items if isinstance(i, Table)},
+            tables,
             views,
             {**wanted, **{index: index for index in looked_up}},
             sources,
@@ -82,6 +99,13 @@ class Shape:
         plans = {item: view.plan for item, view in views.items()}
         return cls(graph, plans, by, kept, sources, shadows)
 
+    def beside(self, others: Iterable[Shape]) -> Shape:
+        """Return a shape with the arrangements of others too, for one query to read."""
+        made = (self, *others)
+        arrangements = {a: kept for s in made for a, kept in s.graph.arrangements.items()}
+        indexes = {item: by for s in made for item, by in s.indexes.items()}
+        return replace(self, graph=replace(self.graph, arrangements=arrangements), indexes=indexes)
+
     @cached_property
     def owners(self) -> Mapping[ArrangementId, frozenset[ObjectId]]:
         """For each arrangement that is read at past times, the objects whose rows it holds."""
@@ -101,3 +125,9 @@ class Shape:
         for index, arrangement in self.shadows.items():
             found[arrangement] = found.get(arrangement, frozenset()) | {index.on}
         return found
+
+
+def temp_schema(source: Source) -> Schema:
+    """Return the columns of what a source with times of its own has not published yet."""
+    row = (Column(f"c{i}", column.type) for i, column in enumerate(source.schema))
+    return Schema((*row, *_STATED))

@@ -32,7 +32,7 @@ from reclock.errors import (
 )
 
 if TYPE_CHECKING:
-    from reclock.time.timeline import Timeline
+    from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
 FIRST_PAUSE: Final = 0.1
@@ -49,7 +49,7 @@ class Failure:
     ``attempts`` have failed in a row; the next one is at ``retry_at`` of the monotonic clock.
     """
 
-    timeline: Timeline
+    timeline: Pace
     timestamp: Timestamp
     error: Error
     attempts: int
@@ -85,7 +85,7 @@ class Failure:
 
 
 def failed(
-    timeline: Timeline, upper: Timestamp, error: Exception, before: Failure | None, now: float
+    timeline: Pace, upper: Timestamp, error: Exception, before: Failure | None, now: float
 ) -> Failure:
     """Return the failure of a tick, the next one after ``before``."""
     attempts = 1 if before is None else before.attempts + 1

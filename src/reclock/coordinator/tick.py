@@ -31,6 +31,7 @@ from reclock.coordinator.arrangements import following, layouts_of, write_runs
 from reclock.coordinator.item import Table
 from reclock.coordinator.system.ticks import Watch
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.graph import temp_of
 from reclock.failpoints import hit
 
 if TYPE_CHECKING:
@@ -45,28 +46,27 @@ if TYPE_CHECKING:
     from reclock.coordinator.timeline import TimelineState
     from reclock.dataflow.graph import ArrangementId
     from reclock.ids import ObjectId
-    from reclock.time.timeline import Timeline
+    from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
 
-def tick(core: Core, timeline: Timeline, *, regular: bool = False) -> TimelineState:
-    """Run one tick of ``timeline``, if there is anything to close; return its state after.
+def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
+    """Run one tick of ``pace``, if there is anything to close; return its state after.
 
     A ``regular`` one is on the grid of the interval, others close what they must.
     """
     with core.writing(), PRECEDENCE.going_first():
         core.let_go()
-        state = core.state(timeline)
-        core.intakes.pull(timeline, regular=regular)
-        interval = core.settings.timestamp_interval_ms if regular else 1
-        staged = core.intakes.is_ready(timeline)
-        time = state.tick_time(core.clock.now_ms(), interval, staged=staged)
+        state = core.state(pace)
+        core.intakes.pull(pace, regular=regular)
+        time = _time(core, state, regular=regular)
         if time is None:
             return state
         watch = Watch()
         changes = gather(state, core.world.catalog)
         taken = core.intakes.take(state, time)
         changes |= {i: some.changes for i, some in taken.items() if some.changes is not None}
+        changes |= {temp_of(i): t.waiting for i, t in taken.items() if t.waiting is not None}
         watch.lap(sum(batch.num_rows for batch in changes.values()))
         hit("tick.compute.before")
         updates = compute(core, state, changes, time)
@@ -74,19 +74,29 @@ def tick(core: Core, timeline: Timeline, *, regular: bool = False) -> TimelineSt
         added = write(state, updates, time)
         written = sum(map(rows_in, added.values()))
         watch.lap(written)
-        appends, after = state.ticked(time, added, core.merger.finished(timeline), taken)
+        appends, after = state.ticked(time, added, core.merger.finished(pace), taken)
         hit("tick.publish.before")
         core.publish(core.world, appends, after)
         watch.lap(written)
         core.ticks.add(time, watch)
-        after = core.world[timeline]
+        after = core.world[pace]
         hit("tick.publish.after")
         core.intakes.settle(after)
-        if core.merger.published(timeline) or any(e.run.segment for e in state.wal.pending):
+        if core.merger.published(pace) or any(e.run.segment for e in state.wal.pending):
             core.collect_garbage()
         core.merger.consider(after)
         core.compact_bindings()
-        return core.world[timeline]
+        return core.world[pace]
+
+
+def _time(core: Core, state: TimelineState, *, regular: bool) -> Timestamp | None:
+    """Return the time that a tick closes; None if there is nothing to close."""
+    now = core.clock.now_ms()
+    if state.is_own:
+        return core.intakes.closable(state, now)
+    interval = core.settings.timestamp_interval_ms if regular else 1
+    staged = core.intakes.is_ready(state.pace)
+    return state.tick_time(now, interval, staged=staged, own=core.world.own(state.timeline))
 
 
 def gather(state: TimelineState, catalog: Catalog) -> dict[ObjectId, pa.RecordBatch]:

@@ -1,5 +1,10 @@
 """What one timeline keeps: its oracle, its pending writes, its arrangements, its graph.
 
+There is one such state for each *pace* (``time.pace``). That of the timeline itself has what
+follows. The others, of sources that bring their times and of views over them, have neither an
+oracle nor tables, so W is U there; and U stays where it is when objects come and go, because
+which times are complete is not ours to say.
+
 A frozen value. Three steps change it, each one durable append::
 
     written     a write to tables:      W, oracle
@@ -20,7 +25,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.arrangements import Arrangements, Traces, layouts_of
+from reclock.coordinator.arrangements import FIRST, Arrangements, Traces, layouts_of
 from reclock.coordinator.item import Source
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.source.bindings import load as load_bindings
@@ -31,7 +36,8 @@ from reclock.durable.oracle_store import OracleRecord, OracleStore
 from reclock.ids import ObjectId
 from reclock.time import oracle as rules
 from reclock.time.antichain import join_all
-from reclock.time.frontier import BEGINNING, Bounds, at
+from reclock.time.frontier import BEGINNING, CLOSED, Bounds, at
+from reclock.time.pace import Own, timeline_of
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp, round_up
 
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.graph import ArrangementId
     from reclock.durable.store import Append, Store
     from reclock.time.frontier import Frontier
+    from reclock.time.pace import Pace
     from reclock.time.timeline import Timeline
 
 
@@ -55,7 +62,7 @@ if TYPE_CHECKING:
 class TimelineState:
     """One timeline at one moment; ``segments`` is where its runs are."""
 
-    timeline: Timeline
+    pace: Pace
     oracle: rules.OracleState
     wal: Wal
     arrangements: Arrangements
@@ -71,24 +78,55 @@ class TimelineState:
         cls,
         store: Store,
         segments: Segments,
-        timeline: Timeline,
+        pace: Pace,
         catalog: Catalog,
         transients: Iterable[MaterializedView] = (),
     ) -> TimelineState:
-        """Return what is durable of a timeline; it begins at 0 if there is nothing.
+        """Return what is durable of a pace; it begins at 0 if there is nothing.
 
         Of ``transients`` only those count whose rows are there.
         """
-        record = OracleStore(store).load_all().get(timeline)
+        manifest = ManifestStore(store).open(manifest_of(pace))
         stored = rules.OracleState()
-        if record is not None:
-            stored = rules.OracleState(record.read_ts, record.write_ts)
-        wal = Wal.open(store, timeline)
-        arranged = Arrangements.read(ManifestStore(store).open(manifest_of(timeline)))
+        if isinstance(pace, Own):
+            arranged = Arrangements.read(manifest, own=True)
+            wal = Wal.without_tables()
+        else:
+            arranged = Arrangements.read(manifest)
+            wal = Wal.open(store, pace)
+            record = OracleStore(store).load_all().get(pace)
+            if record is not None:
+                stored = rules.OracleState(record.read_ts, record.write_ts)
         there = [view for view in transients if collection_of(view.id) in arranged.runs]
-        shape = Shape.of(catalog, timeline, there)
-        bound = load_bindings(store, catalog.of_timeline(timeline))
-        return cls(timeline, stored, wal, arranged, shape, segments, bindings=bound)
+        shape = Shape.of(catalog, pace, there)
+        bound = load_bindings(store, catalog.of_pace(pace))
+        return cls(pace, stored, wal, arranged, shape, segments, bindings=bound)
+
+    @property
+    def timeline(self) -> Timeline:
+        """What its times mean."""
+        return timeline_of(self.pace)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its times are not given by the system."""
+        return isinstance(self.pace, Own)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing of it will ever change: the source that it moves with has ended."""
+        return (
+            self.is_own
+            and bool(self.bindings)
+            and all(bound.remap.is_sealed for bound in self.bindings.values())
+        )
+
+    @property
+    def frontier(self) -> Frontier:
+        """The upper as others see it: ``{}`` if it has ended."""
+        if self.is_complete:
+            return CLOSED
+        return BEGINNING if self.is_own and self.upper == FIRST else self.arrangements.upper
 
     @property
     def upper(self) -> Timestamp:
@@ -98,21 +136,23 @@ class TimelineState:
     @property
     def table_upper(self) -> Timestamp:
         """W: the first time that can be written."""
-        return self.wal.upper.element()
+        return self.upper if self.is_own else self.wal.upper.element()
 
     @property
     def settled(self) -> bool:
         """Whether nothing is pending: all that was written is in the arrangements."""
-        return self.arrangements.upper == self.wal.upper
+        return self.upper == self.table_upper
 
     @cached_property
     def traces(self) -> Traces:
         """The arrangements, to look things up in."""
-        return Traces(self.arrangements, layouts_of(self.shape.graph), self.segments)
+        layouts = layouts_of(self.shape.graph)
+        upper = CLOSED if self.is_complete else None
+        return Traces(self.arrangements, layouts, self.segments, upper)
 
     def bounds(self, item: RelationItem) -> Bounds:
         """Return the times at which an object can be read."""
-        return Bounds(item.name, self.sinces[item.id], self.arrangements.upper)
+        return Bounds(item.name, self.sinces[item.id], self.frontier)
 
     def kept(self) -> Iterator[ObjectId]:
         """Yield the objects with rows whose arrangements are all there."""
@@ -135,7 +175,7 @@ class TimelineState:
 
     def stem(self, step: str, time: Timestamp) -> str:
         """Return how files of a step of this timeline are named."""
-        digest = blake2b(str(self.timeline).encode(), digest_size=4).hexdigest()
+        digest = blake2b(str(self.pace).encode(), digest_size=4).hexdigest()
         return f"{step}-{digest}-{time}"
 
     # Times.
@@ -146,18 +186,19 @@ class TimelineState:
         return rules.write(self.oracle, now)
 
     def tick_time(
-        self, now_ms: int, interval: int = 1, *, staged: bool = False
+        self, now_ms: int, interval: int = 1, *, staged: bool = False, own: Timestamp | None = None
     ) -> Timestamp | None:
         """Return the time that the next tick closes; None if there is nothing to close.
 
         That is now, rounded up to ``interval``, or the time of what is pending, if that is
         later. A timeline without a clock moves only when something was written, or is
-        ``staged`` to be bound.
+        ``staged`` to be bound, or with its sources that bring their times: now is then the last
+        time that is complete in all of them, ``own``.
         """
         if self.timeline == EPOCH_MS:
             now = round_up(max(now_ms, 0), interval)
         else:
-            now = Timestamp(max(self.upper - 1, 0))
+            now = Timestamp(max(self.upper - 1, own or 0))
         if now < self.upper and self.settled and (self.timeline == EPOCH_MS or not staged):
             return None
         return now.join(self.table_upper)
@@ -204,7 +245,8 @@ class TimelineState:
         self, shape: Shape, added: Runs, removed: frozenset[ArrangementId]
     ) -> tuple[list[Append], TimelineState]:
         """Return the step in which objects come and go; nothing may be pending."""
-        return self._moved(self.table_upper, shape, added, removed, ())
+        time = self.upper.back() if self.is_own else self.table_upper
+        return self._moved(time, shape, added, removed, ())
 
     def _moved(
         self,
@@ -216,6 +258,8 @@ class TimelineState:
     ) -> tuple[list[Append], TimelineState]:
         upper: Frontier = at(time.step())
         manifest, arrangements = self.arrangements.changed(upper, added, removed, swaps)
+        if self.is_own:
+            return [manifest], replace(self, arrangements=arrangements, shape=shape)
         retired, wal = self.wal.retire(time)
         state = replace(
             self, oracle=self._applied(time), wal=wal, arrangements=arrangements, shape=shape
@@ -224,7 +268,7 @@ class TimelineState:
 
     def with_bindings(self, store: Store, catalog: Catalog) -> TimelineState:
         """Return the state with bindings of exactly the sources that there are."""
-        sources = [i for i in catalog.of_timeline(self.timeline) if isinstance(i, Source)]
+        sources = [i for i in catalog.of_pace(self.pace) if isinstance(i, Source)]
         known = {i.id: self.bindings[i.id] for i in sources if i.id in self.bindings}
         new = load_bindings(store, [i for i in sources if i.id not in known])
         return replace(self, bindings={**known, **new})
@@ -233,6 +277,8 @@ class TimelineState:
         self, store: OracleStore, durable: TimelineState | None
     ) -> tuple[Append, ...]:
         """Return the appends that advance the oracle from what is durable to this."""
+        if self.is_own:
+            return ()
         known = None if durable is None else durable.oracle_record
         return store.appends(self.oracle_record, known)
 
@@ -242,6 +288,6 @@ class TimelineState:
         return OracleRecord(self.timeline, self.oracle.read_ts, self.oracle.write_ts)
 
 
-def manifest_of(timeline: Timeline) -> ObjectId:
-    """Return the name of a timeline's manifest."""
-    return ObjectId(str(timeline))
+def manifest_of(pace: Pace) -> ObjectId:
+    """Return the name of a pace's manifest."""
+    return ObjectId(str(pace))

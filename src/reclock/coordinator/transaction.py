@@ -31,7 +31,14 @@ from weakref import finalize
 
 from reclock.coordinator.as_of import asked
 from reclock.coordinator.constraints import check_not_null, fitted
-from reclock.coordinator.read import Readable, check_errors, choose, kept_at, readable
+from reclock.coordinator.read import (
+    Readable,
+    check_errors,
+    check_ready,
+    choose,
+    kept_at,
+    readable,
+)
 from reclock.coordinator.write import Change, write_all
 from reclock.errors import (
     HoldViolation,
@@ -171,6 +178,7 @@ class Transaction:
         known = self._snapshot
         plan = checked(known.world.catalog)
         choice = known.choose(plan, self.settings, as_of)
+        check_ready(choice)
         check_errors(known.world, plan, choice.timestamp)
         yield Readable(plan, known.world, choice.timestamp)
 
@@ -189,7 +197,7 @@ class Transaction:
     def _hold(self, at: Readable) -> None:
         """Keep what a read saw, and all else of its timeline that is kept at its time."""
         assert at.timeline is not None
-        items = kept_at(at.world[at.timeline], at.timestamp)
+        items = kept_at(at.world, at.timeline, at.timestamp)
         try:
             hold = self._core.hold(HolderId(f"transaction/{next(_numbers)}"), items, at.timestamp)
         except (HoldViolation, InvalidValue):

@@ -70,6 +70,11 @@ class Wal:
         entries = _pending(snapshot)
         return cls(collection, snapshot.upper, tuple(sorted(entries, key=lambda e: e.sequence)))
 
+    @classmethod
+    def without_tables(cls) -> Wal:
+        """Return the log where nothing is ever written."""
+        return cls(CollectionId(""), at(0))
+
     @property
     def next_sequence(self) -> int:
         """The number of the next entry; numbers only tell pending entries apart."""

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.settings import Values
+from reclock.time.pace import Own
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from reclock.coordinator.timeline import TimelineState
     from reclock.durable import catalog_store
     from reclock.ids import ObjectId
+    from reclock.time.pace import Pace
     from reclock.time.timeline import Timeline
+    from reclock.time.timestamp import Timestamp
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +35,8 @@ class World:
 
     stored: catalog_store.Catalog = field(repr=False)  # the records of sources have secrets
     catalog: Catalog
-    timelines: Mapping[Timeline, TimelineState] = field(default_factory=dict)
+    timelines: Mapping[Pace, TimelineState] = field(default_factory=dict)
+    """By pace: that of a timeline itself, and those that move apart from it."""
     settings: Values = field(default_factory=Values)
     transients: Mapping[ObjectId, MaterializedView] = field(default_factory=dict)
 
@@ -41,12 +45,37 @@ class World:
         """All that is kept: the catalog's objects, and the transient views."""
         return {**self.catalog.items, **self.transients}
 
-    def __getitem__(self, timeline: Timeline) -> TimelineState:
-        return self.timelines[timeline]
+    def __getitem__(self, pace: Pace) -> TimelineState:
+        return self.timelines[pace]
+
+    def pace(self, item: Item) -> Pace:
+        """Return with whom an object moves, one that has a timeline."""
+        if (found := self.catalog.paces.get(item.id)) is not None:
+            return found
+        assert item.timeline is not None
+        return self.catalog.pace(item.timeline, item.depends)
+
+    def of(self, item: Item) -> TimelineState:
+        """Return the state that an object is part of."""
+        return self.timelines[self.pace(item)]
+
+    def own(self, timeline: Timeline) -> Timestamp | None:
+        """Return the last time that is complete in all sources that bring times of a timeline.
+
+        Those that have ended are complete at every time: they count if there are no others.
+        """
+        states = [
+            state
+            for pace, state in self.timelines.items()
+            if isinstance(pace, Own) and pace.timeline == timeline and state.bindings
+        ]
+        going = [state for state in states if not state.is_complete]
+        times = [state.upper.back() for state in going or states]
+        return (min if going else max)(times, default=None)
 
     def with_states(self, states: Iterable[TimelineState]) -> World:
         """Return the world in which some timelines have moved."""
-        moved = {state.timeline: state for state in states}
+        moved = {state.pace: state for state in states}
         return replace(self, timelines={**self.timelines, **moved})
 
     def with_catalog(self, stored: catalog_store.Catalog, catalog: Catalog) -> World:

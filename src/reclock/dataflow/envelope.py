@@ -7,6 +7,8 @@ Definition. The input of a source has the columns of its rows, then those of its
     debezium  one column per column of the row (the row before), has_before bool,
               has_after bool, op text, partition int32, position_1 text, position_2 int64,
               position_3 int64, order int64, code text, message text
+    materialize   time int64, diff int64, lower int64, upper int64, counts text,
+              code text, message text
 
 A record with a ``code`` is a fault: it could not be decoded, and becomes an error row (code,
 message). ``order`` is never NULL, and tells which of the records of one key at one time is
@@ -18,6 +20,12 @@ or NULL for a record without a value. Of a record without a row after, a fault t
 columns of the key may hold the key of the record (from the key of the message). ``position_…``
 is where the change is in the log of its database: later changes of a partition have greater
 ones, compared part by part; position_1 is NULL if it is not known.
+
+In the materialize envelope a record is a statement of CDCv2: an update has ``time`` and ``diff``;
+progress has ``lower``, ``upper`` (NULL: all times) and ``counts``, a JSON array of pairs of times
+and counts; a fault that has been given a time has ``time``. Its rows bring their times with
+them: statements wait, outside of the graph, until a time is closed, and what they say of it comes
+into the graph as with the envelope none.
 
 Tests: tests/dataflow/test_envelopes.py.
 """
@@ -36,9 +44,18 @@ if TYPE_CHECKING:
 NONE: Final = "none"
 UPSERT: Final = "upsert"
 DEBEZIUM: Final = "debezium"
+MATERIALIZE: Final = "materialize"
+
+OWN_TIMES: Final = frozenset({MATERIALIZE})
+"""Those whose records bring their times with them."""
 
 _FAULT: Final = (pa.field("code", pa.string()), pa.field("message", pa.string()))
 _UPSERT: Final = (pa.field("order", pa.int64()), pa.field("tombstone", pa.bool_()), *_FAULT)
+_MATERIALIZE: Final = (
+    *(pa.field(name, pa.int64()) for name in ("time", "diff", "lower", "upper")),
+    pa.field("counts", pa.string()),
+    *_FAULT,
+)
 _DEBEZIUM: Final = (
     pa.field("has_before", pa.bool_()),
     pa.field("has_after", pa.bool_()),
@@ -63,7 +80,7 @@ def envelope_fields(envelope: str, row: Types) -> tuple[pa.Field, ...]:
     if envelope == DEBEZIUM:
         before = (pa.field(f"before_{i}", kind) for i, kind in enumerate(row))
         return (*before, *_DEBEZIUM)
-    return {NONE: _FAULT, UPSERT: _UPSERT}[envelope]
+    return {NONE: _FAULT, UPSERT: _UPSERT, MATERIALIZE: _MATERIALIZE}[envelope]
 
 
 def envelope_columns(envelope: str, row: Types, records: pa.RecordBatch) -> Mapping[str, pa.Array]:

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NewType, Protocol, TypeAlias
 
+from reclock.ids import ObjectId
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from reclock.dataflow.evaluate import Answer, Request
     from reclock.dataflow.keying import Keying
     from reclock.dataflow.trace import Trace
-    from reclock.ids import ObjectId
 
 ArrangementId = NewType("ArrangementId", str)
 """``u7`` is the collection of object u7, ``u7!errors`` its errors; others are shared state,
@@ -65,6 +66,11 @@ def positions_of(item: ObjectId) -> ArrangementId:
 def faults_of(item: ObjectId) -> ArrangementId:
     """Return the arrangement of the keys of a source whose last record is a fault."""
     return ArrangementId(f"{item}!faults")
+
+
+def temp_of(item: ObjectId) -> ObjectId:
+    """Return the collection of what a source has read and may not publish yet."""
+    return ObjectId(f"{item}!temp")
 
 
 @dataclass(frozen=True, slots=True)

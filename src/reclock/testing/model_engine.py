@@ -17,7 +17,9 @@ import pyarrow as pa
 
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.layout import diff_of, time_of
+from reclock.change.value import canonical
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.envelope import NONE
 from reclock.dataflow.error_rows import hint_of
 from reclock.dataflow.graph import collection_of, errors_of, faults_of, positions_of
 from reclock.dataflow.values import from_python
@@ -78,6 +80,9 @@ class ModelEngine:
             after = {a: Counter(rows) for a, rows in before.items()}
             for item, batch in changes.items():
                 due = batch.filter(pa.array(time_of(batch) == time))
+                if item in shape.sources and shape.sources[item].envelope == NONE:
+                    _add(item, due, after)
+                    continue
                 if item in shape.sources:
                     _fold(shape.sources[item], item, _rows(deltas.rows_of(due)), after)
                     continue
@@ -181,6 +186,16 @@ def _contents(shape: Shape, traces: Mapping[ArrangementId, Shard], as_of: Timest
             if name in graph.arrangements:
                 found[name] = _stored(traces, graph.arrangements[name], as_of)
     return found
+
+
+def _add(item: ObjectId, records: pa.RecordBatch, contents: Contents) -> None:
+    """Add records that are rows, or faults, as often as they say."""
+    for record, diff in zip(_rows(deltas.rows_of(records)), diff_of(records), strict=True):
+        *row, code, message = canonical(record)
+        name, added = collection_of(item), tuple(row)
+        if code is not None:
+            name, added = errors_of(item), (code, message)
+        contents[name][added] += int(diff)
 
 
 def _fold(source: Source, item: ObjectId, records: list[Row], contents: Contents) -> None:

@@ -20,25 +20,20 @@ Any order, duplication, truncation and restart: tests/change/test_cdcv2_reader.p
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reclock.change.cdcv2.coverage import END, Coverage, frontier, number
 from reclock.change.cdcv2.message import Message, Progress, Updates
 from reclock.change.value import sort_key
 from reclock.errors import ConflictingStatements
-from reclock.time.antichain import Antichain
-from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from reclock.change.update import Update
+    from reclock.time.antichain import Antichain
+    from reclock.time.timestamp import Timestamp
 
     Pending = dict[tuple[Any, ...], Update[Any, Timestamp]]
-
-_END = Timestamp.greatest + 1
-"""The closed frontier ``{}`` as a number: after every time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +70,13 @@ class Reader:
 
     def __init__(self, lower: Antichain[Timestamp] | None = None) -> None:
         """Read from ``lower`` on, by default from the first time there is."""
-        self._upper: int = 0 if lower is None else _number(lower)
-        self._covered: list[tuple[int, int]] = []  # disjoint, not touching, sorted
-        self._counts: dict[Timestamp, int] = {}  # of covered times, beyond upper
-        self._counted: list[Timestamp] = []  # the same times, as a heap
-        self._pending: dict[Timestamp, Pending] = {}
+        self._stated = Coverage(0 if lower is None else number(lower))
+        self._pending: dict[int, Pending] = {}
 
     @property
     def upper(self) -> Antichain[Timestamp]:
         """The times not closed yet; ``{}`` when nothing more will come."""
-        return _frontier(self._upper)
+        return frontier(self._stated.upper)
 
     def receive(self, message: Message) -> Closed | None:
         """Take note of a message; return the interval it closed, if it closed one."""
@@ -96,28 +88,22 @@ class Reader:
 
     def waiting_for(self) -> str:
         """Say, for a person, what the next time lacks to be closed."""
-        if self._upper == _END:
+        stated = self._stated
+        if stated.upper == END:
             return "nothing: the collection is closed"
-        if not self._covered or self._covered[0][0] > self._upper:
-            later = f"; progress is stated from {self._covered[0][0]} on" if self._covered else ""
-            return f"no progress statement covers time {self._upper}{later}"
-        lacking = [t for t in self._counts if len(self._pending.get(t, {})) < self._counts[t]]
+        if stated.end == stated.upper:
+            later = "" if stated.later is None else f"; progress is stated from {stated.later} on"
+            return f"no progress statement covers time {stated.upper}{later}"
+        counts = stated.counts
+        lacking = [t for t in counts if len(self._pending.get(t, {})) < counts[t]]
         first = min(lacking)
-        count = self._counts[first]
-        missing = count - len(self._pending.get(first, {}))
+        missing = counts[first] - len(self._pending.get(first, {}))
         more = f"; {len(lacking) - 1} later times lack updates too" if len(lacking) > 1 else ""
-        return f"time {first} lacks {missing} of {count} updates{more}"
+        return f"time {first} lacks {missing} of {counts[first]} updates{more}"
 
     def export(self) -> ReaderState:
         """Return the state as a value; readers in the same state export equal values."""
-        progress = (
-            Progress(
-                _frontier(low),
-                _frontier(high),
-                tuple((t, n) for t, n in self._counts.items() if low <= t < high),
-            )
-            for low, high in self._covered
-        )
+        progress = self._stated.statements()
         updates = tuple(u for time in sorted(self._pending) for u in self._in_order(time))
         return ReaderState(self.upper, (*progress, *([Updates(updates)] if updates else ())))
 
@@ -130,9 +116,9 @@ class Reader:
         return reader
 
     def _note_updates(self, message: Updates) -> None:
-        fresh: dict[Timestamp, Pending] = {}
+        fresh: dict[int, Pending] = {}
         for update in message.array:
-            if update.time < self._upper:
+            if update.time < self._stated.upper:
                 continue
             key = sort_key(update.data)
             noted = self._pending.get(update.time, {}).get(key)
@@ -142,81 +128,44 @@ class Reader:
                 detail = f"{update.data!r} has diff {known.diff} and diff {update.diff}"
                 raise ConflictingStatements(message_, detail=detail)
         for time, more in fresh.items():
-            if more and self._covers(time):
+            if more and self._stated.covers(time):
                 arrived = len(self._pending.get(time, {})) + len(more)
-                _check_count(time, self._counts.get(time, 0), arrived)
+                check_count(time, self._stated.counts.get(time, 0), arrived)
         for time, more in fresh.items():
             self._pending.setdefault(time, {}).update(more)
 
     def _note_progress(self, message: Progress) -> None:
-        low, high = max(_number(message.lower), self._upper), _number(message.upper)
-        if low >= high:
-            return
-        counts = {time: count for time, count in message.counts if time >= low}
-        for begin, end in self._covered:
-            if begin < high and low < end:
-                self._check_overlap(max(begin, low), min(end, high), counts)
+        low, high = number(message.lower), number(message.upper)
+        counts = {int(time): count for time, count in message.counts}
         for time, arrived in self._pending.items():
             if low <= time < high:
-                _check_count(time, counts.get(time, 0), len(arrived))
-        for time in counts.keys() - self._counts.keys():
-            heapq.heappush(self._counted, time)
-        self._counts.update(counts)
-        self._covered = _with_interval(self._covered, low, high)
-
-    def _check_overlap(self, low: int, high: int, counts: Mapping[Timestamp, int]) -> None:
-        """Refuse counts that differ from those known for times in ``[low, high)``."""
-        for time in sorted(counts.keys() | self._counts.keys()):
-            known, stated = self._counts.get(time, 0), counts.get(time, 0)
-            if low <= time < high and known != stated:
-                message = f"two counts are stated for time {time}"
-                raise ConflictingStatements(message, detail=f"{known} updates, and {stated}")
-
-    def _covers(self, time: int) -> bool:
-        return any(low <= time < high for low, high in self._covered)
+                check_count(time, counts.get(time, 0), len(arrived))
+        self._stated.note(message)
 
     def _close(self) -> Closed | None:
         """Move the upper over every time that is complete, and forget those times."""
-        if not self._covered or self._covered[0][0] > self._upper:
-            return None
-        upper = self._covered[0][1]
+        lower = upper = self._stated.upper
         complete: list[Update[Any, Timestamp]] = []
-        while self._counted and self._counted[0] < upper:
-            time = self._counted[0]
-            if len(self._pending.get(time, {})) < self._counts[time]:
+        while (time := self._stated.next_counted()) is not None and time < self._stated.end:
+            if len(self._pending.get(time, {})) < self._stated.counts[time]:
                 upper = time
                 break
             complete += self._in_order(time)
-            heapq.heappop(self._counted)
-            del self._counts[time], self._pending[time]
-        if upper == self._upper:
+            del self._pending[time]
+            self._stated.forget(time + 1)
+        else:
+            upper = self._stated.end
+        if upper == lower:
             return None
-        end = self._covered[0][1]
-        self._covered[0:1] = [(upper, end)] if upper < end else []
-        lower, self._upper = self._upper, upper
-        return Closed(_frontier(lower), _frontier(upper), tuple(complete))
+        self._stated.forget(upper)
+        return Closed(frontier(lower), frontier(upper), tuple(complete))
 
-    def _in_order(self, time: Timestamp) -> list[Update[Any, Timestamp]]:
+    def _in_order(self, time: int) -> list[Update[Any, Timestamp]]:
         return [update for _, update in sorted(self._pending[time].items())]
 
 
-def _check_count(time: Timestamp, count: int, arrived: int) -> None:
+def check_count(time: int, count: int, arrived: int) -> None:
+    """Refuse more updates than are counted."""
     if arrived > count:
         message = f"more updates arrived for time {time} than are counted"
         raise ConflictingStatements(message, detail=f"{arrived} updates, counted {count}")
-
-
-def _with_interval(intervals: list[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
-    """Return disjoint sorted ``intervals`` with ``[low, high)``, joined to those it touches."""
-    apart = [(a, b) for a, b in intervals if b < low or high < a]
-    touched = [(a, b) for a, b in intervals if not (b < low or high < a)]
-    joined = (min([low, *(a for a, _ in touched)]), max([high, *(b for _, b in touched)]))
-    return sorted([*apart, joined])
-
-
-def _number(frontier: Antichain[Timestamp]) -> int:
-    return _END if frontier.is_closed else int(frontier.element())
-
-
-def _frontier(number: int) -> Antichain[Timestamp]:
-    return Antichain() if number == _END else Antichain.of(Timestamp(number))

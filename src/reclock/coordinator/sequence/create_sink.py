@@ -46,8 +46,7 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
         with context.writing() as world:
             world.catalog.check_new(statement.name)
             relation = relation_of(statement.relation, world.catalog)
-            assert relation.timeline is not None
-            state = tick(core, relation.timeline)
+            state = tick(core, world.pace(relation))
             item, as_of = core.world.catalog.next_id, state.upper.back()
             # What is new to the graph is made a moment later, and the sink needs all since then.
             needed = needed_of(core.world, state, relation.id)

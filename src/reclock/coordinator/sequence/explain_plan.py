@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.define import define_index, plan_view
 from reclock.coordinator.item import Index, MaterializedView, RelationItem, Table, View
+from reclock.coordinator.read import leaves, shapes
 from reclock.coordinator.result import Result
 from reclock.coordinator.spark_engine import leaves_of
 from reclock.coordinator.subscribe.target import plan_target
@@ -108,13 +109,11 @@ def _indexed(statement: CreateIndex, catalog: Catalog) -> str:
 
 def _answered(plan: QueryPlan, context: Context, world: World) -> str:
     timeline = plan.root.timeline.timeline
-    state = None if timeline is None else world[timeline]
-    as_of = Timestamp(0) if state is None else state.upper.back()
+    shape, traces = shapes(world, plan)
+    uppers = [world.of(item).upper for item in leaves(world, plan)]
+    as_of = min(uppers).back() if uppers else Timestamp(0)
     shown = with_rows(plan, lambda: Moment.of(context.core, world, timeline, as_of))
-    if state is None:
-        way = peek.way(shown, {})
-    else:
-        way = peek.way(shown, leaves_of(shown, state.shape, state.traces, as_of))
+    way = peek.way(shown, {} if shape is None else leaves_of(shown, shape, traces, as_of))
     return f"Answered by: {way}\n{explain(plan)}"
 
 

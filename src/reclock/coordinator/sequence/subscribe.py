@@ -83,7 +83,7 @@ def _follow_query(
         grip.holds.append(core.hold(grip.holder, [i.id for i in inputs], exact))
     grip.lease = core.subscribers.lease(target)
     view = grip.lease.view
-    since = core.world[timeline].sinces[view.id].element()
+    since = core.world.of(view).sinces[view.id].element()
     if exact is not None and exact < since:
         grip.holds.append(core.hold(grip.holder, [view.id], since))
         return _opened(context, target, Span(view.id, exact, kept_from=since), grip, timeout)
@@ -96,7 +96,7 @@ def _follow_query(
 
 def _choose(context: Context, target: Target, world: World, items: list[RelationItem]) -> Choice:
     timeline = target.timeline
-    bounds = [] if timeline is None else [world[timeline].bounds(item) for item in items]
+    bounds = [world.of(item).bounds(item) for item in items]
     return select(
         bounds,
         isolation=context.settings.isolation,

@@ -207,8 +207,7 @@ class Exporter:
             sink = world.catalog.items.get(self.sink.id)
             if not isinstance(sink, Sink):
                 return False
-            assert sink.timeline is not None
-            state = world[sink.timeline]
+            state = world.of(sink)
             self._make_encoder(sink, world)
             machine = self._ready()
             frontier = lower = machine.frontier.element()
@@ -312,8 +311,7 @@ class Exporter:
 
     def _check(self, frontier: Timestamp) -> None:
         """Refuse to go on from where this database has never been."""
-        assert self.sink.timeline is not None
-        upper = self._core.world[self.sink.timeline].upper
+        upper = self._core.world.of(self.sink).upper
         if not self.as_of <= frontier <= upper:
             message = f'the progress of sink "{self.sink.name}" is not of this database'
             detail = (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.sink.connect import Outlets
     from reclock.coordinator.world import World
     from reclock.ids import ObjectId
-    from reclock.time.timeline import Timeline
+    from reclock.time.pace import Pace
 
 _PATIENCE: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
@@ -63,10 +63,11 @@ class Exporters:
             if self._background and sink.id not in self._threads:
                 self._threads[sink.id] = _Writer(self._core, self._exporters[sink.id])
 
-    def write(self, timeline: Timeline) -> None:
-        """Write the sinks of ``timeline``, unless threads do."""
+    def write(self, pace: Pace) -> None:
+        """Write the sinks of ``pace``, unless threads do."""
+        paces = self._core.world.catalog.paces
         for item, exporter in list(self._exporters.items()):
-            if item not in self._threads and exporter.sink.timeline == timeline:
+            if item not in self._threads and paces.get(item) == pace:
                 while exporter.step():
                     pass
 

@@ -17,13 +17,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from reclock.connectors import cdcv2
+from reclock.connectors.cdcv2 import Cdcv2Decode
 from reclock.connectors.debezium import DebeziumDecode, fields_of, key_fields_of
 from reclock.connectors.format.choose import decoder_of
 from reclock.connectors.format.decoder import Field
 from reclock.connectors.key import BareKey
 from reclock.connectors.records import Decode, Part
 from reclock.coordinator.item import TableColumn
-from reclock.dataflow.envelope import DEBEZIUM, UPSERT
+from reclock.dataflow.envelope import DEBEZIUM, MATERIALIZE, UPSERT
 from reclock.dataflow.types import arrow_type
 from reclock.errors import StatementError
 from reclock.sql.schema import Column
@@ -99,11 +101,13 @@ def _included_type(what: str, statement: CreateSource) -> Type:
 
 def decode_of(
     statement: CreateSource, columns: Sequence[TableColumn], part: str = "partition"
-) -> Decode | DebeziumDecode:
+) -> Decode | DebeziumDecode | Cdcv2Decode:
     """Return how the records of a source are decoded."""
     assert statement.value_format is not None
     if statement.envelope.kind == DEBEZIUM:
         return _debezium(statement, columns)
+    if statement.envelope.kind == MATERIALIZE:
+        return _materialize(statement, columns, part)
     options = dict(statement.options)
     width = len(columns) - len(statement.include) - (options.get("on_error") == "inline")
     upserts = statement.envelope.kind == UPSERT
@@ -153,6 +157,17 @@ def _debezium(statement: CreateSource, columns: Sequence[TableColumn]) -> Debezi
         key_at=key_at,
         included=tuple((declared + at, i.what) for at, i in enumerate(statement.include)),
         whose=f'source "{statement.name}", partition',
+    )
+
+
+def _materialize(statement: CreateSource, columns: Sequence[TableColumn], part: str) -> Cdcv2Decode:
+    assert statement.value_format is not None
+    fields = [field_of(c) for c in columns]
+    return Cdcv2Decode(
+        types=tuple(arrow_type(c.column.type) for c in columns),
+        value=decoder_of(statement.value_format, cdcv2.fields_of(fields), dict(statement.options)),
+        required=tuple((f.name, not f.nullable) for f in fields),
+        whose=f'source "{statement.name}", {part}',
     )
 
 

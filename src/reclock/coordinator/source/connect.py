@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from reclock.config import parse_duration
 from reclock.connectors.ahead import ahead
+from reclock.connectors.cdcv2 import Cdcv2Decode
 from reclock.connectors.debezium import DebeziumDecode
 from reclock.connectors.files.parquet import Parquet
 from reclock.connectors.files.source import DirectorySource, FileSource
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from reclock.sql.statement import CreateSource
     from reclock.time.timestamp import Timestamp
 
-AnyDecode = Decode | DebeziumDecode | Typed
+AnyDecode = Decode | DebeziumDecode | Cdcv2Decode | Typed
 """How records become input."""
 
 PLACES: Final = 2

@@ -16,7 +16,9 @@ from reclock.connectors.generator.source import GeneratorSource
 from reclock.coordinator.item import Source, TableColumn
 from reclock.coordinator.source.columns import decode_of, source_columns
 from reclock.coordinator.source.secrets import hidden, secrets_of
+from reclock.dataflow.envelope import DEBEZIUM, MATERIALIZE, OWN_TIMES, UPSERT
 from reclock.errors import InvalidValue, NotSupported, StatementError
+from reclock.sql.parse.options import TRUE
 from reclock.sql.schema import Column
 from reclock.sql.statement.source import (
     FileConnection,
@@ -24,7 +26,7 @@ from reclock.sql.statement.source import (
     LoadGenerator,
     PostgresConnection,
 )
-from reclock.time.timeline import EPOCH_MS, user_timeline
+from reclock.time.timeline import EPOCH_MS, External, user_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 ON_ERROR: Final = ("report", "inline", "stop")
 
 _EVERY: Final = {"timestamp_interval", "timeline", "retain_history", "max_rows_per_tick"}
-_DECODED: Final = {*_EVERY, "on_error", "unknown_fields", "delimiter"}
+_DECODED: Final = {*_EVERY, "epoch_ms_timeline", "on_error", "unknown_fields", "delimiter"}
 _OPTIONS: Final[dict[type, set[str]]] = {
     KafkaConnection: {
         *_DECODED, "start_offset", "start_timestamp", "isolation_level", "group_id_prefix",
@@ -45,6 +47,8 @@ _OPTIONS: Final[dict[type, set[str]]] = {
     FileConnection: {*_DECODED, "tail", "header", "compression"},
     LoadGenerator: _EVERY,
 }  # fmt: skip
+_KEYED: Final = (UPSERT, DEBEZIUM)
+_KEYED_CLAUSES: Final = "KEY FORMAT, INCLUDE, ENVELOPE UPSERT and DEBEZIUM"
 _NAMES: Final = {
     KafkaConnection: "a Kafka source",
     FileConnection: "a file",
@@ -80,12 +84,11 @@ def check(statement: CreateSource) -> None:
     if statement.reclock_using is not None:
         message = "RECLOCK USING is not supported"
         raise NotSupported(message, hint="leave it out: reclock binds times", position=position)
-    if statement.envelope.kind == "materialize" or statement.envelope.transaction_topic:
-        message = (
-            f"ENVELOPE {statement.envelope.kind.upper()} with times of its own is not supported"
-        )
-        raise NotSupported(message, hint="use NONE, UPSERT or DEBEZIUM", position=position)
+    if statement.envelope.transaction_topic:
+        message = "ENVELOPE DEBEZIUM with a transaction topic is not supported"
+        raise NotSupported(message, hint="leave the topic out", position=position)
     _check_options(statement)
+    _check_epoch_ms(statement)
     timeline_of(statement)
     if isinstance(statement.connection, LoadGenerator):
         _check_generator(statement)
@@ -103,8 +106,27 @@ def check(statement: CreateSource) -> None:
 
 def timeline_of(statement: CreateSource) -> Timeline:
     """Return the timeline whose times the source gets."""
-    named = dict(statement.options).get("timeline")
-    return EPOCH_MS if named is None else user_timeline(named)
+    options = dict(statement.options)
+    if (named := options.get("timeline")) is not None:
+        return user_timeline(named)
+    own = statement.envelope.kind in OWN_TIMES and "epoch_ms_timeline" not in options
+    return External(statement.name.parts[-1]) if own else EPOCH_MS
+
+
+def _check_epoch_ms(statement: CreateSource) -> None:
+    """Refuse ``epoch_ms_timeline`` where it does not say which timeline a source is in."""
+    options = dict(statement.options)
+    given, position = options.get("epoch_ms_timeline"), statement.name.position
+    if given is None:
+        return
+    if statement.envelope.kind not in OWN_TIMES or "timeline" in options:
+        message = "unexpected parameters for CREATE SOURCE: epoch_ms_timeline"
+        hint = "it is for sources that bring their times, and instead of timeline"
+        raise StatementError(message, code="42601", hint=hint, position=position)
+    if given not in TRUE:
+        message = "unsupported epoch_ms_timeline value"
+        hint = "write true, or leave it out: then the source has a timeline of its own"
+        raise StatementError(message, code="22023", hint=hint, position=position)
 
 
 def _columns(statement: CreateSource) -> tuple[tuple[TableColumn, ...], tuple[int, ...]]:
@@ -115,7 +137,7 @@ def _columns(statement: CreateSource) -> tuple[tuple[TableColumn, ...], tuple[in
         made = (TableColumn(Column(c.name, c.type, nullable=False)) for c in generator.columns)
         return tuple(made), ()
     columns, key = source_columns(statement)
-    return columns, key if statement.envelope.kind != "none" else ()
+    return columns, key if statement.envelope.kind in _KEYED else ()
 
 
 def _check_options(statement: CreateSource) -> None:
@@ -150,16 +172,19 @@ def _check_envelope(statement: CreateSource) -> None:
     kind, key = statement.envelope.kind, statement.columns.primary_key
     position = statement.name.position
     kafka = isinstance(statement.connection, KafkaConnection)
-    if not kafka and (kind != "none" or statement.include or statement.key_format):
-        message = "lines of files have no keys: KEY FORMAT, INCLUDE and ENVELOPE are for Kafka"
+    keyed = kind in _KEYED or statement.include or statement.key_format
+    if not kafka and keyed:
+        message = f"lines of files have no keys: {_KEYED_CLAUSES} are for Kafka"
         raise StatementError(message, code="42601", hint="leave them out", position=position)
     if kind == "upsert" and not key:
         message = "ENVELOPE UPSERT needs a PRIMARY KEY"
         hint = f"write {statement.name} (id BIGINT PRIMARY KEY, …); it is read from the Kafka key"
         raise StatementError(message, code="42P16", hint=hint, position=position)
-    if kind == "none" and key and statement.columns.key_enforced:
+    if kind not in _KEYED and key and statement.columns.key_enforced:
         message = "a PRIMARY KEY of records that are only added cannot be checked"
         hint = "write ENVELOPE UPSERT if the last record of a key replaces those before it"
+        if kind == MATERIALIZE:
+            message, hint = "a PRIMARY KEY of updates cannot be checked", "write NOT ENFORCED"
         raise StatementError(message, code="42P16", hint=hint, position=position)
     if kind == "upsert" and len(key) == len(statement.columns.columns):
         message = "ENVELOPE UPSERT needs columns besides the key"
@@ -169,7 +194,9 @@ def _check_envelope(statement: CreateSource) -> None:
         message = "INCLUDE with ENVELOPE DEBEZIUM needs a PRIMARY KEY"
         hint = "without one a row is deleted by its contents, and those are of an earlier record"
         raise StatementError(message, code="42P16", hint=hint, position=position)
-    if kind == "debezium" and dict(statement.options).get("on_error") == "inline":
+    if kind == MATERIALIZE:
+        _check_materialize(statement)
+    if kind in (DEBEZIUM, MATERIALIZE) and dict(statement.options).get("on_error") == "inline":
         message = "on_error = 'inline' is for records that are rows: ENVELOPE NONE or UPSERT"
         raise StatementError(message, code="42601", hint="write 'report' or 'stop'",
                              position=position)  # fmt: skip
@@ -182,6 +209,21 @@ def _check_envelope(statement: CreateSource) -> None:
     if kafka and parquet:
         message = "FORMAT PARQUET is for files"
         raise StatementError(message, code="42601", hint="write JSON or AVRO", position=position)
+
+
+def _check_materialize(statement: CreateSource) -> None:
+    assert statement.value_format is not None
+    position = statement.name.position
+    if statement.value_format.kind not in ("json", "avro"):
+        message = f"ENVELOPE MATERIALIZE in {statement.value_format.kind.upper()} is not supported"
+        raise NotSupported(message, hint="write FORMAT JSON or AVRO", position=position)
+    if statement.include or statement.key_format:
+        message = "INCLUDE and KEY FORMAT are not for ENVELOPE MATERIALIZE"
+        raise StatementError(message, code="42601", hint="leave them out", position=position)
+    for name in ("timestamp_interval", "header", "delimiter"):
+        if name in dict(statement.options):
+            message = f'option "{name}" is not for ENVELOPE MATERIALIZE'
+            raise StatementError(message, code="42601", hint="leave it out", position=position)
 
 
 def _check_lengths(statement: CreateSource, columns: Iterable[TableColumn]) -> None:

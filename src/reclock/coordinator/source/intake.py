@@ -92,6 +92,11 @@ class Intake:
         self._snapshot = connected.upserts and not remap.bindings
 
     @property
+    def pulled_rows(self) -> int:
+        """How many records a pull stages at most."""
+        return min(PULL_ROWS, self.most)
+
+    @property
     def frontier(self) -> Antichain[Any]:
         """Where reading stands."""
         with self.room:
@@ -163,7 +168,7 @@ class Intake:
             self._reading = _Reading(begun, upstream, now, self._read)
         reading = self._reading
         try:
-            records = reading.some(min(PULL_ROWS, self.most))
+            records = reading.some(self.pulled_rows)
         except PositionsLost as error:
             self.connected.source.probe(begun)  # says so too, if it is so
             raise SourceUnavailable(error.message, detail=error.detail) from error
@@ -174,11 +179,14 @@ class Intake:
         self._count(records)
         with self.room:
             complete = reading.probed_ms if reading.finished else None
-            seen = self._clock.now_ms()
-            self._staging.add(Chunk(records, reading.frontier, seen, complete))
+            self._stage(Chunk(records, reading.frontier, self._clock.now_ms(), complete))
             if self._snapshot:
                 self._snapshot = not self._compact(whole=reading.finished)
         return True
+
+    def _stage(self, chunk: Chunk) -> None:
+        """Keep what was read until a tick takes it."""
+        self._staging.add(chunk)
 
     def _read(self, ranges: list[Range]) -> Generator[pa.RecordBatch, None, None]:
         connected = self.connected

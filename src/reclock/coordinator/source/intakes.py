@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from reclock.coordinator.item import Source
 from reclock.coordinator.source.connect import connect, interval_of
 from reclock.coordinator.source.intake import Intake
+from reclock.coordinator.source.own import OwnIntake
 from reclock.coordinator.source.pump import Pump
 from reclock.coordinator.source.staging import Grid
 from reclock.failpoints import hit
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.ids import ObjectId
-    from reclock.time.timeline import Timeline
+    from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
 MOST_ROWS: Final = 500_000
@@ -80,31 +81,35 @@ class Intakes:
             intake = self._intakes.get(source.id)
             waits = self._background and source.id not in self._pumps
             if intake is not None and waits and not intake.connected.paced:
-                assert source.timeline is not None
-                full = partial(self._ask, source.timeline)
+                full = partial(self._ask, world.pace(source))
                 self._pumps[source.id] = Pump(source.name, intake, self._interval_ms, full)
 
     def _begin(self, source: Source, world: World) -> None:
-        assert source.timeline is not None
-        remap = world[source.timeline].bindings[source.id].remap
+        state = world.of(source)
+        remap = state.bindings[source.id].remap
         if not remap.is_sealed:
             given = dict(source.statement.options).get("max_rows_per_tick")
             most = MOST_ROWS if given is None else max(1, int(given))
             connected = connect(source, self.clusters)
             core = self._core
-            self._intakes[source.id] = Intake(connected, core.engine, core.clock, remap, most)
+            made: Intake
+            if source.brings_times:
+                made = OwnIntake(connected, core, state, source, most)
+            else:
+                made = Intake(connected, core.engine, core.clock, remap, most)
+            self._intakes[source.id] = made
 
     def _interval_ms(self) -> int:
         return self._core.settings.timestamp_interval_ms
 
-    def _ask(self, timeline: Timeline) -> None:
+    def _ask(self, pace: Pace) -> None:
         """Ask for a tick now: somebody waits for room."""
         if self._core.loop is not None:
-            self._core.loop.wake(timeline, self._core.world[timeline].upper)
+            self._core.loop.wake(pace, self._core.world[pace].upper)
 
-    def pull(self, timeline: Timeline, *, regular: bool) -> None:
-        """Read what a tick of ``timeline`` is about to bind, unless threads do."""
-        for item, intake in self._of(timeline):
+    def pull(self, pace: Pace, *, regular: bool) -> None:
+        """Read what a tick of ``pace`` is about to bind, unless threads do."""
+        for item, intake in self._of(pace):
             if intake.connected.paced:
                 if regular:
                     intake.pull()
@@ -112,16 +117,23 @@ class Intakes:
                 while intake.pull():
                     pass
 
-    def is_ready(self, timeline: Timeline) -> bool:
+    def is_ready(self, pace: Pace) -> bool:
         """Return whether a tick has something to bind."""
-        return any(intake.is_ready for _, intake in self._of(timeline))
+        return any(intake.is_ready for _, intake in self._of(pace))
+
+    def closable(self, state: TimelineState, now_ms: int) -> Timestamp | None:
+        """Return the last time that the source of a pace has complete now; None if no other."""
+        ends = [intake.closable(state, now_ms) for _, intake in self._own(state.pace)]
+        return max(filter(None, ends), default=None)
 
     def take(self, state: TimelineState, time: Timestamp) -> dict[ObjectId, Taken]:
         """Return what a tick that closes ``time`` binds, of every source that has something."""
         hit("ingest.bind.before")
         self.settle(state)  # a tick may have been published without this being told
         found = {}
-        for item, intake in self._of(state.timeline):
+        if state.is_own:
+            return {item: own.take_own(state, time) for item, own in self._own(state.pace)}
+        for item, intake in self._of(state.pace):
             source = self._core.world.catalog[item]
             assert isinstance(source, Source)
             system, own = self._interval_ms(), interval_of(source)
@@ -136,9 +148,12 @@ class Intakes:
 
     def settle(self, state: TimelineState) -> None:
         """Forget what a published tick has bound; end what will bind nothing any more."""
-        for item, intake in self._of(state.timeline):
+        for item, intake in self._of(state.pace):
             remap = state.bindings[item].remap
-            intake.settle(remap)
+            if isinstance(intake, OwnIntake):
+                intake.settle_own(state)
+            else:
+                intake.settle(remap)
             if remap.is_sealed:
                 del self._intakes[item]
                 self._end(item)
@@ -162,8 +177,13 @@ class Intakes:
             pump.join(max(0.0, deadline - monotonic()))
         self._ending.clear()
 
-    def _of(self, timeline: Timeline) -> Iterator[tuple[ObjectId, Intake]]:
-        bindings = self._core.world.timelines[timeline].bindings
-        for item in bindings:
+    def _own(self, pace: Pace) -> Iterator[tuple[ObjectId, OwnIntake]]:
+        for item, intake in self._of(pace):
+            assert isinstance(intake, OwnIntake)
+            yield item, intake
+
+    def _of(self, pace: Pace) -> Iterator[tuple[ObjectId, Intake]]:
+        bindings = self._core.world.timelines[pace].bindings
+        for item in tuple(bindings):
             if (intake := self._intakes.get(item)) is not None:
                 yield item, intake

@@ -68,11 +68,15 @@ class Chunk:
 
 
 class Taken(NamedTuple):
-    """What a tick binds: the remap after it, what that appends, and the changes it brings."""
+    """What a tick binds: the remap after it, what that appends, and the changes it brings.
+
+    ``waiting`` is how what is read and not published changes, of a source that has such.
+    """
 
     remap: Remap[Any]
     updates: list[Update[Any, Timestamp]]
     changes: pa.RecordBatch | None
+    waiting: pa.RecordBatch | None = None
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,7 @@ class Status:
 
 def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
     """Return how a source is doing."""
-    assert source.timeline is not None
-    remap = world[source.timeline].bindings[source.id].remap
+    remap = world.of(source).bindings[source.id].remap
     bound = _sum(remap.latest) if remap.bindings else None
     intake = core.intakes.get(source.id)
     if intake is None:

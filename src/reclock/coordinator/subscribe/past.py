@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reclock.arrangement.layout import time_of
-from reclock.coordinator.read import check_errors, leaves
+from reclock.coordinator.read import check_errors, leaves, shapes
 from reclock.coordinator.subscribe.changes import decoded
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of, errors_of
@@ -65,11 +65,8 @@ class Past:
     def _answer(self, time: Timestamp) -> pa.RecordBatch:
         """Return the rows at ``time`` as a delta, each once with its multiplicity."""
         asked = self.target.asked
-        state = None
-        if self.target.timeline is not None:
-            check_errors(self.world, asked, time)
-            state = self.world[self.target.timeline]
-        shape, traces = (None, {}) if state is None else (state.shape, state.traces)
+        check_errors(self.world, asked, time)
+        shape, traces = shapes(self.world, asked)
         answer = self.core.engine.peek(asked, shape, traces, time).combine_chunks()
         columns = [
             c.combine_chunks() if hasattr(c, "combine_chunks") else c for c in answer.columns
@@ -81,9 +78,8 @@ class Past:
     def _times(self, lower: Timestamp, upper: Timestamp) -> list[Timestamp]:
         """Return the times in ``[lower, upper)`` at which an input changed."""
         found: set[int] = set()
-        assert self.target.timeline is not None
-        state = self.world[self.target.timeline]
         for item in leaves(self.world, self.target.asked):
+            state = self.world.of(item)
             for arrangement in (collection_of(item.id), errors_of(item.id)):
                 if arrangement in state.shape.graph.arrangements:
                     for batch in state.traces[arrangement].changes(lower, at(upper)):

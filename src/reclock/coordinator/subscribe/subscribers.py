@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.world import World
     from reclock.time.holds import Hold
-    from reclock.time.timeline import Timeline
+    from reclock.time.pace import Pace
 
 PATIENCE: Final = 0.05
 """How many seconds those who wait are left in peace while a tick is at work."""
@@ -117,7 +117,7 @@ class Subscribers:
         self._lock = threading.Lock()
         self._holders = count(1)
         self._views = count(1)
-        self._leases: dict[tuple[Timeline, str], Lease] = {}
+        self._leases: dict[tuple[Pace, str], Lease] = {}
         self._open: WeakSet[Subscription] = WeakSet()
         self._parked: set[Parked] = set()
         self._thread: threading.Thread | None = None
@@ -153,8 +153,8 @@ class Subscribers:
 
     def lease(self, target: Target) -> Lease:
         """Keep the query of a target, unless it is kept already; hold the lock of the core."""
-        assert target.timeline is not None
-        name = target.timeline, target.plan.fingerprint
+        assert target.pace is not None
+        name = target.pace, target.plan.fingerprint
         found = self._leases.get(name)
         if found is None or found.view.id not in self._core.world.transients:
             number = next(self._views)

@@ -216,11 +216,11 @@ class Subscription:
     def _work(self) -> Iterator[list[Update]] | None:
         """Return what can be read now; None if that is nothing."""
         with self._core.reading() as world:
-            if self._target.timeline is None:
+            if self._target.pace is None:
                 self._complete = True
                 return self._constant(world)
             followed = self._there(world)
-            state = world[self._target.timeline]
+            state = world[self._target.pace]
             if self._next is None:
                 if state.upper <= self.as_of:
                     return None
@@ -236,7 +236,7 @@ class Subscription:
     def _step(
         self, state: TimelineState, followed: Followed, lower: Timestamp, upper: Timestamp
     ) -> Step:
-        name = followed, state.timeline, lower, upper
+        name = followed, state.pace, lower, upper
         steps = self._core.subscribers.steps
         return steps.get(name, lambda: followed.step(state, lower, upper))
 
@@ -248,8 +248,8 @@ class Subscription:
 
     def _begin(self, world: World, followed: Followed) -> Iterator[list[Update]]:
         """Give the snapshot, and for a query of the past the changes until it is kept."""
-        assert self._target.timeline is not None
-        state = world[self._target.timeline]
+        assert self._target.pace is not None
+        state = world[self._target.pace]
         if self._kept_from is None:
             yield from self._snapshot(followed.snapshot(state, self.as_of))
             yield self._moved_to(self.as_of)
@@ -344,14 +344,17 @@ class Subscription:
 
     def _wait(self, deadline: float | None) -> bool:
         """Wait until there may be something; return False when it is time to stop."""
-        core, timeline = self._core, self._target.timeline
-        assert timeline is not None
-        world, state = core.world, core.world[timeline]
+        core, pace = self._core, self._target.pace
+        assert pace is not None
+        world, state = core.world, core.world[pace]
         left = None if deadline is None else deadline - monotonic()
         now, interval = core.clock.now_ms(), core.settings.timestamp_interval_ms
         if core.loop is None:
-            if state.tick_time(now, interval) is not None:
-                tick(core, timeline, regular=True)
+            if state.is_own:
+                if tick(core, pace, regular=True).upper > state.upper:
+                    return True
+            elif state.tick_time(now, interval) is not None:
+                tick(core, pace, regular=True)
                 return True
             if left is None or left <= 0:
                 return False
@@ -360,13 +363,13 @@ class Subscription:
                     lambda: self._closed or core.world is not world, min(left, interval / 1_000)
                 )
             return True
-        core.loop.check(timeline)
+        core.loop.check(pace)
         if left is not None and left <= 0:
             return False
         if self._next is None:
-            next_tick = state.tick_time(now)
+            next_tick = None if state.is_own else state.tick_time(now)
             if next_tick is not None and next_tick >= self.as_of:
-                core.loop.wake(timeline, self.as_of)
+                core.loop.wake(pace, self.as_of)
         self._wake.clear()
         if not self._closed:
             parked = Parked(self._wake, self._wanted)
@@ -375,10 +378,10 @@ class Subscription:
 
     def _wanted(self, world: World) -> bool:
         """Return whether a world has something to give."""
-        assert self._target.timeline is not None
+        assert self._target.pace is not None
         if self._followed is None or self._gone(world):
             return True
-        state = world[self._target.timeline]
+        state = world[self._target.pace]
         if self._next is None:
             return state.upper > self.as_of
         if state.upper <= self._next:

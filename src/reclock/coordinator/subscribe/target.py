@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.define import Recording
+from reclock.coordinator.define import Recording, refuse_joint
 from reclock.coordinator.item import RelationItem
 from reclock.coordinator.system.answer import refuse_maintained
 from reclock.dataflow.ordering import OrderBy
@@ -24,6 +24,7 @@ from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax.expression import Name
 from reclock.sql.types import BIGINT, BOOLEAN, TEXT
+from reclock.time.pace import timeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Keys, Node
     from reclock.sql.statement import Subscribe
+    from reclock.time.pace import Pace
     from reclock.time.timeline import Timeline
 
 
@@ -44,7 +46,7 @@ class Target:
 
     statement: Subscribe
     schema: Schema
-    timeline: Timeline | None
+    pace: Pace | None
     item: ObjectId | None
     plan: Node
     asked: QueryPlan
@@ -62,6 +64,11 @@ class Target:
                 message = f'column "{name}" specified more than once'
                 raise UndefinedName(message, code="42701")
         return found
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """What its times mean; None for constants."""
+        return None if self.pace is None else timeline_of(self.pace)
 
     @property
     def key_is_unique(self) -> bool:
@@ -124,8 +131,12 @@ def plan_target(statement: Subscribe, parameters: tuple[object, ...], catalog: C
         if isinstance(leaf, Get):
             recording.found.add(leaf.item)
     asked = QueryPlan(rewrite(node, RewriteContext(outer_joins=True)), node.width)
+    timeline = plan.timeline.timeline
+    pace = None if timeline is None else catalog.pace(timeline, recording.found)
+    if pace is not None:
+        refuse_joint(pace, "SUBSCRIBE")
     target = Target(
-        statement, node.schema, plan.timeline.timeline, item, plan, asked, node.unique_keys,
+        statement, node.schema, pace, item, plan, asked, node.unique_keys,
         {found: str(catalog[found]) for found in recording.found},
     )  # fmt: skip
     _ = target.key, target.order  # refuses columns that do not exist

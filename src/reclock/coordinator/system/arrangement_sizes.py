@@ -14,6 +14,7 @@ from reclock.arrangement.shard import count_from
 from reclock.coordinator.item import number_of
 from reclock.coordinator.system.relation import Described, system_relation
 from reclock.dataflow.graph import collection_of, errors_of
+from reclock.ids import ObjectId
 from reclock.sql.types import BIGINT, TEXT
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from reclock.coordinator.system.relation import Moment, Row
     from reclock.coordinator.timeline import TimelineState
     from reclock.dataflow.graph import ArrangementId
-    from reclock.ids import ObjectId
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
@@ -52,7 +52,8 @@ def owners(state: TimelineState) -> Mapping[ArrangementId, tuple[ObjectId, str]]
     graph = state.shape.graph
     found: dict[ArrangementId, tuple[ObjectId, str]] = {}
     for item in (*graph.tables, *graph.views):
-        found[collection_of(item)] = item, "collection"
+        owner, _, inner = item.partition("!")
+        found[collection_of(item)] = ObjectId(owner), inner or "collection"
         if errors_of(item) in graph.arrangements:
             found[errors_of(item)] = item, "errors"
     for item in sorted(

@@ -28,6 +28,8 @@ def _of_views(moment: Moment) -> Iterator[Row]:
     for state in moment.world.timelines.values():
         for view in state.shape.graph.views:
             as_of = moment.as_of(state, state.sinces[view].element())
+            if state.frontier.less_equal(as_of):
+                continue  # nothing is complete yet
             name = moment.world.items[view].name
             for (code, message), count in sorted(view_errors(state, view, as_of).items()):
                 detail = "for one row" if count == 1 else f"for {count} rows"

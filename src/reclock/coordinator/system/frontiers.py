@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def _rows(moment: Moment) -> Iterator[Row]:
     items = moment.world.items
     for state in moment.world.timelines.values():
-        upper, lag = time_or_null(state.arrangements.upper), _lag(state, moment.now_ms)
+        upper, lag = time_or_null(state.frontier), _lag(state, moment.now_ms)
         for item, since in state.sinces.items():
             yield items[item].name, time_or_null(since), upper, lag
 
@@ -27,7 +27,7 @@ def _lag(state: TimelineState, now_ms: int) -> int | None:
     """Return how long ago the last complete time is."""
     if state.timeline != EPOCH_MS:
         return None
-    upper = state.arrangements.upper
+    upper = state.frontier
     return 0 if upper.is_closed else max(0, now_ms + 1 - upper.element())
 
 

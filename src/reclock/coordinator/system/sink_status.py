@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def _rows(moment: Moment) -> Iterator[Row]:
     for sink in moment.world.catalog.of_kind(Sink):
         exporter = moment.core.exporters[sink.id]
-        assert sink.timeline is not None
-        upper = moment.world[sink.timeline].upper
+        upper = moment.world.of(sink).upper
         frontier = exporter.frontier
         state, why = _state(exporter)
         detail = exporter.fault or exporter.waits_for if why is None else _text(why)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def _rows(moment: Moment) -> Iterator[Row]:
     for timeline, state in moment.world.timelines.items():
-        yield str(timeline), int(state.oracle.read_ts), int(state.oracle.write_ts)
+        if not state.is_own:
+            yield str(timeline), int(state.oracle.read_ts), int(state.oracle.write_ts)
 
 
 TIMELINES = system_relation(

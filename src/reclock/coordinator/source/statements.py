@@ -1,0 +1,309 @@
+"""What a source has said of times that are not published yet, and which of them it closes.
+
+Definition. A *statement* is a row of the envelope ``materialize``: an update of a time, or how
+many updates each time of an interval has. It concerns times up to its *last* one. Statements
+come in any order, and again; at an upper U ::
+
+    closable   the first time t ≥ U that is not covered without a gap, or whose counted
+               updates are not all here, each counted once however often it came
+    closed     the updates of the times in [U, closable), each once
+    waiting    the statements whose last time is at or beyond closable
+
+Nothing can be read before ``FIRST``, the time after 0: what is said of 0 is published there.
+
+An ``Offer`` is that of one moment: what a tick publishes, and how the durable copy of what waits
+changes. It changes nothing here; ``settle`` does, when it is durable. A restarted process that
+reads what waits, and goes on where reading stood, makes the same offers (P2).
+
+Statements that cannot both be true raise ``ConflictingStatements`` when the time is closed that
+they are about: nothing of it is published. ``change.cdcv2.reader`` says the same, message by
+message, in plain Python.
+
+Cost: an offer looks at all that waits, vectorised; what was published leaves nothing behind (P5).
+
+Tests: tests/coordinator/source/test_statements.py.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reclock.change.cdcv2.coverage import END, Coverage
+from reclock.change.cdcv2.message import Progress
+from reclock.coordinator.arrangements import FIRST
+from reclock.dataflow import delta as deltas
+from reclock.errors import ConflictingStatements
+from reclock.time.antichain import Antichain
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+_TIME, _DIFF, _LOWER, _UPPER, _COUNTS, _CODE, _MESSAGE = range(7)
+"""Where the columns of a statement are, after those of the row."""
+
+_NEVER: Final = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What can be published: all times before ``upper``; ``complete`` if there are no others.
+
+    ``closed`` is a delta of the row's columns, a code and a message; ``waiting`` one of
+    statements, as of the last time before ``upper``.
+    """
+
+    upper: Timestamp
+    complete: bool
+    closed: pa.RecordBatch | None
+    waiting: pa.RecordBatch | None
+    fresh: int
+    """How many of the parts that came since the last offer it knows."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some statements, and of each the last time that it is about."""
+
+    rows: pa.RecordBatch
+    last: Int64s
+    updates: Bools
+
+    def filter(self, keep: Bools) -> _Part:
+        mask = pa.array(keep)
+        return _Part(self.rows.filter(mask), self.last[keep], self.updates[keep])
+
+
+class Statements:
+    """The statements about times from ``upper`` on; ``width`` is that of the row."""
+
+    def __init__(
+        self, upper: Timestamp, width: int, durable: Iterable[pa.RecordBatch] = ()
+    ) -> None:
+        self.upper = upper
+        self._width = width
+        self._stated = Coverage(int(upper))
+        self._kept: list[_Part] = []  # of which there is a durable copy
+        self._fresh: list[_Part] = []
+        self.size = 0
+        """Of all that waits, in bytes."""
+        for batch in durable:
+            if (part := self._noted(batch)) is not None:
+                self._kept.append(part)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take statements in; those about published times say nothing new."""
+        if (part := self._noted(rows)) is not None:
+            self._fresh.append(part)
+
+    def offer(self, limit: int | None, most: int) -> Offer | None:
+        """Return what can be published of the times before ``limit``; None if there is none.
+
+        About ``most`` updates, but one time at the least.
+        """
+        end = self._stated.end if limit is None else min(self._stated.end, limit)
+        if end <= self._least:
+            return None
+        parts = [*self._kept, *self._fresh]
+        due = [p.filter((p.last < end) & p.updates) for p in parts]
+        found = concat([p.rows for p in due if p.rows.num_rows])
+        end = self._filled(found, end, most)
+        closed = None
+        if found is not None and end > self._least:
+            closed = self._distinct(found.filter(pa.array(self._times(found) < end)))
+            end = self._filled(closed, end, most)  # what came twice is not two
+            closed = closed.filter(pa.array(self._times(closed) < end))
+            self._check(closed)
+        if end <= self._least:
+            return None
+        upper = self._finite(end)
+        waiting = self._waiting(end, upper)
+        return Offer(upper, end == END, self._published(closed), waiting, len(self._fresh))
+
+    def settle(self, upper: Timestamp, offer: Offer | None) -> None:
+        """Forget what is published before ``upper``; an offer that is durable was that."""
+        if upper <= self.upper:
+            return
+        known = 0 if offer is None or offer.upper != upper else offer.fresh
+        kept, fresh = [*self._kept, *self._fresh[:known]], self._fresh[known:]
+        self.upper = upper
+        self._stated.forget(int(upper))
+        self._kept = [p for p in (p.filter(p.last >= upper) for p in kept) if len(p.last)]
+        self._fresh = [p for p in (p.filter(p.last >= upper) for p in fresh) if len(p.last)]
+        self.size = sum(p.rows.nbytes for p in (*self._kept, *self._fresh))
+
+    @property
+    def _least(self) -> int:
+        """The upper that publishing must go beyond."""
+        return max(int(self.upper), int(FIRST))
+
+    @property
+    def waiting(self) -> int:
+        """How many updates wait."""
+        return sum(int(p.updates.sum()) for p in (*self._kept, *self._fresh))
+
+    @property
+    def latest(self) -> int | None:
+        """The last time that is spoken of, short of all times; None if none is."""
+        last = [int(p.last[p.last < _NEVER].max(initial=-1)) for p in (*self._kept, *self._fresh)]
+        return None if max(last, default=-1) < 0 else max(last)
+
+    def waiting_for(self) -> str | None:
+        """Say, for a person, what the next time lacks to be closed; None if nothing is open."""
+        stated, waits = self._stated, self.waiting
+        if stated.end == stated.upper:
+            if not waits and stated.later is None:
+                return None
+            later = "" if stated.later is None else f"; it is stated from {stated.later} on"
+            return f"no progress is stated for time {stated.upper}{later}"
+        parts = [p.last[p.updates] for p in (*self._kept, *self._fresh)]
+        every = np.concatenate([*parts, np.empty(0, np.int64)])
+        times, counts = np.unique(every, return_counts=True)
+        arrived = dict(zip(times.tolist(), counts.tolist(), strict=True))
+        for time in sorted(stated.counts):
+            if (missing := stated.counts[time] - arrived.get(time, 0)) > 0:
+                return f"time {time} lacks {missing} of {stated.counts[time]} updates"
+        return None
+
+    def _noted(self, rows: pa.RecordBatch) -> _Part | None:
+        """Return statements with what they are about, progress being noted."""
+        stated = rows.columns[self._width :]
+        upper, lower, code = stated[_UPPER], stated[_LOWER], stated[_CODE]
+        progress = lower.is_valid().to_numpy(zero_copy_only=False)
+        last = stated[_TIME].fill_null(int(self.upper)).to_numpy().copy()
+        if code.null_count < len(code):  # a fault is of the first time that is still open
+            rows = self._dated(rows, last)
+        for at in np.flatnonzero(progress).tolist():
+            begin, end, counts = lower[at].as_py(), upper[at].as_py(), stated[_COUNTS][at].as_py()
+            last[at] = _NEVER if end is None else end - 1
+            self._stated.note(_progress(begin, end, counts))
+        part = _Part(rows, last, ~progress)
+        part = part.filter(last >= self.upper) if (last < self.upper).any() else part
+        if not len(part.last):
+            return None
+        self.size += part.rows.nbytes
+        return part
+
+    def _dated(self, rows: pa.RecordBatch, last: Int64s) -> pa.RecordBatch:
+        names = rows.schema.names
+        progress = rows.column(self._width + _LOWER).is_valid()
+        dated = pa.array(last, mask=progress.to_numpy(zero_copy_only=False))
+        return rows.set_column(self._width + _TIME, names[self._width + _TIME], dated)
+
+    def _times(self, rows: pa.RecordBatch) -> Int64s:
+        times: Int64s = rows.column(self._width + _TIME).to_numpy(zero_copy_only=False)
+        return times
+
+    def _filled(self, rows: pa.RecordBatch | None, end: int, most: int) -> int:
+        """Return how far up to ``end`` no time lacks updates, or there are too many."""
+        counted = np.array(sorted(t for t in self._stated.counts if t < end), np.int64)
+        wanted = np.array([self._stated.counts[t] for t in counted.tolist()], np.int64)
+        if rows is None:
+            return int(counted[0]) if len(counted) else end
+        stated = rows.column(self._width + _CODE).is_null().to_numpy(zero_copy_only=False)
+        times, arrived = np.unique(self._times(rows)[stated], return_counts=True)
+        there = np.zeros(len(counted), np.int64)
+        if len(times):
+            at = np.minimum(np.searchsorted(times, counted), len(times) - 1)
+            there = np.where(times[at] == counted, arrived[at], 0)
+        lacking = np.flatnonzero(there < wanted)
+        if len(lacking):
+            end = int(counted[lacking[0]])
+        beyond = np.flatnonzero(np.cumsum(wanted) > most)
+        if len(beyond) and beyond[0] > 0:
+            end = min(end, int(counted[beyond[0]]))
+        return end
+
+    def _finite(self, end: int) -> Timestamp:
+        """Return an upper that is a time: after the last update, if there are no more."""
+        if end < END:
+            return Timestamp(end)
+        return Timestamp(max([self._least + 1, *(t + 1 for t in self._stated.counts)]))
+
+    def _distinct(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return every update once."""
+        of = [*range(self._width), self._width + _DIFF, self._width + _CODE, self._width + _MESSAGE]
+        stated = rows.select(of).columns
+        hashes = np.stack([deltas.key_hash(stated, rows.num_rows), self._times(rows)], axis=1)
+        if len(np.unique(hashes, axis=0)) == rows.num_rows:
+            return rows
+        ones = np.ones(rows.num_rows, np.int64)
+        made = deltas.consolidated(deltas.build(stated, self._times(rows), ones))
+        columns = dict(zip(of, deltas.rows_of(made), strict=True))
+        columns[self._width + _TIME] = made.column(made.num_columns - 2)
+        whole = [
+            columns.get(at, pa.nulls(made.num_rows, kind))
+            for at, kind in enumerate(rows.schema.types)
+        ]
+        return pa.RecordBatch.from_arrays(whole, schema=rows.schema)
+
+    def _check(self, rows: pa.RecordBatch) -> None:
+        """Refuse updates that are not counted, and two of which only one can be true."""
+        stated = rows.column(self._width + _CODE).is_null().to_numpy(zero_copy_only=False)
+        times, arrived = np.unique(self._times(rows)[stated], return_counts=True)
+        for time, count in zip(times.tolist(), arrived.tolist(), strict=True):
+            wanted = self._stated.counts.get(time, 0)
+            if count > wanted:
+                message = f"more updates are stated for time {time} than are counted"
+                raise ConflictingStatements(message, detail=f"{count} updates, counted {wanted}")
+        data = rows.filter(pa.array(stated))
+        columns = data.columns[: self._width]
+        hashes = np.stack([deltas.key_hash(columns, data.num_rows), self._times(data)], axis=1)
+        if len(np.unique(hashes, axis=0)) == data.num_rows:
+            return
+        made = deltas.consolidated(
+            deltas.build(columns, self._times(data), np.ones(data.num_rows, np.int64))
+        )
+        counts = made.column(made.num_columns - 1).to_numpy()
+        if (counts > 1).any():
+            at = int(np.flatnonzero(counts > 1)[0])
+            time = made.column(made.num_columns - 2)[at].as_py()
+            row = tuple(column[at].as_py() for column in deltas.rows_of(made))
+            message = f"two diffs are stated for the same data at time {time}"
+            raise ConflictingStatements(message, detail=f"the data is {row!r:.200}")
+
+    def _published(self, rows: pa.RecordBatch | None) -> pa.RecordBatch | None:
+        """Return the delta of closed updates."""
+        if rows is None or not rows.num_rows:
+            return None
+        stated = rows.columns[self._width :]
+        columns = [*rows.columns[: self._width], stated[_CODE], stated[_MESSAGE]]
+        times = np.maximum(self._times(rows), int(FIRST))
+        return deltas.build(columns, times, stated[_DIFF].fill_null(1))
+
+    def _waiting(self, end: int, upper: Timestamp) -> pa.RecordBatch | None:
+        """Return how the durable copy of what waits changes when times before ``end`` go."""
+        gone = [p.rows.filter(pa.array(p.last < end)) for p in self._kept]
+        come = [p.rows.filter(pa.array(p.last >= end)) for p in self._fresh]
+        made = []
+        for some, diff in ((gone, -1), (come, 1)):
+            for rows in some:
+                if rows.num_rows:
+                    times = np.full(rows.num_rows, int(upper) - 1, np.int64)
+                    diffs = np.full(rows.num_rows, diff, np.int64)
+                    made.append(deltas.build(rows.columns, times, diffs))
+        return deltas.union(made) if made else None
+
+
+def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """Return all rows as one batch; None if there are none."""
+    if not batches:
+        return None
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _progress(lower: int, upper: int | None, counts: str) -> Progress:
+    """Return a statement of progress from its columns."""
+    end: Antichain[Timestamp] = Antichain() if upper is None else Antichain.of(Timestamp(upper))
+    pairs = tuple((Timestamp(time), count) for time, count in json.loads(counts))
+    return Progress(Antichain.of(Timestamp(lower)), end, pairs)

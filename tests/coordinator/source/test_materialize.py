@@ -1,0 +1,289 @@
+"""ENVELOPE MATERIALIZE through SQL: the sender's times, in any order, through restarts."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reclock.change.cdcv2.codec import encode
+from reclock.change.cdcv2.reader import Reader
+from reclock.errors import Error, TimelineMismatch, Unreadable
+from reclock.testing.kafka_conformance import Record
+from reclock.testing.strategies.changes import multiset_logs
+from reclock.testing.strategies.statements import deliveries
+
+DATA = st.fixed_dictionaries(
+    {"id": st.none() | st.integers(0, 2), "x": st.none() | st.sampled_from("ab")}
+)
+COLUMNS = "(id BIGINT, x TEXT)"
+KEPT = "RETAIN HISTORY FOR '1 h'"
+
+
+def updates(*rows):
+    made = [{"data": {"id": i, "x": x}, "time": t, "diff": d} for i, x, t, d in rows]
+    return {"array": made}
+
+
+def progress(lower, upper, *counts):
+    made = [{"time": t, "count": n} for t, n in counts]
+    end = [] if upper is None else [upper]
+    return {"progress": {"lower": [lower], "upper": end, "counts": made}}
+
+
+class Feed:
+    def __init__(self, opener, partitions=2):
+        self.opener = opener
+        self.kafka = opener.kafka
+        self.topic = self.kafka.create_topic(partitions)
+        self.db = opener()
+
+    def create(self, name="cdc", options=KEPT, topic=None):
+        self.db.execute(
+            f"CREATE SOURCE {name} {COLUMNS} FROM KAFKA BROKER 'b:1' TOPIC "
+            f"'{topic or self.topic}' FORMAT JSON ENVELOPE MATERIALIZE WITH ({options})"
+        )
+
+    def send(self, *messages, partition=0, topic=None):
+        values = (m if isinstance(m, bytes) else json.dumps(m).encode() for m in messages)
+        self.kafka.produce(topic or self.topic, partition, *map(Record, values))
+
+    def tick(self, ms=0):
+        self.opener.clock.advance(ms)
+        return self.db.tick()
+
+    def rows(self, query):
+        return sorted(self.db.execute(query).rows, key=repr)
+
+    def status(self, columns="state, detail", source="cdc"):
+        query = f"SELECT {columns} FROM reclock.source_status WHERE source = '{source}'"
+        return self.db.execute(query).rows[0]
+
+    def crash(self):
+        self.db = self.opener.reopened(self.db)
+
+
+@pytest.fixture
+def feed(opener):
+    return Feed(opener)
+
+
+def test_a_time_is_there_when_all_of_it_is(feed):
+    feed.create()
+    with pytest.raises(Unreadable, match="not complete"):
+        feed.rows("SELECT * FROM cdc")
+    feed.send(updates((1, "a", 3, 1)), progress(0, 5, (3, 2)))
+    feed.tick()
+    assert feed.rows("SELECT * FROM cdc") == []
+    assert feed.db.execute("SELECT * FROM cdc").timestamp == 2
+    feed.send(updates((2, "b", 3, 1)), partition=1)
+    assert feed.tick() == {"External(cdc)": 5}
+    answer = feed.db.execute("SELECT id, x FROM cdc ORDER BY id")
+    assert (answer.rows, answer.timestamp) == ([(1, "a"), (2, "b")], 4)
+    assert feed.rows("SELECT * FROM cdc AS OF 2") == []
+
+
+def test_repetitions_and_later_times_change_nothing(feed):
+    feed.create()
+    feed.send(updates((1, "a", 3, 1)), updates((1, "a", 3, 1)), updates((1, "a", 9, -1)))
+    feed.send(progress(0, 4, (3, 1)), progress(2, 4, (3, 1)), partition=1)
+    feed.tick()
+    assert feed.rows("SELECT * FROM cdc") == [(1, "a")]
+    feed.send(updates((1, "a", 3, 1)), progress(0, 4, (3, 1)))
+    feed.tick()
+    assert feed.rows("SELECT * FROM cdc") == [(1, "a")]
+    feed.crash()
+    feed.send(progress(4, 10, (9, 1)))
+    feed.tick()
+    assert feed.rows("SELECT * FROM cdc") == []
+
+
+def test_it_goes_on_where_it_was_and_what_waits_is_durable(feed):
+    feed.create()
+    feed.db.execute("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM cdc")
+    feed.send(updates((1, "a", 3, 1), (2, "b", 7, 1)), progress(0, 5, (3, 1)))
+    feed.tick()
+    query = "SELECT records FROM reclock.arrangement_sizes WHERE operator = 'temp'"
+    assert feed.rows(query) == [(1,)]
+    feed.crash()
+    read = feed.status("rows")
+    feed.send(progress(5, 8, (7, 1)))
+    feed.tick()
+    assert feed.rows("SELECT * FROM cdc") == [(1, "a"), (2, "b")]
+    assert feed.rows("SELECT n FROM n AS OF 6") == [(1,)]
+    assert feed.rows("SELECT n FROM n") == [(2,)]
+    assert (read, feed.status("rows")) == ((0,), (1,))  # nothing was read again
+    assert feed.db.check() == []
+
+
+def test_the_end_is_the_end(feed):
+    feed.create()
+    feed.send(updates((1, "a", 3, 1)), progress(0, None, (3, 1)))
+    feed.tick()
+    assert feed.rows("SELECT upper FROM reclock.frontiers") == [(None,)]
+    assert feed.status("state") == ("complete",)
+    for _ in range(2):
+        feed.send(updates((1, "a", 9, 1)))
+        feed.tick()
+        assert feed.rows("SELECT * FROM cdc AS OF 1000") == [(1, "a")]
+        feed.crash()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("epoch_ms_timeline = false", "unsupported epoch_ms_timeline value"),
+        (
+            "epoch_ms_timeline = true, timeline = 'x'",
+            "unexpected parameters for CREATE SOURCE: epoch_ms_timeline",
+        ),
+        ("timeline = 'mz_epoch_ms'", 'unacceptable timeline name "mz_epoch_ms"'),
+        (
+            "timestamp_interval = '1s'",
+            'option "timestamp_interval" is not for ENVELOPE MATERIALIZE',
+        ),
+        ("on_error = 'inline'", "on_error = 'inline' is for records that are rows"),
+    ],
+)
+def test_what_is_refused(feed, options, message):
+    with pytest.raises(Error) as caught:
+        feed.create(options=options)
+    assert caught.value.message.startswith(message)
+    assert feed.rows("SELECT * FROM reclock.objects") == []
+
+
+def test_epoch_ms_timeline_is_for_sources_that_bring_their_times(feed):
+    with pytest.raises(Error) as caught:
+        feed.db.execute(
+            f"CREATE SOURCE s {COLUMNS} FROM KAFKA BROKER 'b:1' TOPIC '{feed.topic}' FORMAT JSON "
+            "WITH (epoch_ms_timeline = true)"
+        )
+    message = "unexpected parameters for CREATE SOURCE: epoch_ms_timeline"
+    assert caught.value.message == message
+
+
+def test_it_meets_itself_and_nobody_else(feed):
+    other = feed.kafka.create_topic(1)
+    feed.create()
+    feed.create("other", topic=other)
+    feed.db.execute("CREATE TABLE t (id BIGINT)")
+    for topic in (feed.topic, other):
+        feed.send(updates((1, "a", 3, 1)), progress(0, 5, (3, 1)), topic=topic)
+    feed.tick()
+    assert feed.rows("SELECT a.id FROM cdc a JOIN cdc b ON a.id = b.id") == [(1,)]
+    for name in ("other", "t"):
+        with pytest.raises(TimelineMismatch):
+            feed.rows(f"SELECT * FROM cdc, {name}")
+
+
+def test_a_name_brings_kinds_together(feed):
+    feed.create(options=f"timeline = 'x', {KEPT}")
+    feed.db.execute(f"CREATE TABLE t (id BIGINT) WITH (timeline = 'x', {KEPT})")
+    feed.send(updates((1, "a", 3, 1)), progress(0, 1_000, (3, 1)))
+    feed.tick()
+    written = feed.db.execute("INSERT INTO t VALUES (1), (2)").timestamp
+    assert written == 1_000  # the times of tables follow those of the source
+    query = "SELECT t.id, x FROM t LEFT JOIN cdc ON t.id = cdc.id"
+    with pytest.raises(Unreadable) as caught:
+        feed.rows(query)
+    assert "cdc (upper 1000, 1 behind)" in caught.value.detail
+    assert feed.rows("SELECT * FROM t") == [(1,), (2,)]  # who does not touch it does not wait
+    feed.db.execute("SET transaction_isolation = 'serializable'")
+    assert feed.rows(query) == []
+    feed.db.execute("SET transaction_isolation = 'strict serializable'")
+    feed.send(progress(1_000, 1_002))
+    feed.tick()
+    assert feed.rows(query) == [(1, "a"), (2, None)]
+
+
+def test_a_message_that_does_not_decode_is_an_error_of_a_time(feed):
+    feed.create()
+    feed.send(b'{"array": [{"data": {"id": 1}, "time": 3, "diff": 0}]}', b"garbage")
+    feed.send(updates((1, "a", 3, 1)), progress(0, 5, (3, 1)))
+    feed.tick()
+    assert feed.status("errors") == (2,)
+    with pytest.raises(Error) as caught:
+        feed.rows("SELECT * FROM cdc")
+    assert "offset" in caught.value.message
+
+
+def test_contradictions_end_the_source_and_nobody_else(feed):
+    feed.create()
+    feed.db.execute("CREATE TABLE t (id BIGINT)")
+    feed.send(updates((1, "a", 3, 1)), progress(0, 4, (3, 1)))
+    feed.tick()
+    feed.send(updates((1, "a", 5, 1), (2, "a", 5, 1)), progress(4, 6, (5, 1)))
+    for _ in range(2):
+        feed.tick(1_000)
+        assert feed.status("state") == ("failed",)
+        assert feed.rows("SELECT * FROM cdc AS OF 3") == [(1, "a")]
+        with pytest.raises(Error, match="contradicts itself"):
+            feed.rows("SELECT * FROM cdc")
+        assert feed.rows("SELECT * FROM t") == []
+        assert feed.db.check() == []
+        feed.crash()
+
+
+def test_lines_of_a_file(feed, tmp_path):
+    path = tmp_path / "changes.json"
+    lines = [progress(0, 5, (3, 1)), updates((1, "a", 3, 1))]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    feed.db.execute(
+        f"CREATE SOURCE cdc {COLUMNS} FROM FILE '{path}' FORMAT JSON ENVELOPE MATERIALIZE"
+    )
+    feed.tick()
+    assert feed.rows("SELECT * FROM cdc") == [(1, "a")]
+    with path.open("a") as file:
+        file.write(json.dumps(updates((1, "a", 6, -1))) + "\n")
+        file.write(json.dumps(progress(5, 7, (6, 1))) + "\n")
+    feed.crash()
+    feed.tick()
+    assert feed.rows("SELECT * FROM cdc") == []
+
+
+def collected(log, time):
+    rows = Counter()
+    for data, at, diff in log:
+        if at <= time:
+            rows[data["id"], data["x"]] += diff
+    return sorted(rows.elements(), key=repr)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    deliveries(multiset_logs(DATA, max_size=8)),
+    st.lists(st.sampled_from(["tick", "crash", "send"]), max_size=14),
+    st.data(),
+)
+def test_any_delivery_is_the_collection_at_every_time(make_opener, delivery, actions, data):
+    feed = Feed(make_opener())
+    feed.create()
+    query = "SELECT id, count(*) AS n FROM cdc GROUP BY id"
+    feed.db.execute(f"CREATE MATERIALIZED VIEW n WITH ({KEPT}) AS {query}")
+    waiting = list(delivery.messages)
+    reader = Reader()
+    for action in [*actions, *["send"] * len(waiting), "tick"]:
+        if action == "send" and waiting:
+            message = waiting.pop(0)
+            reader.receive(message)
+            feed.send(encode(message).encode(), partition=data.draw(st.integers(0, 1)))
+        elif action == "crash":
+            feed.crash()
+        elif action == "tick":
+            feed.tick()
+            (upper,) = feed.db.execute(
+                "SELECT upper FROM reclock.frontiers WHERE object = 'cdc'"
+            ).rows[0]
+            stated = None if reader.upper.is_closed else int(reader.upper.element())
+            assert (upper or 0) <= 1 if stated in (0, 1) else upper == stated
+            for time in range(1, 12 if upper is None else upper):
+                rows = collected(delivery.collection, time)
+                assert feed.rows(f"SELECT * FROM cdc AS OF {time}") == rows
+                counts = Counter(id_ for id_, _ in rows)
+                assert feed.rows(f"SELECT * FROM n AS OF {time}") == sorted(
+                    counts.items(), key=repr
+                )
+    assert feed.db.check() == []
