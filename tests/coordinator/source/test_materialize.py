@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reclock.change.cdcv2.codec import encode
 from reclock.change.cdcv2.reader import Reader
-from reclock.errors import Error, TimelineMismatch, Unreadable
+from reclock.errors import Error, StatementTimeout, TimelineMismatch, Unreadable
 from reclock.testing.kafka_conformance import Record
 from reclock.testing.strategies.changes import multiset_logs
 from reclock.testing.strategies.statements import deliveries
@@ -287,3 +287,105 @@ def test_any_delivery_is_the_collection_at_every_time(make_opener, delivery, act
                     counts.items(), key=repr
                 )
     assert feed.db.check() == []
+
+
+NOW = 1_763_280_000_000
+HOUR = 3_600_000
+UNITS = {
+    "seconds": (NOW // 1_000, "timestamps look like seconds"),
+    "microseconds": (NOW * 1_000, "timestamps look like microseconds"),
+    "nanoseconds": (NOW * 1_000_000, "timestamps look like nanoseconds"),
+    "a zone ahead": (NOW + 2 * HOUR, "another time zone: 2:00:00 ahead"),
+    "a zone behind": (NOW - 5 * HOUR, "another time zone: 5:00:00 behind"),
+    "far ahead": (NOW + 1_000 * HOUR, "ahead of the clock"),
+    "days behind": (NOW - 100 * HOUR, "behind the clock"),
+}
+
+
+@pytest.fixture
+def wall(feed):
+    feed.opener.clock.set(NOW)
+    feed.create(options="epoch_ms_timeline = true")
+    feed.db.execute("CREATE TABLE t (id BIGINT)")
+    return feed
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_source_in_the_wrong_units_holds_up_nobody(wall, unit):
+    time, suspicion = UNITS[unit]
+    wall.send(updates((1, "a", time, 1)), progress(0, time + 1, (time, 1)))
+    for n in range(3):
+        wall.tick(1_000)
+        now = NOW + 1_000 * (n + 1)
+        written = wall.db.execute(f"INSERT INTO t VALUES ({n})").timestamp
+        answer = wall.db.execute("SELECT count(*) FROM t")
+        assert answer.rows == [(n + 1,)]
+        assert written <= now + 10
+        assert written <= answer.timestamp <= now + 10
+        (read_ts, write_ts) = wall.db.execute(
+            "SELECT read_ts, write_ts FROM reclock.timelines"
+        ).rows[0]
+        assert max(read_ts, write_ts) <= now + 10
+        with pytest.raises(Unreadable) as caught:
+            wall.rows("SELECT * FROM cdc")
+        assert "cdc (upper" in caught.value.detail
+        assert "behind" in caught.value.detail
+        assert suspicion in wall.status("detail")[0]
+        if n == 1:
+            wall.crash()
+    wall.db.execute("SET transaction_isolation = 'serializable'")
+    if time < NOW:
+        assert wall.rows("SELECT * FROM cdc") == [(1, "a")]
+        assert wall.db.execute("SELECT * FROM cdc").timestamp == time
+    assert wall.db.check() == []
+
+
+def test_rows_a_little_ahead_are_there_when_their_time_is(wall):
+    wall.db.execute("INSERT INTO t VALUES (1)")
+    wall.send(updates((1, "a", NOW + 3_000, 1)), progress(0, NOW + 9_000, (NOW + 3_000, 1)))
+    wall.tick()
+    query = "SELECT t.id, x FROM t JOIN cdc ON t.id = cdc.id"
+    assert wall.rows(query) == []
+    wall.tick(3_000)
+    assert wall.rows(query) == [(1, "a")]
+    assert wall.status() == ("running", None)
+
+
+def test_rows_too_far_ahead_wait_and_come(wall):
+    time = NOW + 60_000
+    wall.send(updates((1, "a", time, 1)), progress(0, time + 1, (time, 1)))
+    wall.tick()
+    state, detail = wall.status()
+    assert state == "waiting"
+    assert "too far ahead of the clock; 1 updates wait" in detail
+    wall.tick(60_000)
+    assert wall.rows("SELECT * FROM cdc") == [(1, "a")]
+    assert wall.status() == ("running", None)
+
+
+def test_what_a_source_waits_for_is_said(feed):
+    feed.create()
+    feed.tick()
+    assert feed.status() == ("running", None)
+    feed.send(updates((1, "a", 3, 1)), progress(0, 5, (3, 2)))
+    feed.tick()
+    assert feed.status() == ("waiting", "time 3 lacks 1 of 2 updates; 1 updates wait")
+
+
+def test_a_strict_read_of_a_source_that_lags_gives_up_and_names_it(opener):
+    opener.clock.set(NOW)
+    feed = Feed(opener)
+    feed.create(options="epoch_ms_timeline = true")
+    feed.send(updates((1, "a", NOW - HOUR, 1)), progress(0, NOW - HOUR + 1, (NOW - HOUR, 1)))
+    feed.tick(1_000)
+    opener.crash(feed.db)
+    feed.db = opener(background=True)
+    feed.db.execute("CREATE TABLE t (id BIGINT)")
+    feed.db.execute("INSERT INTO t VALUES (1)")
+    feed.db.execute("SET statement_timeout = '300ms'")
+    with pytest.raises(StatementTimeout) as caught:
+        feed.rows("SELECT * FROM cdc")
+    assert "cdc (upper" in caught.value.detail
+    assert feed.rows("SELECT * FROM t") == [(1,)]
+    feed.db.execute("SET transaction_isolation = 'serializable'")
+    assert feed.rows("SELECT * FROM cdc") == [(1, "a")]

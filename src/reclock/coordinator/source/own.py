@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from reclock.config import format_duration
 from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.source.intake import STAGED_BYTES, Intake
 from reclock.coordinator.source.staging import Taken
@@ -33,6 +34,7 @@ from reclock.dataflow.scan import repeated
 from reclock.errors import ConflictingStatements, SourceStopped
 from reclock.time.antichain import Antichain
 from reclock.time.oracle import MAX_AHEAD_MS
+from reclock.time.skew import suspicion
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 
@@ -113,6 +115,36 @@ class OwnIntake(Intake):
         """Return before which time it may close now; None: before any."""
         ahead = self._source.timeline == EPOCH_MS
         return max(0, now_ms) + AHEAD_MS + 1 if ahead else None
+
+    def waits(self, now_ms: int) -> str | None:
+        """Say what it waits for, for a person; None if all that was stated is published."""
+        with self.room:
+            count, limit = self.statements.waiting, self.limit(now_ms)
+            waits = self.statements.waiting_for()
+            if self.is_full:
+                waits = f"more waits than fits, nothing is read until it is less; {waits}"
+            if waits is None and limit is not None and self.statements.stated > limit:
+                waits = f"times from {limit} on are too far ahead of the clock"
+            return waits if waits is None or not count else f"{waits}; {count} updates wait"
+
+    def skew(self, now_ms: int) -> str | None:
+        """Say how far its times are from the clock, if that is theirs and it is far."""
+        with self.room:
+            last = max(self.last_ms(None) or 0, self.statements.latest or 0)
+        if self._source.timeline != EPOCH_MS or not last:
+            return None
+        if abs(last - now_ms) <= AHEAD_MS:
+            return None
+        away, where = format_duration(abs(last - now_ms)), "ahead of" if last > now_ms else "behind"
+        looks = suspicion(last, now_ms)
+        said = f"its last time, {last}, is {away} {where} the clock"
+        return said if looks is None else f"{said}: {looks}"
+
+    def last_ms(self, otherwise: int | None) -> int | None:
+        """Return the last time that is complete, if it is one of the clock's."""
+        with self.room:
+            published = self.statements.upper > FIRST and self._source.timeline == EPOCH_MS
+            return int(self.statements.upper) - 1 if published else otherwise
 
     def closable(self, state: TimelineState, now_ms: int) -> Timestamp | None:
         """Return the last time that is complete now; None if no other is than before."""

@@ -153,6 +153,11 @@ class Statements:
         return sum(int(p.updates.sum()) for p in (*self._kept, *self._fresh))
 
     @property
+    def stated(self) -> int:
+        """Up to where progress is stated without a gap."""
+        return self._stated.end
+
+    @property
     def latest(self) -> int | None:
         """The last time that is spoken of, short of all times; None if none is."""
         last = [int(p.last[p.last < _NEVER].max(initial=-1)) for p in (*self._kept, *self._fresh)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reclock.coordinator.source.own import OwnIntake
 from reclock.time.position import offsets_of
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
         counts = intake.counts
         upstream, complete = intake.upstream, intake.complete_ms
         state, why = _state(intake, remap)
+    detail = (
+        None if why is None else (f"{why.message}: {why.detail}" if why.detail else why.message)
+    )
+    if isinstance(intake, OwnIntake):
+        state, detail = _own_state(intake, now_ms, state, detail)
+        complete = intake.last_ms(complete)
     return Status(
         state,
         counts.rows,
@@ -53,8 +60,21 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
         None if upstream is None else _sum(upstream),
         bound,
         None if complete is None else max(0, now_ms - complete),
-        None if why is None else (f"{why.message}: {why.detail}" if why.detail else why.message),
+        detail,
     )
+
+
+def _own_state(
+    intake: OwnIntake, now_ms: int, state: str, detail: str | None
+) -> tuple[str, str | None]:
+    """Return how a source does that brings its times: it may wait for more of them."""
+    if detail is not None or intake.upstream is None:
+        return state, detail
+    if intake.upstream != intake.frontier:
+        return "loading", intake.skew(now_ms)
+    waits = intake.waits(now_ms)
+    said = [text for text in (waits, intake.skew(now_ms)) if text is not None]
+    return "waiting" if waits else "running", "; ".join(said) or None
 
 
 def _state(intake: Intake, remap: Remap[Any]) -> tuple[str, Error | None]:

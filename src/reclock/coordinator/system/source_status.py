@@ -33,6 +33,7 @@ SOURCE_STATUS = system_relation(
             "state",
             TEXT,
             "`starting`, `loading` (behind what there is), `running` (all there was is bound), "
+            "`waiting` (for more of a time that the source brings), "
             "`stalled` (not reachable, tried again), `failed` (for good), `complete`",
         ),
         Described("rows", BIGINT, "records read by this process"),
@@ -45,7 +46,11 @@ SOURCE_STATUS = system_relation(
             "bound", BIGINT, "the sum of all offsets with a time; NULL: none yet", nullable=True
         ),
         Described(
-            "lag_ms", BIGINT, "how long ago all there was, was bound; NULL: never", nullable=True
+            "lag_ms",
+            BIGINT,
+            "how long ago all there was, was bound, or the last complete time of a source is that "
+            "brings times of the clock; NULL: never",
+            nullable=True,
         ),
         Described("detail", TEXT, "why it is in that state; NULL: nothing to say", nullable=True),
     ),
