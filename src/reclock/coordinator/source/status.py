@@ -46,11 +46,11 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
         counts = intake.counts
         upstream, complete = intake.upstream, intake.complete_ms
         state, why = _state(intake, remap)
-    detail = (
-        None if why is None else (f"{why.message}: {why.detail}" if why.detail else why.message)
-    )
+    said: str | None = None
+    if why is not None:
+        said = f"{why.message}: {why.detail}" if why.detail else why.message
     if isinstance(intake, OwnIntake):
-        state, detail = _own_state(intake, now_ms, state, detail)
+        state, said = _own_state(intake, now_ms, state, said)
         complete = intake.last_ms(complete)
     return Status(
         state,
@@ -60,7 +60,7 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
         None if upstream is None else _sum(upstream),
         bound,
         None if complete is None else max(0, now_ms - complete),
-        detail,
+        said,
     )
 
 
