@@ -71,7 +71,7 @@ def run(home: Path) -> None:
             assert process.stderr is not None
             for line in process.stderr:
                 print(f"  {line.rstrip()}")
-                if line.startswith("running"):
+                if "event=running" in line:
                     break
             produce(producer, 1, ORDERS // 2)
             os.kill(process.pid, signal.SIGKILL)

@@ -20,8 +20,7 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from reclock.cli.log import Log
     from reclock.coordinator.database import Database
 
 _SOURCES: Final = (
@@ -36,9 +35,10 @@ _SINKS: Final = (
 class PipelineProgress:
     """The bars of all sources and sinks; ``update`` looks again."""
 
-    def __init__(self, db: Database, console: Console) -> None:
+    def __init__(self, db: Database, log: Log) -> None:
         self._db = db
-        self._console = console
+        self._log = log
+        self._console = log.console
         self._tasks: dict[str, TaskID] = {}
         self._states: dict[str, str] = {}
         self._progress = Progress(
@@ -48,7 +48,7 @@ class PipelineProgress:
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             TextColumn("{task.fields[note]}"),
-            console=console,
+            console=log.console,
         )
 
     def __enter__(self) -> PipelineProgress:
@@ -68,13 +68,21 @@ class PipelineProgress:
             if self._console.is_terminal:
                 self._bar(source, state, note, bound or 0, upstream)
             else:
-                self._line(source, state, f"{rows} records read", note)
+                self._line(
+                    "source",
+                    source,
+                    state,
+                    records=rows,
+                    lag_ms=lag_ms,
+                    errors=errors or None,
+                    detail=detail,
+                )
         for sink, state, messages, lag_ms, detail in self._db.execute(_SINKS).rows:
             note = _note(lag_ms, detail)
             if self._console.is_terminal:
                 self._bar(sink, state, note, messages, None)
             else:
-                self._line(sink, state, f"{messages} messages written", note)
+                self._line("sink", sink, state, messages=messages, lag_ms=lag_ms, detail=detail)
 
     def _bar(self, name: str, state: str, note: str, done: int, total: int | None) -> None:
         if name not in self._tasks:
@@ -84,11 +92,10 @@ class PipelineProgress:
         speed = self._progress.tasks[task].speed
         self._progress.update(task, rate=f"{speed:,.0f}/s" if speed else "")
 
-    def _line(self, name: str, state: str, done: str, note: str) -> None:
+    def _line(self, kind: str, name: str, state: str, **facts: object) -> None:
         if self._states.get(name) != state:
             self._states[name] = state
-            line = f"{name}: {state}, {done}, {note}".rstrip(", ")
-            self._console.print(line, highlight=False, soft_wrap=True)
+            self._log.say(kind, "", name=name, state=state, **facts)
 
 
 def _note(lag_ms: int | None, *more: str | None) -> str:

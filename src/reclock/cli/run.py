@@ -1,8 +1,11 @@
-"""``reclock run FILE``: apply a file of statements, and keep what it defines running.
+"""``reclock run FILE``: make what a file of statements says, and keep it running.
 
-Statements run one after the other. A CREATE whose object is there already, from the same
-text, is left as it is: the same file can be run again after a stop. From another text it is
-an error, and nothing after it is run.
+The file is compared with what is there (``reclock.coordinator.pipeline``) before anything is done:
+what is missing is created, what is there from the same text stays, anything else is a conflict
+that is shown, and nothing is applied. ``--dry-run`` stops after planning every statement.
+
+The command ends when it is interrupted (status 0), when a statement fails, or when nothing could
+be right any more (status 1, with the reason): the state is broken, or somebody took it over.
 
 Tests: tests/cli/test_run.py.
 """
@@ -18,8 +21,8 @@ import click
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from reclock.cli.log import Log
     from reclock.coordinator.database import Database
-    from reclock.sql.parse import Parsed
 
 _REFRESH_SECONDS: Final = 0.25
 
@@ -34,66 +37,58 @@ _REFRESH_SECONDS: Final = 0.25
     help="The state directory; it is made if there is none.",
 )
 @click.option("--master", help="Any Spark master; this machine by default.")
-def run(file: Path, state: Path, master: str | None) -> None:
+@click.option("--dry-run", is_flag=True, help="Plan every statement, run none, and end.")
+def run(file: Path, state: Path, master: str | None, *, dry_run: bool) -> None:
     """Apply the statements of FILE and keep them running until interrupted."""
     import reclock  # noqa: PLC0415 - the other commands start faster
-    from reclock.cli.progress import PipelineProgress  # noqa: PLC0415
-    from reclock.sql.parse import parse_statements  # noqa: PLC0415
+    from reclock.cli.log import Log  # noqa: PLC0415
 
-    console = Console(stderr=True)
-    statements = parse_statements(file.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
+    log = Log(Console(stderr=True), reclock.SystemClock())
+    if dry_run:
+        _rehearse(text, state, log)
+        return
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     with reclock.open(state, master=master) as db:
-        for parsed in statements:
-            said = apply(db, parsed)
-            console.print(f"{said}  {_first_line(parsed.text)}", highlight=False, soft_wrap=True)
-        console.print(
-            f"running, state in {state}; interrupt to stop", highlight=False, soft_wrap=True
-        )
-        with PipelineProgress(db, console) as progress:
-            while not stopped.wait(_REFRESH_SECONDS):
-                progress.update()
-    console.print("stopped")
+        apply(db, text, log)
+        words = f"running, state in {state}; interrupt to stop"
+        log.say("running", words, state=state)
+        keep(db, log, stopped)
+    log.say("stopped", "stopped")
 
 
-def apply(db: Database, parsed: Parsed) -> str:
-    """Run a statement; return what was done, or that it had been done before."""
-    name = getattr(parsed.statement, "name", None)
-    made = type(parsed.statement).__name__
-    if made.startswith("Create") and name is not None:
-        text = db.execute("SELECT sql FROM reclock.objects WHERE name = $1", (name.parts[-1],)).rows
-        if text and same(text[0][0], parsed.text):
-            return f"{text_of(made)} (unchanged)"
-    return db.execute(parsed.text).tag
+def apply(db: Database, text: str, log: Log) -> None:
+    """Create what is missing of a file."""
+    from reclock.coordinator.pipeline.plan import Action  # noqa: PLC0415
+
+    for step in db.plan(text):
+        if step.action in (Action.CREATE, Action.RUN):
+            done = db.execute(step.parsed.text).tag
+        else:
+            done = step.action.value
+        log.say("statement", f"{done}  {step.title}", done=done, statement=step.title)
 
 
-def same(stored: str, given: str) -> bool:
-    """Return whether an object was made by a text, whose secrets are not shown.
+def keep(db: Database, log: Log, stopped: threading.Event) -> None:
+    """Show how things go until somebody stops it, or nothing can go on."""
+    from reclock.cli.progress import PipelineProgress  # noqa: PLC0415
 
-    >>> same("CREATE … (p = '***')", "CREATE … (p = 'secret')"), same("a", "b")
-    (True, False)
-    """
-    parts = stored.split("'***'")
-    place = 0
-    for at, part in enumerate(parts):
-        found = given.find(part, place)
-        if found < 0 or (at == 0 and found > 0):
-            return False
-        place = found + len(part)
-    return place == len(given)
+    with PipelineProgress(db, log) as progress:
+        while not stopped.wait(_REFRESH_SECONDS):
+            if (failure := db.failure) is not None:
+                raise failure
+            progress.update()
 
 
-def text_of(made: str) -> str:
-    """Return the words of a statement's class.
+def _rehearse(text: str, state: Path, log: Log) -> None:
+    from reclock.connectors.kafka.client import KafkaCluster  # noqa: PLC0415
+    from reclock.coordinator.look import look  # noqa: PLC0415
 
-    >>> text_of("CreateMaterializedView")
-    'CREATE MATERIALIZED VIEW'
-    """
-    return "".join(f" {c}" if c.isupper() else c for c in made).strip().upper()
-
-
-def _first_line(text: str) -> str:
-    line = text.strip().splitlines()[0]
-    return line if len(line) <= 70 else f"{line[:69]}…"
+    with look(state, KafkaCluster) as db:
+        steps = db.plan(text)
+        db.rehearse(steps)
+    for step in steps:
+        done = step.action.value
+        log.say("planned", f"{done}  {step.title}", done=done, statement=step.title)

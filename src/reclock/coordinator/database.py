@@ -25,6 +25,9 @@ from reclock.coordinator.change import reconcile
 from reclock.coordinator.check import check
 from reclock.coordinator.core import Core
 from reclock.coordinator.loop import Loop
+from reclock.coordinator.pipeline.failures import fatal
+from reclock.coordinator.pipeline.plan import plan_pipeline
+from reclock.coordinator.pipeline.rehearse import rehearse
 from reclock.coordinator.session import Session
 from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
 from reclock.coordinator.spark_engine import SparkEngine
@@ -41,11 +44,13 @@ if TYPE_CHECKING:
     from reclock.clock import Clock
     from reclock.coordinator.check import Finding
     from reclock.coordinator.engine import Engine
+    from reclock.coordinator.pipeline.plan import Step
     from reclock.coordinator.result import Result
     from reclock.coordinator.sink.connect import Outlets
     from reclock.coordinator.source.connect import Clusters
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.world import World
+    from reclock.errors import Error
     from reclock.time.timestamp import Timestamp
 
 SEGMENTS: Final = "segments"
@@ -155,6 +160,21 @@ class Database:
         """Read all of the state and return what is wrong with it: nothing, if it is whole."""
         self._check_open()
         return check(self._core)
+
+    def plan(self, text: str) -> list[Step]:
+        """Return what applying a file of statements would do; a conflict is an error."""
+        self._check_open()
+        return plan_pipeline(text, self._core.world.catalog)
+
+    def rehearse(self, steps: Sequence[Step]) -> None:
+        """Plan the steps of a file one after the other, and raise what they would; run none."""
+        self._check_open()
+        rehearse(steps, self._core.world.catalog, self._core.intakes.clusters)
+
+    @property
+    def failure(self) -> Error | None:
+        """Why nothing goes on any more in the background; None: it does."""
+        return fatal(self._core)
 
     def close(self) -> None:
         """Stop ticking and give everything back; what is durable stays as it is."""

@@ -22,15 +22,20 @@ if TYPE_CHECKING:
 
     from reclock.connectors.kafka.cluster import Cluster
     from reclock.connectors.kafka.options import Connection
+    from reclock.coordinator.source.connect import Clusters
 
 
 @contextmanager
-def look(path: str | os.PathLike[str]) -> Iterator[Database]:
-    """Return a copy of the database in ``path``, whoever is using it, for as long as needed."""
+def look(path: str | os.PathLike[str], clusters: Clusters | None = None) -> Iterator[Database]:
+    """Return a copy of the database in ``path``, whoever is using it, for as long as needed.
+
+    A path where nothing is yet is an empty database, if ``clusters`` says whom one may ask.
+    """
     with tempfile.TemporaryDirectory(prefix="reclock-look-") as scratch:
-        copy_state(Path(path), Path(scratch))
+        if clusters is None or Path(path).exists():
+            copy_state(Path(path), Path(scratch))
         engine = SparkEngine(segments_of(scratch), None)
-        with Database(scratch, engine, background=False, clusters=_nobody) as db:
+        with Database(scratch, engine, background=False, clusters=clusters or _nobody) as db:
             db.execute("SET transaction_isolation = 'serializable'")
             yield db
 

@@ -110,7 +110,7 @@ class _Watch:
         """Start the engine and wait until it runs."""
         self._state = "starting"
         self._engine.start()
-        self.until(lambda: any(x.startswith("running") for x in self._engine.lines), "it runs")
+        self.until(lambda: any("event=running" in line for line in self._engine.lines), "it runs")
         self._state = "running"
 
     def writes(self, seconds: float) -> None:
