@@ -10,15 +10,16 @@ from __future__ import annotations
 import shutil
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from reclock.cli import options
 from reclock.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 NEEDED_GB: Final = 1.0
 MAX_SKEW_MS: Final = 1_000
@@ -41,13 +42,7 @@ class Finding:
 
 
 @click.command()
-@click.option(
-    "--state",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("reclock-state"),
-    show_default=True,
-    help="The state directory to look into, if it is there.",
-)
+@options.state()
 @click.option("--broker", help="A Kafka broker, host:port, to try.")
 def doctor(state: Path, broker: str | None) -> None:
     """Examine this machine, a broker and a state directory; say what to do about what is wrong."""

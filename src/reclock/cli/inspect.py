@@ -7,10 +7,14 @@ is changed and nobody is disturbed. Tests: tests/cli/test_inspect.py.
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+from reclock.cli import options
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 QUESTIONS: Final = {
     "remap": 'SELECT source, timestamp, partition, "offset" FROM reclock.bindings ORDER BY 1, 2, 3',
@@ -25,13 +29,7 @@ QUESTIONS: Final = {
 
 @click.command()
 @click.argument("what", type=click.Choice(list(QUESTIONS)))
-@click.option(
-    "--state",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=Path("reclock-state"),
-    show_default=True,
-    help="The state directory; whoever is using it is not disturbed.",
-)
+@options.state(must_exist=True)
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per line, for programs.")
 def inspect(what: str, state: Path, *, as_json: bool) -> None:
     r"""Show what is durable in a state directory.

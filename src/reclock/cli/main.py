@@ -9,6 +9,7 @@ Tests: tests/cli/test_main.py.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -18,6 +19,7 @@ from reclock.cli.dev import dev
 from reclock.cli.doctor import doctor
 from reclock.cli.init import init
 from reclock.cli.inspect import inspect
+from reclock.cli.options import CONFIG_FILE, defaults
 from reclock.cli.run import run
 from reclock.cli.sql import sql
 from reclock.errors import Error
@@ -25,8 +27,17 @@ from reclock.errors import Error
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="reclock")
-def cli() -> None:
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="RECLOCK_CONFIG",
+    help=f"A TOML file with settings; {CONFIG_FILE}, if it is there.",
+)
+@click.pass_context
+def cli(context: click.Context, config: Path | None) -> None:
     """Strictly consistent streaming SQL on Apache Spark."""
+    given = defaults(config)
+    context.default_map = dict.fromkeys(cli.commands, given)
 
 
 for command in (demo, dev, doctor, init, inspect, run, sql):

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import Console
 
+from reclock.cli import options
+
 if TYPE_CHECKING:
     from reclock.cli.log import Log
     from reclock.coordinator.database import Database
@@ -29,14 +31,8 @@ _REFRESH_SECONDS: Final = 0.25
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--state",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("reclock-state"),
-    show_default=True,
-    help="The state directory; it is made if there is none.",
-)
-@click.option("--master", help="Any Spark master; this machine by default.")
+@options.state()
+@options.master()
 @click.option("--dry-run", is_flag=True, help="Plan every statement, run none, and end.")
 def run(file: Path, state: Path, master: str | None, *, dry_run: bool) -> None:
     """Apply the statements of FILE and keep them running until interrupted."""

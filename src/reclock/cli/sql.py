@@ -13,16 +13,12 @@ from pathlib import Path
 
 import click
 
+from reclock.cli import options
+
 
 @click.command()
-@click.option(
-    "--state",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("reclock-state"),
-    show_default=True,
-    help="The state directory; it is made if there is none.",
-)
-@click.option("--master", help="Any Spark master; this machine by default.")
+@options.state()
+@options.master()
 @click.option("-c", "--command", help="Run these statements, and end.")
 @click.option(
     "-f",
