@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from reclock.sql.parse.expression import ExpressionConverter
 from reclock.sql.parse.node import expect_only, identifier, position_of, unsupported
+from reclock.sql.parse.translate import NAME, translated
 from reclock.sql.syntax import query as q
 from reclock.sql.syntax.expression import Name
 
@@ -221,12 +222,22 @@ def _table(node: exp.Expr) -> q.FromItem:
     alias = _alias(node.args.get("alias"))
     if isinstance(node.this, exp.Anonymous):
         expect_only(node.this, "this", "expressions")
+        if _is_translate(node):
+            return q.DerivedTable(convert_query(translated(node.this)), alias or q.Alias(NAME))
         return _function(node.this, alias, ordinality=bool(node.args.get("ordinality")))
     if not isinstance(node.this, exp.Identifier):
         raise unsupported(type(node.this).__name__ + " in FROM", node)
     parts = (node.args.get("catalog"), node.args.get("db"), node.this)
     name = Name(tuple(identifier(p) for p in parts if p is not None), position_of(node))
     return q.TableName(name, alias)
+
+
+def _is_translate(node: exp.Expr) -> bool:
+    schema = node.args.get("db")
+    return schema is not None and (identifier(schema), identifier(node.this.this)) == (
+        "reclock",
+        NAME,
+    )
 
 
 def _function(call: exp.Expr, alias: q.Alias | None, *, ordinality: bool) -> q.FromItem:
