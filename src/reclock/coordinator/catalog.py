@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from reclock.coordinator.item import Index, Item, RelationItem, Source, article, number_of
+from reclock.coordinator.item import Index, Item, RelationItem, Sink, Source, article, number_of
 from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.relation import SCHEMA as SYSTEM_SCHEMA
 from reclock.coordinator.system.relation import SystemRelation
@@ -70,7 +70,7 @@ class Catalog:
     def paces(self) -> Mapping[ObjectId, Pace]:
         """With whom each object moves, of those that have a timeline."""
         found: dict[ObjectId, Pace] = {}
-        for item in self.items.values():
+        for item in sorted(self.items.values(), key=lambda item: isinstance(item, Sink)):
             if item.timeline is None:
                 continue
             if isinstance(item, Source) and item.brings_times:

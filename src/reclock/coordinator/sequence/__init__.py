@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.coordinator.sequence.alter_retain_history import alter_retain_history
+from reclock.coordinator.sequence.alter_sink import alter_sink
 from reclock.coordinator.sequence.alter_system import alter_system
 from reclock.coordinator.sequence.copy import copy
 from reclock.coordinator.sequence.create_index import create_index
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterRetainHistory: alter_retain_history,
+    s.AlterSink: alter_sink,
     s.AlterSystem: alter_system,
     s.Begin: begin,
     s.Commit: commit,

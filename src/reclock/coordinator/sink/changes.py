@@ -10,9 +10,10 @@ as a *difference* instead, between the base and the rows at one time, all of it 
     ALTER SINK … SET FROM            at the first time that the new relation is written
     the relation had an error        at the first time that is right again
 
-A relation that has an error at some time has no rows there: ``reach`` goes up to it, and says
-why no further. A reader of the topic never sees rows of a time that had none. Where the relation
-before a change of it ends with an error, the new one takes over from the last right time.
+A relation that has an error at some time has no rows there. So what can be written is a row of
+*stretches*, between errors and changes of the relation; a reader of the topic never sees rows of a
+time that had none. Where a relation ends with an error, the one that follows it takes over from
+the last right time.
 
 Cost: the runs that overlap are read, one after another, and not merged; of a difference both
 contents. Tests: tests/coordinator/sink/test_sinks.py, test_alter.py, test_changes.py.
@@ -34,11 +35,13 @@ from reclock.dataflow.graph import collection_of
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterator
 
     import pyarrow as pa
 
     from reclock.coordinator.item import Sink
+    from reclock.coordinator.subscribe.changes import ErrorRow
     from reclock.coordinator.timeline import TimelineState
     from reclock.errors import ExpressionFailed
     from reclock.ids import ObjectId
@@ -54,26 +57,31 @@ class Base(NamedTuple):
     time: Timestamp
 
 
-@dataclass(frozen=True)
-class Reach:
-    """How far a sink can go: before ``upper``, with the changes of ``relation``.
+class Stretch(NamedTuple):
+    """The changes of ``relation`` in ``[start, end)``, where it has no errors.
 
-    If ``at`` is set they begin with a difference to ``base`` there. If ``failure`` is, there is an
-    error that has not gone.
+    Unless it goes on from what was written before, at ``start`` comes the difference to ``base``.
+    """
+
+    relation: ObjectId
+    start: Timestamp
+    end: Timestamp
+    base: Base | None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has nothing but changes."""
+        return self.base == Base(self.relation, self.start.back()) and self.start > 0
+
+
+class Reach(NamedTuple):
+    """How far a sink can go: before ``upper``, and what lies between.
+
+    If it is not the end, ``failure`` is the error that begins there and has not gone.
     """
 
     upper: Timestamp
-    relation: ObjectId
-    at: Timestamp | None = None
-    base: Base | None = None
-    failure: ExpressionFailed | None = None
-
-
-class _Right(NamedTuple):
-    """The first time without an error, and the next one with an error or out of bounds."""
-
-    first: Timestamp | None
-    end: Timestamp
+    stretches: tuple[Stretch, ...]
     failure: ExpressionFailed | None
 
 
@@ -110,50 +118,34 @@ class Changes:
 
     def reach(self, state: TimelineState, lower: Timestamp, upper: Timestamp) -> Reach:
         """Return how far the changes from ``lower`` on can be written; there is no error before."""
+        found: list[Stretch] = []
         base, failure = self.base(lower), None
         ends = [*(phase.start for phase in self.phases[1:]), upper]
         for phase, end in zip(self.phases, ends, strict=True):
-            begin, end = lower.join(phase.start), min(end, upper)  # noqa: PLW2901 - within bounds
-            if not begin < end:
-                continue
-            new = begin == phase.start
-            right = self._right(state, phase.relation, begin, end, new=new)
-            failure = failure or right.failure
-            if right.first is not None:
-                plain = not new and right.first == begin
-                first = None if plain else right.first
-                return Reach(right.end, phase.relation, first, base)
-        return Reach(lower, self.phases[-1].relation, failure=failure)
+            begin, relation = lower.join(phase.start), phase.relation
+            known = errors_at(state, relation, begin) if phase.start == begin < upper else None
+            for start, stop, error in _right(state, relation, begin, min(end, upper), known):
+                failure = None if error is None else failed(*error, stop)
+                if start < stop:
+                    found.append(Stretch(relation, start, stop, base))
+                    base = Base(relation, stop.back())
+        return Reach(found[-1].end if found else lower, tuple(found), failure)
 
     def between(
         self, state: TimelineState, lower: Timestamp, reach: Reach
     ) -> Iterator[pa.RecordBatch]:
         """Yield the changes from ``lower`` on, whole times, ascending."""
-        if reach.at is not None and lower <= reach.at:
-            yield self._difference(state, reach.base, Base(reach.relation, reach.at))
-            lower = reach.at.step()
-        if lower < reach.upper:
-            shard = state.traces[collection_of(reach.relation)]
-            for batches in shard.changes_by_run(lower, at(reach.upper)):
-                for piece in _pieces(batches):
-                    yield self._delta(state, reach.relation, piece)
-
-    def _right(
-        self, state: TimelineState, item: ObjectId, begin: Timestamp, end: Timestamp, *, new: bool
-    ) -> _Right:
-        """Return when a relation is without errors; ``new``: it may have some before ``begin``."""
-        known = errors_at(state, item, begin) if new else None
-        first = None if known else begin
-        failure = failed(*min(known), begin) if known else None
-        after = begin.step() if new else begin
-        for time, error in errors_over(state, item, after, end, known):
-            if error is None:
-                first = time if first is None else first
-            elif first is None or first == time:
-                first, failure = None, failure or failed(*error, time)
-            else:
-                return _Right(first, time, failure)
-        return _Right(first, end, failure)
+        for stretch in reach.stretches:
+            relation, start, end, base = stretch
+            if lower <= start and not stretch.goes_on:
+                yield self._difference(state, base, Base(relation, start))
+                start = start.step()
+            start = start.join(lower)
+            if start < end:
+                shard = state.traces[collection_of(relation)]
+                for batches in shard.changes_by_run(start, at(end)):
+                    for piece in _pieces(batches):
+                        yield self._delta(state, relation, piece)
 
     def _difference(self, state: TimelineState, base: Base | None, new: Base) -> pa.RecordBatch:
         """Return what turns the base into the rows at a time, at that time."""
@@ -207,3 +199,30 @@ def _pieces(batches: list[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         parts = map(inside, batches)
         yield [part for part in parts if part.num_rows]
         begin = end
+
+
+def _right(
+    state: TimelineState,
+    item: ObjectId,
+    begin: Timestamp,
+    end: Timestamp,
+    known: Counter[ErrorRow] | None,
+) -> Iterator[tuple[Timestamp, Timestamp, ErrorRow | None]]:
+    """Yield the intervals in which a relation has no error, and the error that ends each.
+
+    ``known`` are its errors at ``begin``; without it there are none before.
+    """
+    if not begin < end:
+        return
+    start: Timestamp | None = begin
+    if known:
+        start = None
+        yield begin, begin, min(known)
+    for time, now in errors_over(state, item, begin if known is None else begin.step(), end, known):
+        if now is None:
+            start = time if start is None else start
+        elif start is not None:
+            yield start, time, now
+            start = None
+    if start is not None:
+        yield start, end, None

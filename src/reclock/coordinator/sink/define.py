@@ -8,8 +8,7 @@ Tests: tests/coordinator/sink/test_sinks.py.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from reclock.coordinator.item import MaterializedView, RelationItem, Sink, View
 from reclock.coordinator.source.secrets import hidden, secrets_of
@@ -18,9 +17,7 @@ from reclock.errors import InvalidDefinition, NotSupported, StatementError
 from reclock.ids import ObjectId
 from reclock.sinks.encode import choose
 from reclock.sinks.encode.choose import Wanted
-from reclock.sql.parse.connectors import with_relation
 from reclock.sql.statement.source import KafkaConnection
-from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.durable.keyed import Json
     from reclock.sql.statement import CreateSink
-    from reclock.time.timestamp import Timestamp
+    from reclock.sql.syntax.expression import Name
 
 
 def define_sink(
@@ -47,43 +44,6 @@ def define_sink(
         relation=relation.id, statement=statement, facts=facts, secrets=secrets,
         shadow=next(filter(None, shadows), ()),
     )  # fmt: skip
-
-
-def altered(sink: Sink, relation: RelationItem, time: Timestamp, catalog: Catalog) -> Sink:
-    """Return the sink made of another relation from ``time`` on."""
-    last = sink.phases[-1]
-    past = list(sink.facts.get("past", ()))
-    if last.start < time:  # else no time of it has come
-        past.append([last.relation, int(time)])
-    return _with_past(sink, past, relation, catalog)
-
-
-def settled(catalog: Catalog, item: ObjectId, frontier: Timestamp) -> Sink | None:
-    """Return a sink without what it was made of before, up to ``frontier``; None: it has no such.
-
-    What is written has no need of it any more.
-    """
-    sink = catalog.items.get(item)
-    if not isinstance(sink, Sink):
-        return None
-    past = sink.facts.get("past", [])
-    left = [[relation, until] for relation, until in past if until >= frontier]
-    if len(left) == len(past):
-        return None
-    relation = catalog[sink.relation]
-    assert isinstance(relation, RelationItem)
-    return _with_past(sink, left, relation, catalog)
-
-
-def _with_past(sink: Sink, past: list[list[Any]], relation: RelationItem, catalog: Catalog) -> Sink:
-    """Return the sink of a relation, with others before it."""
-    facts = {name: fact for name, fact in sink.facts.items() if name != "past"}
-    if past:
-        facts["past"] = past
-    relations = [*relations_of(facts, catalog), relation]
-    sql = with_relation(sink.sql, relation.name)
-    statement = replace(sink.statement, relation=Name((relation.name,)))
-    return define_sink(statement, sql, sink.id, relations, facts)
 
 
 def relations_of(facts: Json, catalog: Catalog) -> list[RelationItem]:

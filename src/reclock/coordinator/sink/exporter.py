@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.item import RelationItem, Sink
+from reclock.coordinator.sink.alter import settled
 from reclock.coordinator.sink.changes import Changes
 from reclock.coordinator.sink.contents import contents
-from reclock.coordinator.sink.define import settled
 from reclock.coordinator.sink.recover import Legacy, described, sources_of, topic_of
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of
@@ -222,7 +222,7 @@ class Exporter:
                 self._let_go(machine)
                 return False
             reach = changes.reach(state, lower, state.upper)
-            if reach.failure is not None:
+            if reach.failure is not None and reach.upper == lower:
                 raise reach.failure
             self._work = _Work(sink, world.catalog, state, changes, reach)
             try:
@@ -241,6 +241,8 @@ class Exporter:
             self._let_go(machine)
             committed = machine.frontier.element()
             self.reached = committed if committed > frontier else reach.upper
+            if reach.failure is not None and committed == frontier:
+                raise reach.failure  # there is nothing to write before it
             return frontier < committed < state.upper
 
     def _settle(self) -> None:

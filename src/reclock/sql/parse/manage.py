@@ -8,6 +8,7 @@ from reclock.errors import NotSupported
 from reclock.sql.parse.options import DURATION, parse_options
 from reclock.sql.statement.objects import KINDS, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.settings import AlterSystem, SetVariable
+from reclock.sql.statement.sink import AlterSink
 from reclock.sql.statement.transaction import Begin
 from reclock.sql.syntax.expression import Name
 
@@ -40,7 +41,7 @@ def _kind(cursor: Cursor) -> str:
     raise cursor.error(msg)
 
 
-def parse_alter(cursor: Cursor) -> AlterSystem | AlterRetainHistory:
+def parse_alter(cursor: Cursor) -> AlterSystem | AlterRetainHistory | AlterSink:
     """Read what follows ALTER."""
     if cursor.accept("SYSTEM"):
         if cursor.accept("RESET"):
@@ -52,13 +53,17 @@ def parse_alter(cursor: Cursor) -> AlterSystem | AlterRetainHistory:
         return AlterSystem(set_name, value)
     kind = _kind(cursor)
     object_name = cursor.name()
+    if kind == "sink" and cursor.accept("SET", "FROM"):
+        relation = cursor.name()
+        cursor.end()
+        return AlterSink(object_name, relation)
     if cursor.accept("RESET"):
         cursor.expect("(", "RETAIN", "HISTORY", ")")
         cursor.end()
         return AlterRetainHistory(kind, object_name, None)
     if not cursor.sees("SET"):
         message = "this form of ALTER is not supported"
-        hint = "supported: SET (RETAIN HISTORY FOR '…'), RESET (RETAIN HISTORY)"
+        hint = "supported: SET (RETAIN HISTORY FOR '…'), RESET (RETAIN HISTORY); of sinks SET FROM"
         raise NotSupported(message, hint=hint, position=cursor.position)
     cursor.expect("SET")
     options = parse_options(cursor, {"retain_history": DURATION}, keyword=False)

@@ -12,7 +12,7 @@ from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.objects import AlterRetainHistory, Drop, Show
 from reclock.sql.statement.select import SelectStatement
 from reclock.sql.statement.settings import AlterSystem, SetVariable
-from reclock.sql.statement.sink import CreateSink
+from reclock.sql.statement.sink import AlterSink, CreateSink
 from reclock.sql.statement.source import CreateSource
 from reclock.sql.statement.subscribe import Subscribe
 from reclock.sql.statement.table import CreateTable
@@ -22,6 +22,7 @@ from reclock.sql.statement.write import Delete, Insert, Update
 
 Statement = (
     AlterRetainHistory
+    | AlterSink
     | AlterSystem
     | Begin
     | Commit
@@ -47,6 +48,7 @@ Statement = (
 
 __all__ = [
     "AlterRetainHistory",
+    "AlterSink",
     "AlterSystem",
     "Begin",
     "Commit",

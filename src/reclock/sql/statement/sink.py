@@ -1,4 +1,4 @@
-"""CREATE SINK."""
+"""CREATE SINK and ALTER SINK."""
 
 from __future__ import annotations
 
@@ -23,3 +23,11 @@ class CreateSink:
     key_not_enforced: bool = False
     options: tuple[tuple[str, str], ...] = ()
     if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSink:
+    """``ALTER SINK name SET FROM relation``."""
+
+    name: Name
+    relation: Name
