@@ -71,7 +71,7 @@ class Stretch(NamedTuple):
     @property
     def goes_on(self) -> bool:
         """Whether it has nothing but changes."""
-        return self.base == Base(self.relation, self.start.back()) and self.start > 0
+        return self.start > 0 and self.base == Base(self.relation, self.start.back())
 
 
 class Reach(NamedTuple):
