@@ -46,6 +46,8 @@ NAMES: Final[dict[str, str]] = {
     "tick.compute.before": "the writes of a tick are gathered, nothing is computed yet",
     "tick.publish.before": "the runs of a tick are written, nothing is published yet",
     "tick.publish.after": "a tick is published, the engine does not know yet",
+    "renewal.derive.before": "retractions are about to be derived, nothing is computed yet",
+    "renewal.derive.after": "derived retractions are written, no tick has published them yet",
     "ddl.publish.before": "a new object is hydrated, the catalog does not name it yet",
     "ddl.publish.after": "a change of the catalog is published, its client does not know yet",
     "ingest.read.after": "records were read ahead, no tick has bound them yet",

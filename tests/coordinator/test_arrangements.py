@@ -120,7 +120,7 @@ def test_a_swap_replaces_runs_once(kept):
         LAYOUTS,
         {"u1": beginning(Timestamp(8))},
     )["u1"][0]
-    swap = Swap("u1", old, whole)
+    swap = Swap("u1", old, (whole,))
     kept.change(at(10), {}, frozenset(), (swap,))
     assert kept.value.runs["u1"] == (whole,)
     kept.change(at(11), {}, frozenset(), (swap,))

@@ -23,12 +23,17 @@ from reclock.time.antichain import Antichain
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "settings.md"
 OTHER = {
+    "compute_replica_expiration_offset": "20d",
+    "expiration_renewal": "false",
     "logical_compaction_window": "5m",
     "statement_timeout": "250ms",
     "timestamp_interval": "20ms",
     "transaction_isolation": "serializable",
 }
 """A value of every setting that is not its default."""
+
+WORDS = {"expiration_renewal", "transaction_isolation"}
+"""Those whose values are not durations."""
 
 
 def shown(db, name):
@@ -223,8 +228,8 @@ def test_the_records_of_a_change_lead_from_one_to_the_other(changes):
     expected: dict[str, str] = {}
     for name, reset, ms in changes:
         value = None if reset or name is None else f"{ms}ms"
-        if name == "transaction_isolation" and value is not None:
-            value = "serializable"
+        if name in WORDS and value is not None:
+            value = OTHER[name]
         after = values.changed(name, value)
         for key, record in after.records(values).items():
             assert (record is None) == (key in kept and record is None)
@@ -241,7 +246,7 @@ def test_the_records_of_a_change_lead_from_one_to_the_other(changes):
     assert {key.split("/")[1] for key in kept} == expected.keys()
     for name, value in expected.items():
         assert kept[f"setting/{name}"]["value"] == values.get(name)
-        if name != "transaction_isolation":
+        if name not in WORDS:
             assert parse_duration(values.get(name)) == parse_duration(value)
 
 

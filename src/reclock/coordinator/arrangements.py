@@ -54,37 +54,46 @@ Runs = Mapping[ArrangementId, tuple[RunRef, ...]]
 
 @dataclass(frozen=True)
 class Swap:
-    """Runs of an arrangement, and the one that stands for them from now on."""
+    """Runs of an arrangement, and those that stand for them from now on."""
 
     arrangement: ArrangementId
     merged: tuple[RunRef, ...]
-    run: RunRef
+    runs: tuple[RunRef, ...]
 
 
 @dataclass(frozen=True)
 class Arrangements:
-    """The runs of every arrangement, oldest first, and the manifest that says so."""
+    """The runs of every arrangement, oldest first, and the manifest that says so.
+
+    ``untils`` has the pending arrangements that hold no update due at or after some time.
+    """
 
     manifest: Manifest
     runs: Runs
     own: Timestamp | None = None
     """The upper, if it is not that of the manifest, which then only counts versions."""
+    untils: Mapping[ArrangementId, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, manifest: Manifest, *, own: bool = False) -> Arrangements:
         """Return what the records of a manifest describe."""
         found: dict[ArrangementId, list[RunRef]] = {}
+        untils: dict[ArrangementId, int] = {}
         records = manifest.runs()
         upper = Timestamp(records.pop(_OWN, {"upper": FIRST})["upper"]) if own else None
         for record in records.values():
             try:
                 arrangement = ArrangementId(record["arrangement"])
+                if "until" in record:
+                    untils[arrangement] = int(record["until"])
+                    continue
                 run = record["run"]
             except KeyError as error:
                 message = "a record of a manifest does not decode"
                 raise Corrupt(message, detail=f"{record!r:.200}") from error
             found.setdefault(arrangement, []).append(RunRef.from_json(run))
-        return cls(manifest, {a: _ordered(runs) for a, runs in found.items()}, upper)
+        made = {a: _ordered(runs) for a, runs in found.items()}
+        return cls(manifest, made, upper, untils)
 
     @property
     def upper(self) -> Frontier:
@@ -108,10 +117,12 @@ class Arrangements:
         added: Runs,
         removed: frozenset[ArrangementId] = frozenset(),
         swaps: tuple[Swap, ...] = (),
+        untils: Mapping[ArrangementId, int | None] | None = None,
     ) -> tuple[Append, Arrangements]:
         """Return the append that publishes a step, and the arrangements after it.
 
-        A swap whose runs are not all there any more is left out.
+        A swap whose runs are not all there any more is left out. ``untils`` are those that
+        change; None is none any more.
         """
         runs = {a: refs for a, refs in self.runs.items() if a not in removed}
         changes: dict[str, Json | None] = {
@@ -121,19 +132,26 @@ class Arrangements:
             refs = runs.get(swap.arrangement, ())
             if set(swap.merged) <= set(refs):
                 changes.update({_name(swap.arrangement, ref): None for ref in swap.merged})
-                changes[_name(swap.arrangement, swap.run)] = _record(swap.arrangement, swap.run)
+                changes.update({_name(swap.arrangement, r): _record(swap.arrangement, r)
+                                for r in swap.runs})  # fmt: skip
                 kept = [ref for ref in refs if ref not in swap.merged]
-                runs[swap.arrangement] = _ordered([*kept, swap.run])
+                runs[swap.arrangement] = _ordered([*kept, *swap.runs])
         for arrangement, refs in added.items():
             changes.update({_name(arrangement, r): _record(arrangement, r) for r in refs})
             runs[arrangement] = _appended(runs.get(arrangement, ()), refs)
+        limits = dict.fromkeys(removed & self.untils.keys()) | dict(untils or {})
+        for arrangement, until in limits.items():
+            if until is not None or arrangement in self.untils:
+                changes[f"{arrangement}!until"] = _limit(arrangement, until)
+        known = {**self.untils, **limits}
+        after = {a: until for a, until in known.items() if until is not None}
         if self.own is None:
             append, contents = self.manifest.contents.change(changes, new_upper)
-            return append, Arrangements(Manifest(contents), runs)
+            return append, Arrangements(Manifest(contents), runs, untils=after)
         changes[_OWN] = {"v": 1, "upper": int(new_upper.element())}
         version = at(self.manifest.upper.element().step())
         append, contents = self.manifest.contents.change(changes, version)
-        return append, Arrangements(Manifest(contents), runs, new_upper.element())
+        return append, Arrangements(Manifest(contents), runs, new_upper.element(), after)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +260,10 @@ def _name(arrangement: ArrangementId, ref: RunRef) -> str:
     interval = f"{d.lower.element()}-{d.upper.element()}~{d.since.element()}"
     part = "" if ref.name == arrangement else f".{ref.name}"  # siblings differ in it
     return f"{arrangement}@{interval}#{ref.checksum:08x}.{ref.offset}{part}"
+
+
+def _limit(arrangement: ArrangementId, until: int | None) -> Json | None:
+    return None if until is None else {"v": 1, "arrangement": arrangement, "until": int(until)}
 
 
 def _record(arrangement: ArrangementId, ref: RunRef) -> Json:

@@ -27,14 +27,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.arrangements import beginning, layouts_of, write_runs
+from reclock.coordinator.expirations import Renewal
 from reclock.coordinator.item import Source, Table
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.tick import compute, tick, write
+from reclock.dataflow.graph import Limits
 from reclock.failpoints import hit
 from reclock.time.pace import order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from reclock.coordinator.arrangements import Runs
     from reclock.coordinator.core import Core
@@ -128,29 +130,38 @@ def _reshape(core: Core, state: TimelineState, shape: Shape) -> tuple[list[Appen
     """Return the step from a settled state to another shape; new state is hydrated."""
     there = state.shape.graph.arrangements.keys()
     wanted = shape.graph.arrangements.keys()
-    added = _hydrate(core, state, shape, frozenset(wanted - there))
+    new = frozenset(wanted - there)
+    decided = core.expirations.untils(state, shape)
+    untils = {name: until for name, until in decided.items() if name in new}
+    added = _hydrate(core, state, shape, new, untils)
     gone = frozenset(state.arrangements.runs.keys() - (there & wanted))
-    return state.reshaped(shape, _with_due(core, state, shape, added, gone), gone)
+    between = state.arranged(shape, added, gone, untils)
+    return state.reshaped(shape, _with_due(core, between, added), gone, untils)
 
 
-def _with_due(
-    core: Core, state: TimelineState, shape: Shape, added: Runs, gone: frozenset[ArrangementId]
-) -> Runs:
+def _with_due(core: Core, between: TimelineState, added: Runs) -> Runs:
     """Return ``added`` and what happens at the time that the step closes, by that time alone."""
-    if state.is_own:
+    if between.is_own:
         return added  # it closes none
-    between = state.arranged(shape, added, gone)
-    time = state.table_upper
+    time = core.expirations.closing(between, between.table_upper, Renewal())
     due = write(between, compute(core, between, {}, time), time)
     return {name: (*added.get(name, ()), *due.get(name, ())) for name in {**added, **due}}
 
 
-def _hydrate(core: Core, state: TimelineState, shape: Shape, new: frozenset[ArrangementId]) -> Runs:
+def _hydrate(
+    core: Core,
+    state: TimelineState,
+    shape: Shape,
+    new: frozenset[ArrangementId],
+    untils: Mapping[ArrangementId, int | None],
+) -> Runs:
     """Write the contents of new arrangements as of the last complete time."""
     if not new:
         return {}
     as_of = state.upper.back()
-    updates = core.engine.hydrate(shape, new, state.traces, as_of)
+    kept = {name: until for name, until in untils.items() if until is not None}
+    limited = replace(shape, limits=Limits(kept, core.expirations.dropped))
+    updates = core.engine.hydrate(limited, new, state.traces, as_of)
     stem = state.stem("hydrate", state.upper)
     descriptions = dict.fromkeys(sorted(new), beginning(as_of))
     return write_runs(state.segments, stem, updates, layouts_of(shape.graph), descriptions)

@@ -25,6 +25,7 @@ from reclock.arrangement.gc import collect
 from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.define import load_catalog
+from reclock.coordinator.expirations import Expirations
 from reclock.coordinator.history import History
 from reclock.coordinator.item import Sink, Source
 from reclock.coordinator.merging import Merger
@@ -97,6 +98,7 @@ class Core:
         SinkStore(store).drop_others(sink.id for sink in self._world.catalog.of_kind(Sink))
         self.intakes = Intakes(self, clusters)
         self.exporters = Exporters(self, outlets)
+        self.expirations = Expirations(self)
         self.merger = Merger(self)
         self.subscribers = Subscribers(self)
         self.ticks = TickLog()
@@ -200,9 +202,13 @@ class Core:
             raise StorageError(message, detail=detail, hint="try the statement again")
         self._replace(world.with_states(moved))
 
+    def adopt(self, state: TimelineState) -> None:
+        """Make a state of a timeline the current one that differs in nothing durable."""
+        self._replace(self._world.with_states([state]))
+
     def collect_garbage(self) -> list[str]:
         """Remove the segments that no world names; hold the lock."""
-        if self._stale:
+        if self._stale or self.expirations.is_busy:
             return []
         removed = collect(self.segments, lambda: set(self.in_flight), self._named)
         if removed:

@@ -189,6 +189,7 @@ class Database:
         for session in tuple(self._sessions):
             session.close()
         self._core.merger.close()
+        self._core.expirations.close()
         with self._core.lock:
             self._store.close()
         self._engine.close()

@@ -135,6 +135,8 @@ class Merger:
         }
         tasks = []
         for arrangement, made in state.shape.graph.arrangements.items():
+            if arrangement in state.ahead:
+                continue  # it is being renewed
             refs = state.arrangements.runs[arrangement]
             ends = [n for n, ref in enumerate(refs, 1) if (arrangement, ref) in busy]
             refs = refs[ends[-1] :] if ends else refs
@@ -180,5 +182,5 @@ def _run(state: TimelineState, stem: str, tasks: list[_Task]) -> tuple[Swap, ...
             merge(writer, str(task.arrangement), task.layout, runs, task.since, floor=task.floor)
         refs = writer.finish()
     return tuple(
-        Swap(task.arrangement, task.refs, ref) for task, ref in zip(tasks, refs, strict=True)
+        Swap(task.arrangement, task.refs, (ref,)) for task, ref in zip(tasks, refs, strict=True)
     )

@@ -49,6 +49,15 @@ def positive_duration(text: str) -> str:
     return duration(text)
 
 
+def truth(text: str) -> str:
+    """Return true or false."""
+    name = text.lower().strip()
+    if name not in {"true", "false", "on", "off"}:
+        message = f'"{text}" is neither true nor false'
+        raise InvalidValue(message, hint="write true or false")
+    return "true" if name in {"true", "on"} else "false"
+
+
 def isolation(text: str) -> str:
     """Return the name of an isolation level."""
     levels = [level.value for level in Isolation]
@@ -75,6 +84,18 @@ class Setting:
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {
+    "compute_replica_expiration_offset": Setting(
+        "0",
+        "how long a process keeps future retractions for, from its start on; 0 is for ever",
+        "a duration",
+        duration,
+    ),
+    "expiration_renewal": Setting(
+        "true",
+        "whether a process that expires derives the next retractions before it does, and goes on",
+        "true or false",
+        truth,
+    ),
     "logical_compaction_window": Setting(
         "60s", "how much history objects keep unless they say otherwise", "a duration", duration
     ),
@@ -120,6 +141,16 @@ class Values:
     def logical_compaction_window_ms(self) -> int:
         """How much history an object keeps that does not say otherwise."""
         return parse_duration(self.get("logical_compaction_window"))
+
+    @cached_property
+    def expiration_offset_ms(self) -> int:
+        """How long a process keeps future retractions for; 0 is for ever."""
+        return parse_duration(self.get("compute_replica_expiration_offset"))
+
+    @cached_property
+    def expiration_renewal(self) -> bool:
+        """Whether a process derives the next retractions before it expires."""
+        return self.get("expiration_renewal") == "true"
 
     def get(self, name: str) -> str:
         """Return the value of a setting as it is shown."""

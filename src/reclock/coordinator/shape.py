@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.item import Index, MaterializedView, Sink, Source, Table
 from reclock.dataflow.envelope import NONE
-from reclock.dataflow.graph import collection_of, errors_of, temp_of
+from reclock.dataflow.graph import Limits, collection_of, errors_of, temp_of
 from reclock.dataflow.render import build as render
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import BIGINT, TEXT
@@ -46,6 +46,8 @@ class Shape:
     kept: Mapping[ObjectId, tuple[ArrangementId, ...]]
     sources: Mapping[ObjectId, render.Source] = field(default_factory=dict)
     shadows: Mapping[render.Index, ArrangementId] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    """From when on pending arrangements keep nothing (``TimelineState.limited``)."""
 
     @classmethod
     def of(cls, catalog: Catalog, pace: Pace, transients: Iterable[MaterializedView] = ()) -> Shape:
@@ -105,6 +107,15 @@ class Shape:
         arrangements = {a: kept for s in made for a, kept in s.graph.arrangements.items()}
         indexes = {item: by for s in made for item, by in s.indexes.items()}
         return replace(self, graph=replace(self.graph, arrangements=arrangements), indexes=indexes)
+
+    @cached_property
+    def filters(self) -> Mapping[ArrangementId, frozenset[ObjectId]]:
+        """For each pending arrangement, the views whose own plan has its temporal filter."""
+        own = {item: self.graph.own(item) for item in self.graph.views}
+        return {
+            name: frozenset(item for item, steps in own.items() if at in steps)
+            for at, name in self.graph.waiting.items()
+        }
 
     @cached_property
     def owners(self) -> Mapping[ArrangementId, frozenset[ObjectId]]:

@@ -97,8 +97,10 @@ class SparkEngine:
                 traces,
                 lower=lower,
                 upper=upper,
+                limits=shape.limits,
             )
-        return Tick(shape.graph, changes, traces, range(lower, upper)).run(self)
+        times = range(lower, upper)
+        return Tick(shape.graph, changes, traces, times, limits=shape.limits).run(self)
 
     def is_due(
         self,
@@ -122,9 +124,10 @@ class SparkEngine:
         sources = Given.of(shape.graph, new, traces).sources(shape.graph, new)
         if sum(traces[name].rows for name in sources) > BULK_ROWS:
             return hydrate_in_parts(
-                self._workers, self._segments, shape.graph, new, traces, as_of=as_of
-            )
-        return hydrate(shape.graph, new, traces, as_of, self)
+                self._workers, self._segments, shape.graph, new, traces, as_of=as_of,
+                limits=shape.limits,
+            )  # fmt: skip
+        return hydrate(shape.graph, new, traces, as_of, self, limits=shape.limits)
 
     def peek(
         self,

@@ -4,7 +4,8 @@
    timeline whose clock has not moved has nothing to close. Regular ticks close times on the
    grid of ``timestamp_interval``, so T may be ahead of the clock by less than an interval.
    Those that a read, a write or a change of the catalog calls for close now, or the last
-   write if that is later: however long the interval, they do not run ahead.
+   write if that is later: however long the interval, they do not run ahead. None goes past
+   the expiration of what is kept (``expirations``), which may be renewed here.
 2. The writes that are pending are gathered: one delta per table, every time its own. What
    was read ahead of sources is bound to times up to T: one delta per source (``source``).
 3. The engine computes what they append to every arrangement, and what temporal filters do
@@ -23,6 +24,7 @@ Tests: tests/coordinator/test_tick.py; crashes: test_crash.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.arrangement.cache import process_cache
@@ -62,6 +64,9 @@ def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
         time = _time(core, state, regular=regular)
         if time is None:
             return state
+        renewal = core.expirations.ready(state, time)
+        time = core.expirations.closing(state, time, renewal)
+        begun = renewal.applied(state)
         watch = Watch()
         changes = gather(state, core.world.catalog)
         taken = core.intakes.take(state, time)
@@ -69,12 +74,17 @@ def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
         changes |= {temp_of(i): t.waiting for i, t in taken.items() if t.waiting is not None}
         watch.lap(sum(batch.num_rows for batch in changes.values()))
         hit("tick.compute.before")
-        updates = compute(core, state, changes, time)
+        updates = compute(core, begun, changes, time)
         watch.lap(sum(map(rows_in, updates.values())))
-        added = write(state, updates, time)
+        added = write(begun, updates, time)
         written = sum(map(rows_in, added.values()))
         watch.lap(written)
-        appends, after = state.ticked(time, added, core.merger.finished(pace), taken)
+        renewed = {*renewal.untils, *state.ahead}
+        merged = (s for s in core.merger.finished(pace) if s.arrangement not in renewed)
+        swaps = (*renewal.swaps, *merged)
+        appends, after = state.ticked(time, added, swaps, taken, untils=renewal.untils)
+        if renewal.untils:
+            after = replace(after, ahead={})
         hit("tick.publish.before")
         core.publish(core.world, appends, after)
         watch.lap(written)
@@ -84,7 +94,8 @@ def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
         core.intakes.settle(after)
         if core.merger.published(pace) or any(e.run.segment for e in state.wal.pending):
             core.collect_garbage()
-        core.merger.consider(after)
+        core.expirations.consider(core.world[pace])
+        core.merger.consider(core.world[pace])
         core.compact_bindings()
         return core.world[pace]
 
@@ -117,7 +128,8 @@ def compute(
     lower, upper = state.upper, time.step()
     if not changes and not core.engine.is_due(state.shape, state.traces, lower, upper):
         return {}
-    return core.engine.step(state.shape, changes, state.traces, lower, upper)
+    shape = state.limited(core.expirations.dropped)
+    return core.engine.step(shape, changes, state.traces, lower, upper)
 
 
 def write(state: TimelineState, updates: Mapping[ArrangementId, Updates], time: Timestamp) -> Runs:

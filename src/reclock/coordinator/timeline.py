@@ -30,7 +30,7 @@ from reclock.coordinator.item import Source
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.source.bindings import load as load_bindings
 from reclock.coordinator.wal import Wal
-from reclock.dataflow.graph import collection_of
+from reclock.dataflow.graph import Limits, collection_of
 from reclock.durable.manifest_store import ManifestStore
 from reclock.durable.oracle_store import OracleRecord, OracleStore
 from reclock.ids import ObjectId
@@ -42,6 +42,7 @@ from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp, round_up
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable, Iterator, Mapping
 
     from reclock.arrangement.run import RunRef
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
     from reclock.time.frontier import Frontier
     from reclock.time.pace import Pace
     from reclock.time.timeline import Timeline
+
+    Untils = Mapping[ArrangementId, int | None]
+    """Pending arrangements of which it changes until when they are kept; None: for ever."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class TimelineState:
     """From when on each object can be read (``history``)."""
     bindings: Mapping[ObjectId, Bindings] = field(default_factory=dict)
     """Of each source."""
+    ahead: Mapping[ArrangementId, int] = field(default_factory=dict)
+    """Until when pending arrangements are written that are being renewed (``expirations``)."""
 
     @classmethod
     def open(
@@ -150,6 +156,11 @@ class TimelineState:
         upper = CLOSED if self.is_complete else None
         return Traces(self.arrangements, layouts, self.segments, upper)
 
+    def limited(self, dropped: Counter[ArrangementId]) -> Shape:
+        """Return the shape that writes pending arrangements as far as they are kept."""
+        untils = {**self.arrangements.untils, **self.ahead}
+        return replace(self.shape, limits=Limits(untils, dropped)) if untils else self.shape
+
     def bounds(self, item: RelationItem) -> Bounds:
         """Return the times at which an object can be read."""
         return Bounds(item.name, self.sinces[item.id], self.frontier)
@@ -224,9 +235,13 @@ class TimelineState:
         added: Runs,
         swaps: tuple[Swap, ...] = (),
         taken: Mapping[ObjectId, Taken] | None = None,
+        *,
+        untils: Untils | None = None,
     ) -> tuple[list[Append], TimelineState]:
         """Return a tick that closes ``time``: what was pending, and ``taken``, became ``added``."""
-        appends, after = self._moved(time, self.shape, added, frozenset(), swaps)
+        appends, after = self._moved(
+            time, self.shape, added, frozenset(), swaps=swaps, untils=untils
+        )
         bindings = dict(self.bindings)
         for item, some in (taken or {}).items():
             append, bindings[item] = self.bindings[item].taken(some)
@@ -234,19 +249,27 @@ class TimelineState:
         return appends, replace(after, bindings=bindings)
 
     def arranged(
-        self, shape: Shape, added: Runs, removed: frozenset[ArrangementId]
+        self, shape: Shape, added: Runs, removed: frozenset[ArrangementId], untils: Untils
     ) -> TimelineState:
         """Return this state in another shape, with the runs that it has then: not published."""
         runs = {a: refs for a, refs in self.arrangements.runs.items() if a not in removed}
-        arrangements = replace(self.arrangements, runs={**runs, **added})
+        kept = {**self.arrangements.untils, **untils}
+        limits = {a: until for a, until in kept.items() if until is not None}
+        arrangements = replace(self.arrangements, runs={**runs, **added}, untils=limits)
         return replace(self, shape=shape, arrangements=arrangements)
 
     def reshaped(
-        self, shape: Shape, added: Runs, removed: frozenset[ArrangementId]
+        self,
+        shape: Shape,
+        added: Runs,
+        removed: frozenset[ArrangementId],
+        untils: Untils | None = None,
     ) -> tuple[list[Append], TimelineState]:
         """Return the step in which objects come and go; nothing may be pending."""
         time = self.upper.back() if self.is_own else self.table_upper
-        return self._moved(time, shape, added, removed, ())
+        appends, after = self._moved(time, shape, added, removed, untils=untils)
+        ahead = {a: until for a, until in self.ahead.items() if a not in removed}
+        return appends, replace(after, ahead=ahead)
 
     def _moved(
         self,
@@ -254,10 +277,12 @@ class TimelineState:
         shape: Shape,
         added: Runs,
         removed: frozenset[ArrangementId],
-        swaps: tuple[Swap, ...],
+        *,
+        swaps: tuple[Swap, ...] = (),
+        untils: Untils | None = None,
     ) -> tuple[list[Append], TimelineState]:
         upper: Frontier = at(time.step())
-        manifest, arrangements = self.arrangements.changed(upper, added, removed, swaps)
+        manifest, arrangements = self.arrangements.changed(upper, added, removed, swaps, untils)
         if self.is_own:
             return [manifest], replace(self, arrangements=arrangements, shape=shape)
         retired, wal = self.wal.retire(time)

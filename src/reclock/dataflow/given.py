@@ -52,7 +52,11 @@ class Given:
         traces: Mapping[ArrangementId, Shard],
     ) -> Given:
         """Return what the ``new`` arrangements of a graph begin from."""
-        kept = {item for item in (*graph.tables, *graph.views) if collection_of(item) not in new}
+        made = {at for name in new for at in graph.writers.get(name, ())}
+        kept = {
+            item for item in (*graph.tables, *graph.views)
+            if collection_of(item) not in new and graph.views.get(item) not in made
+        }  # fmt: skip
         failed = {
             item for item in kept & graph.views.keys()
             if errors_of(item) in traces and traces[errors_of(item)].rows

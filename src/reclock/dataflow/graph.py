@@ -18,6 +18,7 @@ Built once per change of the catalog (``render``), used by every tick (``maintai
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -121,6 +122,11 @@ class Tick(Protocol):
         """Return the updates that waited for a time of this tick; none while hydrating."""
         ...
 
+    @property
+    def limits(self) -> Limits:
+        """From when on nothing is kept pending."""
+        ...
+
 
 class Step(Protocol):
     """One operator of the graph; see the modules of ``steps``."""
@@ -138,6 +144,14 @@ class Step(Protocol):
     def run(self, tick: Tick) -> Output | Running:
         """Compute the output of one tick, or begin to, if Spark must help."""
         ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """From when on pending arrangements keep nothing, and how many updates that has left out."""
+
+    untils: Mapping[ArrangementId, int] = field(default_factory=dict)
+    dropped: Counter[ArrangementId] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +185,8 @@ class Graph:
     reads: Mapping[int, frozenset[ArrangementId]]
     """The arrangements that each step looks up or appends to."""
     sources: Mapping[ObjectId, int] = field(default_factory=dict)
+    references: frozenset[int] = frozenset()
+    """The steps that stand for the collections of views."""
     passing: Mapping[ArrangementId, Arrangement] = field(default_factory=dict)
     """How the input of a step lies between workers, where it is no state: never kept."""
 
@@ -204,6 +220,17 @@ class Graph:
         for item, at in self.views.items():
             found.setdefault(errors_of(item), []).append(at)
         return {name: tuple(steps) for name, steps in found.items()}
+
+    def own(self, item: ObjectId) -> frozenset[int]:
+        """Return the steps of a view's own plan: down to the objects that it refers to."""
+        seen: set[int] = set()
+        waiting = [self.views[item]]
+        while waiting:
+            at = waiting.pop()
+            if at not in seen and at not in self.references:
+                seen.add(at)
+                waiting += self.steps[at].inputs
+        return frozenset(seen)
 
     def cone(self, step: int) -> frozenset[int]:
         """Return ``step`` and everything it depends on."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.shard import Shard
     from reclock.dataflow.evaluate import Evaluator
-    from reclock.dataflow.graph import ArrangementId, Graph
+    from reclock.dataflow.graph import ArrangementId, Graph, Limits
     from reclock.dataflow.keying import Keying
     from reclock.time.timestamp import Timestamp
 
@@ -36,6 +36,8 @@ def hydrate(
     traces: Mapping[ArrangementId, Shard],
     as_of: Timestamp,
     evaluator: Evaluator,
+    *,
+    limits: Limits | None = None,
 ) -> dict[ArrangementId, pa.RecordBatch]:
     """Return the updates, all at ``as_of``, that fill the ``new`` arrangements."""
     begin = Given.of(graph, new, traces)
@@ -48,7 +50,7 @@ def hydrate(
         for step in sorted(graph.needed(new, begin.steps) & begin.steps.keys())
     }
     times = range(as_of, as_of + 1)
-    tick = Tick(graph, {}, {}, times, hydrating=True, given=given, wanted=new)
+    tick = Tick(graph, {}, {}, times, hydrating=True, given=given, wanted=new, limits=limits)
     made = tick.run(evaluator)
     for name, items in begin.errors.items():  # each view's own: they need not be the same
         errs = [kept(errors_of(item)) for item in sorted(items)]

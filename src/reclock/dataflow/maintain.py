@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from reclock.arrangement.consolidate import consolidate
 from reclock.dataflow import delta as deltas
-from reclock.dataflow.graph import Output, errors_of
+from reclock.dataflow.graph import Limits, Output, errors_of
 from reclock.dataflow.operators.temporal import is_due
 from reclock.dataflow.trace import EmptyTrace
 
@@ -52,12 +52,14 @@ class Tick:
         hydrating: bool = False,
         given: Mapping[int, Output] | None = None,
         wanted: frozenset[ArrangementId] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self._graph = graph
         self._written = written
         self._traces = traces
         self._times = times
         self._hydrating = hydrating
+        self.limits = limits or Limits()
         self._wanted = frozenset(graph.arrangements) if wanted is None else wanted
         self._outputs: dict[int, Output] = dict(given or {})
         needed = graph.needed(self._wanted, self._outputs)

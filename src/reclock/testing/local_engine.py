@@ -40,7 +40,8 @@ class LocalEngine(ModelEngine):
     ) -> dict[ArrangementId, pa.RecordBatch]:
         """Run one tick of the graph on the changes."""
         self.steps += 1
-        return Tick(shape.graph, changes, traces, range(lower, upper)).run(PythonEvaluator())
+        tick = Tick(shape.graph, changes, traces, range(lower, upper), limits=shape.limits)
+        return tick.run(PythonEvaluator())
 
     def is_due(
         self,
@@ -61,4 +62,4 @@ class LocalEngine(ModelEngine):
         as_of: Timestamp,
     ) -> dict[ArrangementId, pa.RecordBatch]:
         """Fill new arrangements from those that exist."""
-        return hydrate(shape.graph, new, traces, as_of, PythonEvaluator())
+        return hydrate(shape.graph, new, traces, as_of, PythonEvaluator(), limits=shape.limits)

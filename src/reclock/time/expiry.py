@@ -139,8 +139,14 @@ def decide(
     return Decision(CLOSED, until, reason)
 
 
-def check(frontier: Frontier, expiration: Frontier, *, dropped: bool = True) -> None:
-    """Refuse to publish a frontier that passes the expiration.
+def check(
+    frontier: Frontier,
+    expiration: Frontier,
+    *,
+    dropped: bool = True,
+    dataflow: str = "the dataflow",
+) -> None:
+    """Refuse to publish a frontier that passes the expiration of a ``dataflow``.
 
     ``dropped`` says whether the dataflow has dropped any update; it matters only to a
     frontier that closes.
@@ -154,7 +160,7 @@ def check(frontier: Frontier, expiration: Frontier, *, dropped: bool = True) -> 
     """
     if frontier.precedes(expiration) or (frontier.is_closed and not dropped):
         return
-    message = f"the dataflow expired at {expiration.element()}"
+    message = f"{dataflow} expired at {expiration.element()}"
     detail = f"its frontier would move to {frontier}, past retractions that were not stored"
     hint = "restart the process; raise compute_replica_expiration_offset to run longer"
     raise DataflowExpired(message, detail=detail, hint=hint)

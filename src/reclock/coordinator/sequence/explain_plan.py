@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.define import define_index, plan_view
+from reclock.coordinator.expirations import reads_of
 from reclock.coordinator.item import Index, MaterializedView, RelationItem, Table, View
 from reclock.coordinator.read import leaves, shapes
 from reclock.coordinator.result import Result
@@ -41,6 +42,7 @@ from reclock.sql.statement import (
 )
 from reclock.sql.syntax.expression import Name
 from reclock.sql.types import TEXT
+from reclock.time.expiry import DataflowKind
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -80,7 +82,9 @@ def _explained(
             return _maintained(written, catalog)
         case Name():
             item = catalog.get(of, RelationItem)
-            if isinstance(item, View | MaterializedView):
+            if isinstance(item, MaterializedView):
+                return _expiring(item, context, world) + _maintained(item.plan, catalog)
+            if isinstance(item, View):
                 return _maintained(item.plan, catalog)
             message = f'"{item.name}" is not a view'
             hint = f"it is a {item.kind}: nothing is computed for it"
@@ -89,6 +93,18 @@ def _explained(
             return _indexed(of, catalog)
         case Subscribe():
             return _followed(plan_target(of, context.parameters, catalog), catalog)
+
+
+def _expiring(item: MaterializedView, context: Context, world: World) -> str:
+    """Say from when on a view keeps nothing, if it expires."""
+    state, kind = world.of(item), DataflowKind.MATERIALIZED_VIEW
+    made = context.core.expirations.decision(kind, state, reads_of(item.plan))
+    if made.expiration.is_closed:
+        return ""
+    own = [name for name, views in state.shape.filters.items() if item.id in views]
+    untils = [u for name in own if (u := state.arrangements.untils.get(name)) is not None]
+    end = min(untils, default=int(made.expiration.element()))
+    return f"Expiration: {end}; updates at that time and later are not stored\n"
 
 
 def _followed(target: Target, catalog: Catalog) -> str:

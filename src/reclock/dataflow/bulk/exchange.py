@@ -24,6 +24,7 @@ from reclock.arrangement.layout import Layout, kh_of
 from reclock.arrangement.shard import Shard, within
 from reclock.arrangement.stream import concat
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.graph import Limits
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.trace import trace_of
 
@@ -63,6 +64,7 @@ class Shelf:
     last: Timestamp
     hydrating: bool
     kept: Mapping[ArrangementId, Kept]
+    limits: Limits = field(default_factory=Limits)
     exchanged: dict[ArrangementId, list[RunRef]] = field(default_factory=dict)
     rows: dict[int, list[RunRef]] = field(default_factory=dict)
     answers: dict[str, list[RunRef]] = field(default_factory=dict)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.shard import Shard
     from reclock.arrangement.store import Store
     from reclock.dataflow.bulk.workers import Workers
-    from reclock.dataflow.graph import Graph
+    from reclock.dataflow.graph import Graph, Limits
     from reclock.time.timestamp import Timestamp
 
 
@@ -32,6 +32,7 @@ def hydrate(
     traces: Mapping[ArrangementId, Shard],
     *,
     as_of: Timestamp,
+    limits: Limits | None = None,
 ) -> dict[ArrangementId, tuple[RunRef, ...]]:
     """Return runs, written to ``store``, that fill the ``new`` arrangements."""
     given = Given.of(graph, new, traces)
@@ -41,6 +42,7 @@ def hydrate(
     kept = {name: Kept.of(traces[name]) for name in _read(schedule, sources) if name in traces}
     parts = parts_for(rows, workers.parallelism)
     shelf = Shelf(store, parts, as_of, as_of, hydrating=True, kept=kept)
+    shelf.limits = limits or shelf.limits
     description = Description(at(0), at(as_of.step()), at(as_of))
     names = blake2b(" ".join(sorted(new)).encode(), digest_size=8)
     stem = f"load-{names.hexdigest()}-{as_of}"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.bulk.exchange import Shelf
     from reclock.dataflow.bulk.schedule import Schedule, StagePlan
     from reclock.dataflow.evaluate import Evaluator
-    from reclock.dataflow.graph import Running, Step
+    from reclock.dataflow.graph import Limits, Running, Step
     from reclock.dataflow.trace import Trace
     from reclock.ids import ObjectId
     from reclock.time.description import Description
@@ -150,6 +150,10 @@ class _Part:
     @property
     def hydrating(self) -> bool:
         return self._task.shelf.hydrating
+
+    @property
+    def limits(self) -> Limits:
+        return self._task.shelf.limits
 
     def written(self, item: ObjectId) -> pa.RecordBatch | None:
         del item

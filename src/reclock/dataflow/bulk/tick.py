@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.shard import Shard
     from reclock.arrangement.store import Store
     from reclock.dataflow.bulk.workers import Made, Workers
-    from reclock.dataflow.graph import ArrangementId, Graph
+    from reclock.dataflow.graph import ArrangementId, Graph, Limits
     from reclock.ids import ObjectId
     from reclock.time.antichain import Antichain
     from reclock.time.timestamp import Timestamp
@@ -46,6 +46,7 @@ def step(
     *,
     lower: Timestamp,
     upper: Timestamp,
+    limits: Limits | None = None,
 ) -> dict[ArrangementId, tuple[RunRef, ...]]:
     """Return runs, written to ``store``, that the changes in ``[lower, upper)`` append."""
     due = {
@@ -58,6 +59,7 @@ def step(
     rows = sum(delta.num_rows for delta in changes.values())
     parts = parts_for(rows, workers.parallelism)
     shelf = Shelf(store, parts, lower, upper.back(), hydrating=False, kept=kept)
+    shelf.limits = limits or shelf.limits
     descriptions = {
         name: Description(_end(traces.get(name)), at(upper), at(0)) for name in schedule.new
     }

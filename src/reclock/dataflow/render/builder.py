@@ -47,6 +47,7 @@ class Builder:
         self._views: dict[ObjectId, int] = {}
         self._sources: dict[ObjectId, int] = {}
         self._passing: dict[ArrangementId, Arrangement] = {}
+        self._references: set[int] = set()
 
     def step(self, step: Step, fingerprint: str, *state: ArrangementId) -> int:
         """Add ``step`` unless it is there; ``fingerprint`` names what it computes."""
@@ -135,6 +136,7 @@ class Builder:
             return self._tables[item]
         rows = self._views[item]
         at = self.step(Union((rows,), self.types(rows)), f"get {item}")
+        self._references.add(at)
         collection = self._arrangements[collection_of(item)]
         self._arranged[at, collection.keying.key] = collection.id
         return at
@@ -149,6 +151,7 @@ class Builder:
             self._views,
             reads,
             self._sources,
+            frozenset(self._references),
             self._passing,
         )
 

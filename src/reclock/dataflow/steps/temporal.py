@@ -88,7 +88,10 @@ class Temporal:
             [self._times(span, kept, evaluated) for span in self.spans],
             self.keying,
             tick.last + 1,
+            tick.limits.untils.get(self.pending, operator.FOREVER),
         )
+        if made.dropped:
+            tick.limits.dropped[self.pending] += made.dropped
         oks = deltas.union([made.now, due])
         return Output(oks, kept.errors(delta), {self.pending: made.pending})
 

@@ -1,0 +1,252 @@
+"""Dataflow expiration at work: what need not be stored, the guard, and renewal (P8).
+
+A pending arrangement (``operators.temporal``) may have an *until*: updates due at or after it are
+not written. It is durable, in the manifest, beside the runs that were written by it; which until
+a view gets is the decision table of ``time.expiry``, for the process as it was started:
+``compute_replica_expiration_offset`` is read once, and changes what the next process does.
+
+Guard. The upper of a timeline goes up to the least until, and not beyond: ``closing`` stands
+before every tick and change of the catalog, where all views, indexes, subscriptions and sinks of
+the timeline publish at once. So every time that is ever published was computed from all of its
+retractions; the process stops (``DataflowExpired``) rather than go on.
+
+Renewal. What was not written is derived again from the inputs: the whole arrangement as of the
+last complete time, with another until. Its runs take the place of the old ones in the append of
+a tick, with the new until; a crash before that leaves the old runs, the old until and a file that
+nothing names. It happens
+
+- in the first tick of a process whose decision is not the one that is stored: the offset was
+  changed, or time has passed. A smaller window drops, a larger one derives;
+- with ``expiration_renewal``, in the last tenth of the window, by a thread beside the ticks. The
+  ticks write with the new until meanwhile (``TimelineState.ahead``), so what is derived as of
+  the time it began, and what they wrote since, are together what it would be had it never
+  expired. If the clock jumps past the end, the tick that finds it so renews first.
+
+Cost: a renewal is a first load of the filter: the rows of its inputs. Tests:
+tests/coordinator/test_expirations.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from reclock.coordinator.arrangements import Swap, layouts_of, write_runs
+from reclock.dataflow.graph import Limits
+from reclock.failpoints import hit
+from reclock.sql.plan.relation import Get, walk
+from reclock.time.description import Description
+from reclock.time.expiry import DataflowKind, Decision, Dependency, Lifetime, check, decide
+from reclock.time.frontier import at
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.shape import Shape
+    from reclock.coordinator.timeline import TimelineState
+    from reclock.coordinator.world import World
+    from reclock.dataflow.graph import ArrangementId
+    from reclock.sql.plan.node import Node
+    from reclock.time.pace import Pace
+
+TENTH: Final = 10
+"""Renewal begins when one of so many parts of the window is left."""
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """Pending arrangements derived anew: the runs that they have now, and their untils."""
+
+    swaps: tuple[Swap, ...] = ()
+    untils: Mapping[ArrangementId, int | None] = field(default_factory=dict)
+
+    def applied(self, state: TimelineState) -> TimelineState:
+        """Return the state that a tick begins from: with these runs, not published yet."""
+        if not self.swaps:
+            return state
+        runs = dict(state.arrangements.runs)
+        for swap in self.swaps:
+            later = [ref for ref in runs[swap.arrangement] if ref not in swap.merged]
+            runs[swap.arrangement] = (*swap.runs, *later)
+        return state.arranged(state.shape, runs, frozenset(), self.untils)
+
+
+@dataclass
+class _Running:
+    """A renewal beside the ticks."""
+
+    untils: Mapping[ArrangementId, int | None]
+    world: World
+    future: Future[Renewal]
+
+
+class Expirations:
+    """The expiration of one process: its lifetime, and who derives what comes after it."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        offset = core.settings.values.expiration_offset_ms
+        self.lifetime = Lifetime(core.clock.now_ms(), offset)
+        self.dropped: Counter[ArrangementId] = Counter()
+        """Updates that this process did not keep."""
+        self._begun: set[Pace] = set()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="reclock-renew")
+        self._running: dict[Pace, _Running] = {}
+
+    # Decisions.
+
+    def decision(self, kind: DataflowKind, state: TimelineState, reads: Iterable[str]) -> Decision:
+        """Apply the decision table to a dataflow that reads some objects of a timeline."""
+        inputs = [Dependency(name, state.frontier) for name in reads]
+        timeline = None if state.is_own else state.timeline  # its times are the sender's
+        return decide(kind, timeline, inputs, self.lifetime)
+
+    def untils(self, state: TimelineState, shape: Shape) -> dict[ArrangementId, int | None]:
+        """Return until when each pending arrangement of a shape is to be kept."""
+        found: dict[ArrangementId, int | None] = {}
+        for name, views in shape.filters.items():
+            kind = DataflowKind.MATERIALIZED_VIEW
+            made = [self.decision(kind, state, reads_of(shape.views[view])) for view in views]
+            ends = [d.expiration for d in made]
+            forever = not ends or any(end.is_closed for end in ends)
+            found[name] = None if forever else max(int(end.element()) for end in ends)
+        return found
+
+    # The guard.
+
+    def closing(self, state: TimelineState, time: Timestamp, renewal: Renewal) -> Timestamp:
+        """Return the time that a step may close, or refuse to go past what is kept.
+
+        A regular tick that would round up past the end closes what is before it.
+        """
+        untils = {**self._known(state), **renewal.untils}
+        for name, until in untils.items():
+            if until is None or time.step() <= until:
+                continue
+            last = Timestamp(until).back()
+            if last >= state.table_upper and self._core.clock.now_ms() < until:
+                return self.closing(state, last, renewal)
+            items = self._core.world.items
+            views = sorted(str(items[v]) for v in state.shape.filters.get(name, ()) if v in items)
+            dataflow = ", ".join(views) or "the dataflow"
+            check(at(time.step()), at(until), dataflow=dataflow)
+        return time
+
+    # Renewal.
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether files are being written that nothing names yet."""
+        return bool(self._running)
+
+    def ready(self, state: TimelineState, time: Timestamp) -> Renewal:
+        """Return what takes effect with the tick that closes ``time``; hold the lock."""
+        pace, known = state.pace, self._known(state)
+        if pace not in self._begun:
+            wanted = self.untils(state, state.shape)
+            if self._renews and _is_past(time, wanted):
+                wanted = self._next(state)
+            changed = {a: until for a, until in wanted.items() if known.get(a) != until}
+            made = self._derived(state, changed)
+            self._begun.add(pace)
+            return made
+        running = self._running.get(pace)
+        if running is not None:
+            if any(state.ahead.get(a) != until for a, until in running.untils.items()):
+                self._end(pace)  # the world was read again: ticks have forgotten it
+            elif running.future.done():
+                self._end(pace)
+                if running.future.exception() is None and _fits(state, running.future.result()):
+                    return running.future.result()
+        if self._renews and _is_past(time, known):
+            return self._derived(state, self._next(state))
+        return Renewal()
+
+    def consider(self, state: TimelineState) -> None:
+        """Begin to renew beside the ticks, if the window is about to end; hold the lock."""
+        known = self._known(state)
+        if not self._renews or not known or state.pace in self._running:
+            return
+        left = min(known.values()) - self._core.clock.now_ms()
+        if left * TENTH > self.lifetime.offset_ms:
+            return
+        untils = self._next(state)
+        ahead = {a: until for a, until in untils.items() if until is not None}
+        begun = replace(state, ahead=ahead)
+        self._core.adopt(begun)
+        world = self._core.world
+        self._core.pin(world)
+        future = self._pool.submit(self._derived, begun, untils)
+        self._running[state.pace] = _Running(untils, world, future)
+
+    def wait(self) -> None:
+        """Wait until no renewal is under way; what it made waits for the next tick."""
+        for running in list(self._running.values()):
+            running.future.exception()
+
+    def close(self) -> None:
+        """Wait for the renewal under way, and begin no other."""
+        self._pool.shutdown(cancel_futures=True)
+
+    @staticmethod
+    def _known(state: TimelineState) -> dict[ArrangementId, int]:
+        """Return the untils of the arrangements that a state still needs."""
+        there = state.shape.graph.arrangements
+        return {a: until for a, until in state.arrangements.untils.items() if a in there}
+
+    @property
+    def _renews(self) -> bool:
+        return bool(self.lifetime.offset_ms) and self._core.settings.values.expiration_renewal
+
+    def _next(self, state: TimelineState) -> dict[ArrangementId, int | None]:
+        """Return the untils of a window that begins now."""
+        self.lifetime = Lifetime(self._core.clock.now_ms(), self.lifetime.offset_ms)
+        return self.untils(state, state.shape)
+
+    def _end(self, pace: Pace) -> None:
+        self._core.unpin(self._running.pop(pace).world)
+
+    def _derived(self, state: TimelineState, untils: Mapping[ArrangementId, int | None]) -> Renewal:
+        """Compute pending arrangements as of the last complete time, and write them."""
+        if not untils:
+            return Renewal()
+        hit("renewal.derive.before")
+        counted: Counter[ArrangementId] = Counter()
+        kept = {a: until for a, until in untils.items() if until is not None}
+        shape = replace(state.shape, limits=Limits(kept, counted))
+        as_of = state.upper.back()
+        updates = self._core.engine.hydrate(shape, frozenset(untils), state.traces, as_of)
+        known = state.arrangements.runs
+        descriptions = {
+            a: Description(at(0), known[a][-1].description.upper, at(as_of)) for a in sorted(untils)
+        }
+        stem = state.stem("renew", state.upper)
+        made = write_runs(state.segments, stem, updates, layouts_of(shape.graph), descriptions)
+        for name in untils:
+            self.dropped[name] = counted[name]
+        hit("renewal.derive.after")
+        swaps = tuple(
+            Swap(a, known[a], tuple(replace(ref, description=descriptions[a]) for ref in refs))
+            for a, refs in made.items()
+        )
+        return Renewal(swaps, untils)
+
+
+def reads_of(plan: Node) -> list[str]:
+    """Return the names of the objects that a plan reads."""
+    return sorted({node.name for node in walk(plan) if isinstance(node, Get)})
+
+
+def _is_past(time: Timestamp, untils: Mapping[ArrangementId, int | None]) -> bool:
+    """Return whether a tick that closes ``time``, and a step after it, are too much."""
+    return any(until is not None and time.step().step() > until for until in untils.values())
+
+
+def _fits(state: TimelineState, renewal: Renewal) -> bool:
+    """Return whether the runs that were there when it began still are."""
+    runs = state.arrangements.runs
+    return all(set(swap.merged) <= set(runs.get(swap.arrangement, ())) for swap in renewal.swaps)
