@@ -1,12 +1,10 @@
-"""A sink as a whole: how much it writes, how soon that can be read, and how it starts again.
+"""A sink as a whole: how much it writes, and how soon that can be read.
 
 *Output* is a tick with many changes, from the tick to the committed transaction, against a bare
 transactional producer that has the bytes of the same messages in lists; rounds alternate.
 *Latency* is from ``produce`` into a topic that a source reads until an ordinary read_committed
 consumer has the row from the topic of the sink, at a thousand rows a second; the engine is a
-process of its own. *Restart* is from opening a state until a sink has committed something new,
-for a view that needs Spark: for a state that is new, and for one of many ticks and rows, against
-the start of Spark alone.
+process of its own.
 """
 
 from __future__ import annotations
@@ -28,8 +26,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 import reclock
 from benchmarks.measure import Measure, seconds
 from benchmarks.pipeline import committed
-from reclock.clock import ManualClock, SystemClock
-from reclock.dataflow.session import Spark
+from reclock.clock import ManualClock
 from reclock.sinks.connect import SETTINGS
 from reclock.testing.kafka import running_kafka
 
@@ -42,8 +39,6 @@ ROWS = 250_000
 ROUNDS = 5
 RATE = 1_000
 SECONDS = 20
-HISTORY_ROWS = 1_000_000
-HISTORY_TICKS = 1_000
 COLUMNS = "id BIGINT PRIMARY KEY, cust BIGINT, amount BIGINT, ts TIMESTAMP"
 
 
@@ -57,7 +52,7 @@ def orders(first: int, count: int) -> pa.Table:
 def sink(name: str, relation: str, broker: str, rest: str) -> str:
     """Return the statement for a sink into a topic of its name."""
     return (
-        f"CREATE SINK {name.partition('-')[0]} FROM {relation} INTO KAFKA BROKER '{broker}' "
+        f"CREATE SINK to_{name.partition('-')[0]} FROM {relation} INTO KAFKA BROKER '{broker}' "
         f"TOPIC '{name}' {rest} WITH (reuse_topic = true, partitions = 4)"
     )
 
@@ -107,6 +102,7 @@ def _producer(broker: str) -> Producer:
         "transactional.id": "bare",
         "delivery.report.only.error": True,
         "partitioner": "murmur2_random",
+        "log_level": 0,
     }
     producer = Producer(config)
     producer.init_transactions()
@@ -200,65 +196,6 @@ def latencies(kafka: RealKafka) -> Iterator[Measure]:
         )
 
 
-def build(broker: str, path: str, name: str, rows: int, ticks: int) -> None:
-    """Make a state with a sink over a view that needs Spark, after a long life or none."""
-    clock = ManualClock(SystemClock().now_ms() - (ticks + 60) * 1_000)
-    with reclock.open(path, clock=clock, background=False) as db:
-        db.execute(f"CREATE TABLE orders ({COLUMNS})")
-        db.execute("CREATE MATERIALIZED VIEW large AS SELECT id, cust FROM orders WHERE cust >= 0")
-        db.execute(sink(f"plain-{name}", "large", broker, UPSERT))
-        db.insert("orders", orders(0, rows))
-        for tick in range(ticks):
-            db.insert("orders", orders(rows + 10 * tick, 10))
-            clock.advance(1_000)
-            db.tick()
-        db.execute(
-            "CREATE MATERIALIZED VIEW doubled AS SELECT id, amount * 2 AS twice FROM orders "
-            "WHERE id < 0"
-        )
-        db.execute(sink(f"doubled-{name}", "doubled", broker, "FORMAT JSON ENVELOPE DEBEZIUM"))
-        clock.advance(1_000)
-        db.tick()
-
-
-def restart(path: str) -> None:
-    """Print how long after opening a state in this process its sink had written something new."""
-    begun = time.perf_counter()
-    with reclock.open(path) as db:
-        db.execute("INSERT INTO orders VALUES (-1, 1, 1, NULL)")
-        query = "SELECT sink, messages FROM reclock.sink_status"
-        while not dict(db.execute(query).rows)["doubled"]:
-            time.sleep(0.01)
-        print(json.dumps(time.perf_counter() - begun))
-
-
-def start_spark() -> None:
-    """Print how long the start of Spark takes in this process, with its first small job."""
-    begun = time.perf_counter()
-    spark = Spark()
-    spark.session.createDataFrame(pa.table({"x": [1]})).selectExpr("x * 2").toArrow()
-    print(json.dumps(time.perf_counter() - begun))
-    spark.close()
-
-
-def restarts(kafka: RealKafka) -> Iterator[Measure]:
-    """Measure how soon a sink goes on after a restart."""
-    with tempfile.TemporaryDirectory() as path:
-        lives = {"new": (10, 1), "old": (HISTORY_ROWS, HISTORY_TICKS)}
-        for name, (rows, ticks) in lives.items():
-            _called(f"build({kafka.address!r}, {path + '/' + name!r}, {name!r}, {rows}, {ticks})")
-        spark = _called("start_spark()")
-        new, old = (_called(f"restart({path + '/' + name!r})") for name in lives)
-    yield Measure("start of Spark", f"{spark:.1f} s")
-    yield Measure("restart of a new state to the first new commit", f"{new:.1f} s")
-    yield Measure(
-        f"the same after {HISTORY_TICKS:,} ticks and {HISTORY_ROWS:,} rows",
-        f"{old:.1f} s",
-        "≤ start of Spark + 3 s",
-        old <= spark + 3,
-    )
-
-
 def _child(call: str, **streams: Any) -> subprocess.Popen[str]:
     code = f"from benchmarks.sink import *; {call}"
     return subprocess.Popen(
@@ -266,17 +203,8 @@ def _child(call: str, **streams: Any) -> subprocess.Popen[str]:
     )
 
 
-def _called(call: str) -> Any:
-    """Return what a function prints in a process of its own, if anything."""
-    with _child(call) as process:
-        told, _ = process.communicate()
-    assert process.returncode == 0, call
-    return json.loads(told.splitlines()[-1]) if told else None
-
-
 def run() -> Iterator[Measure]:
-    """Measure output, latency and restart."""
+    """Measure output and latency."""
     with running_kafka() as kafka:
         yield from output(kafka)
         yield from latencies(kafka)
-        yield from restarts(kafka)

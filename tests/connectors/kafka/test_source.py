@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -90,6 +91,20 @@ def test_a_consumer_is_used_again_and_batches_are_bounded(
                 np.asarray(b["offset"])[np.asarray(b["partition"]) == partition] for b in batches
             ]
             assert np.concatenate(offsets).tolist() == list(range(start, stop))
+
+
+@pytest.mark.kafka
+def test_reading_does_not_set_off_the_collector_of_cycles(kafka: RealKafka) -> None:
+    topic = kafka.create_topic()
+    kafka.produce(topic, 0, *(Record(b"%d" % n) for n in range(20_000)))
+    collected = []
+    gc.callbacks.append(lambda phase, info: collected.append(info))
+    try:
+        batches = list(kafka.cluster().fetch(topic, [Span(0, 0, 20_000)], ()))
+    finally:
+        gc.callbacks.pop()
+    assert sum(batch.num_rows for batch in batches) == 20_000
+    assert len(collected) < 20, "messages are kept until Python counts too many of them"
 
 
 @pytest.mark.kafka

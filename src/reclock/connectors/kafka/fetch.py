@@ -7,8 +7,8 @@ not later: nothing waits for records that do not exist.
 
 Memory. The client prefetches at most ``_QUEUE_KILOBYTES``; what it holds is taken out at
 once, and becomes a batch when it is ``_BATCH_ROWS`` or ``_BATCH_BYTES`` large. Records
-are taken without waiting, so one take is never more than the client held, however large
-records are. The records' columns are made by mapping over them in C; what is beyond a
+are taken without waiting, a few at a time, so a batch is hardly more than that, however
+large records are. The records' columns are made by mapping over them in C; what is beyond a
 stop is cut with numpy. The library's messages are let go ``_FEW`` at a time, before Python's
 collector of cycles counts enough of them to run: it took half of the time of reading.
 
@@ -161,14 +161,16 @@ class _Reading:
             yield pa.concat_batches(pieces)
 
     def _taken(self) -> _Records:
-        """Return what there is, not more than ``_TAKE``; if there is nothing, wait for one."""
+        """Return what there is, not much more than a batch; wait for one if there is nothing."""
         records = _Records(self._extra)
-        taken = self._consumer.consume(_FEW, 0) or self._consumer.consume(1, _WAIT_SECONDS)
+        taken = self._consumer.consume(min(_FEW, _TAKE), 0)
+        taken = taken or self._consumer.consume(1, _WAIT_SECONDS)
         while taken:
             records.add(self._without_events(taken))
             taken.clear()
-            more = len(records.offsets) < _TAKE
-            taken = self._consumer.consume(_FEW, 0) if more else []
+            few = min(_FEW, _TAKE - len(records.offsets))
+            if few > 0 and records.size < _BATCH_BYTES:
+                taken = self._consumer.consume(few, 0)
         return records
 
     def _without_events(self, taken: list[Message]) -> list[Message]:
@@ -252,14 +254,18 @@ class _Records:
         self.offsets: list[int | None] = []
         self.values: list[bytes | None] = []
         self.extra: dict[str, list[pa.Array]] = {name: [] for name in extra}
+        self.size = 0
 
     def add(self, records: list[Message]) -> None:
         """Take what some records hold."""
         self.partitions += map(Message.partition, records)
         self.offsets += map(Message.offset, records)
-        self.values += map(Message.value, records)
+        values = list(map(Message.value, records))
+        self.values += values
+        self.size += sum(map(len, filter(None, values)))
         for name, columns in self.extra.items():
             columns.append(_column(name, records))
+            self.size += columns[-1].nbytes
 
 
 def _column(name: str, records: list[Message]) -> pa.Array:
