@@ -101,4 +101,5 @@ def _gone(topic: str) -> SourceRegressed:
 def _unavailable(topic: str, error: Error) -> SinkUnavailable:
     message = f'topic "{topic}" of the sink cannot be read'
     detail = error.message if error.detail is None else f"{error.message}: {error.detail}"
-    return SinkUnavailable(message, detail=detail, code=error.code, hint=error.hint)
+    hint = error.hint or "it is tried again by itself"
+    return SinkUnavailable(message, detail=detail, code=error.code, hint=hint)

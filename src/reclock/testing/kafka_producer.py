@@ -54,6 +54,12 @@ class Faults:
         assert step in STEPS
         (self._after if done else self._before)[step].append(error)
 
+    def clear(self) -> None:
+        """Let everything go well from now on."""
+        self._before.clear()
+        self._after.clear()
+        self.full = self.stuck = 0
+
     def around(self, step: str, work: Callable[[], None]) -> None:
         """Do the work of a step, or not, and fail as was said."""
         if self._before[step]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.sinks.producer import Patience
 from reclock.testing.kafka_producer import Faults, opened
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
     from reclock.connectors.kafka.cluster import Cluster, Topic
     from reclock.connectors.kafka.options import Connection
-    from reclock.sinks.producer import Patience, Producer, Target
+    from reclock.sinks.producer import Producer, Target
     from reclock.sinks.topics import NewTopic
     from reclock.testing.kafka_log import MemoryKafka
 
@@ -54,6 +55,7 @@ class MemoryOutlets:
     def producer(
         self, connection: Connection, target: Target, patience: Patience, compression: str
     ) -> Producer:
-        """Return a new producer, whose steps fail as ``faults`` says."""
-        del connection, patience, compression
-        return opened(self._kafka, target, self.faults)
+        """Return a new producer, whose steps fail as ``faults`` says; it waits for nothing."""
+        del connection, compression
+        patience = Patience(patience.transaction, call=0.0, progress=0.0)
+        return opened(self._kafka, target, self.faults, patience)
