@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from reclock.change.cdcv2.codec import encode
 from reclock.change.cdcv2.message import Progress
-from reclock.connectors.cdcv2 import Cdcv2Decode, fields_of
-from reclock.connectors.format.choose import decoder_of
+from reclock.connectors.cdcv2 import Cdcv2Decode, decoder
 from reclock.connectors.format.decoder import Field
 from reclock.sql.statement.source import Format
-from reclock.sql.types import BIGINT, TEXT
+from reclock.sql.types import BIGINT, JSON, TEXT
 from reclock.testing.strategies.changes import update_logs
 from reclock.testing.strategies.statements import deliveries
 
@@ -49,7 +48,7 @@ DATA = st.fixed_dictionaries({"id": st.integers(-2, 2), "x": st.none() | st.text
 def decoded(values, given=Format("json")):  # noqa: B008 - a frozen value
     made = Cdcv2Decode(
         (pa.int64(), pa.string()),
-        decoder_of(given, fields_of(FIELDS), {}),
+        decoder(given, FIELDS, {}),
         (("id", True), ("x", False)),
     )
     raw = pa.record_batch(
@@ -139,3 +138,35 @@ def test_a_message_that_is_wrong_states_nothing(message, reason):
 def test_a_message_without_a_value_is_a_fault():
     (fault,) = decoded([None])
     assert fault[8:] == ("22004", "partition 0, offset 0: it has no value")
+
+
+UPDATE = '{"data":{"id":1,"x":"a","j":%s},"time":3,"diff":-1}'
+INSIDE = '[{"data":1,"time":5,"diff":1},{"data":2,"time":6,"diff":2}]'
+TEXTS = [
+    "[]",
+    UPDATE % "1",
+    f"{UPDATE % '1'},{UPDATE % 'null'}",
+    f"{UPDATE % INSIDE},{UPDATE % INSIDE}",
+    f" {UPDATE % INSIDE} ,  {UPDATE % '[]'} ",
+    '{"time":3,"diff":1,"data":{"id":1}},{"data":{"id":2},"time":3,"diff":1}',
+    f'{UPDATE % "1"},{{"data":{{"id":"x"}},"time":3,"diff":1}}',
+    f"{UPDATE % '1'},,{UPDATE % '1'}",
+    f"{UPDATE % '1'}\n,{UPDATE % '1'}",
+    UPDATE % '"\\"time\\":3,\\"diff\\":1},{\\"data\\":"',
+    f'{UPDATE % "1"},{UPDATE % "1"}]}},{{"array":[{UPDATE % "2"}',
+    '{"data":{"id":1},"time":3,"diff":1.5},{"data":{"id":2},"time":3,"diff":1}',
+]
+
+
+@pytest.mark.parametrize("inner", TEXTS)
+@pytest.mark.parametrize(
+    "around", ['{"array":[%s]}', ' { "array" : [ %s ] } ', '{"array":[%s],"y":1}']
+)
+def test_cutting_messages_changes_nothing(around, inner):
+    columns = [*FIELDS, Field("j", JSON, pa.string(), nullable=True)]
+    cutting = decoder(Format("json"), columns, {})
+    values = pa.array([(around % inner).encode(), b'{"array":[]}', None], pa.binary())
+    cut, whole = cutting.decode(values), cutting.whole.decode(values)
+    assert [c.to_pylist() for c in cut.columns] == [c.to_pylist() for c in whole.columns]
+    faults = [[None] * 3 if d.faults is None else d.faults.to_pylist() for d in (cut, whole)]
+    assert faults[0] == faults[1]

@@ -5,6 +5,7 @@ The matrix: an object of each kind and timeline, combined in every way a stateme
 
 from __future__ import annotations
 
+import json
 from itertools import product
 
 import pytest
@@ -20,6 +21,7 @@ KINDS = {
     "kafka source": "{t}_topic",
     "file source": "{t}_lines",
     "view on a load generator": "{t}_numbers",
+    "source with times of its own": "{t}_cdc",
 }
 COMBINED = (
     "SELECT * FROM {a} x, {b} y",
@@ -44,6 +46,12 @@ STATEMENTS = (
 )
 
 
+STATED = (
+    {"array": [{"data": {"k": k}, "time": 9, "diff": 1} for k in (1, 2)]},
+    {"progress": {"lower": [0], "upper": [10_000], "counts": [{"time": 9, "count": 2}]}},
+)
+
+
 @pytest.fixture(scope="module")
 def clocks(make_opener):
     """Three timelines, each with an object of every kind; constants beside them."""
@@ -51,6 +59,7 @@ def clocks(make_opener):
     db = opener()
     topic = opener.kafka.create_topic(1)
     opener.kafka.produce(topic, 0, Record(b'{"k": 1}'), Record(b'{"k": 2}'))
+    said = opener.kafka.create_topic(1)
     lines = opener.path.parent / "lines.csv"
     lines.write_text("1\n2\n")
     for name, timeline in (("epoch", None), ("one", "one"), ("two", "two")):
@@ -64,6 +73,11 @@ def clocks(make_opener):
             f"CREATE SOURCE {name}_counter FROM LOAD GENERATOR COUNTER (EVENTS PER TICK 2, "
             f"max_cardinality 2){given}"
         )
+        own = given or " WITH (epoch_ms_timeline = true)"
+        db.execute(
+            f"CREATE SOURCE {name}_cdc (k INT) FROM KAFKA BROKER 'b:1' TOPIC '{said}' FORMAT JSON "
+            f"ENVELOPE MATERIALIZE{own}"
+        )
         db.execute(f"CREATE VIEW {name}_numbers AS SELECT counter AS k FROM {name}_counter")
         db.execute(f"CREATE TABLE {name} (k INT){given}")
         db.execute(f"CREATE VIEW {name}_view AS SELECT k + 0 AS k FROM {name}")
@@ -73,6 +87,7 @@ def clocks(make_opener):
     db.execute("CREATE VIEW fixed AS VALUES (1), (3)")
     db.execute("CREATE MATERIALIZED VIEW fixed_kept AS VALUES (1), (3)")
     opener.clock.advance(1_000)
+    opener.kafka.produce(said, 0, *(Record(json.dumps(message).encode()) for message in STATED))
     db.tick()
     return db
 
@@ -124,6 +139,20 @@ def test_kinds_of_one_timeline_meet(clocks, name, first, second):
     a, b = KINDS[first].format(t=name), KINDS[second].format(t=name)
     rows = clocks.execute(f"SELECT x.k FROM {a} x JOIN {b} y ON x.k = y.k ORDER BY 1").rows
     assert rows == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("name", ["epoch", "one"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_view_is_kept_over_kinds_of_one_timeline(clocks, name, kind):
+    a, b = KINDS[kind].format(t=name), f"{name}_cdc"
+    query = f"SELECT x.k FROM {a} x JOIN {b} y ON x.k = y.k"
+    clocks.execute(f"CREATE MATERIALIZED VIEW together AS {query}")
+    clocks.execute("SET transaction_isolation = 'serializable'")
+    try:
+        assert sorted(clocks.execute("SELECT k FROM together").rows) == [(1,), (2,)]
+    finally:
+        clocks.execute("SET transaction_isolation = 'strict serializable'")
+        clocks.execute("DROP MATERIALIZED VIEW together")
 
 
 @pytest.mark.parametrize("kind", [*KINDS.values()])

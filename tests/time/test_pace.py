@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.testing.strategies.times import timelines
-from reclock.time.pace import Own, joined, order, timeline_of
+from reclock.time.pace import Own, is_joint, joined, order, timeline_of
 from reclock.time.timeline import EPOCH_MS
 
 ROOTS = st.frozensets(st.sampled_from(["", "u1", "u2", "u7"]), max_size=3)
@@ -37,8 +37,5 @@ def test_texts_tell_paces_apart(one, other, data):
 
 @given(st.lists(paces()))
 def test_sources_move_first_and_joint_paces_last(some):
-    kinds = [
-        2 if isinstance(p, Own) and p.is_joint else 0 if isinstance(p, Own) else 1
-        for p in sorted(some, key=order)
-    ]
+    kinds = [2 if is_joint(p) else 0 if isinstance(p, Own) else 1 for p in sorted(some, key=order)]
     assert kinds == sorted(kinds)

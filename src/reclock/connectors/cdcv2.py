@@ -29,7 +29,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reclock.change.cdcv2.message import Progress
+from reclock.connectors.format.choose import decoder_of
 from reclock.connectors.format.decoder import Field
+from reclock.connectors.format.json_elements import ElementsDecoder
 from reclock.connectors.records import NO_VALUE, UNDECODABLE, Faults, named
 from reclock.errors import Error
 from reclock.sql.types import BIGINT, Array, Record
@@ -37,11 +39,12 @@ from reclock.time.antichain import Antichain
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from reclock.connectors.format.decoder import Decoder
+    from reclock.sql.statement.source import Format
 
     Places = NDArray[np.int64]
 
@@ -68,6 +71,22 @@ def fields_of(columns: Sequence[Field]) -> list[Field]:
         Field("array", Array(update), pa.list_(arrow_update)),
         Field("progress", progress, arrow_progress),
     ]
+
+
+def decoder(given: Format, columns: Sequence[Field], options: Mapping[str, str]) -> Decoder:
+    """Return the decoder of messages about rows with ``columns``."""
+    fields = fields_of(columns)
+    whole = decoder_of(given, fields, options)
+    if given.kind != "json":
+        return whole
+    update = fields[0].type
+    assert isinstance(update, Array)
+    assert isinstance(update.element, Record)
+    arrow = fields[0].arrow.value_type
+    parts = [Field(n, kind, arrow.field(n).type) for n, kind in update.element.fields]
+    return ElementsDecoder(
+        whole, decoder_of(given, parts, options), "array", tuple(part.name for part in parts)
+    )
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from reclock.coordinator import joint
 from reclock.coordinator.arrangements import beginning, layouts_of, write_runs
 from reclock.coordinator.expirations import Renewal
 from reclock.coordinator.item import Source, Table
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.tick import compute, tick, write
-from reclock.dataflow.graph import Limits
+from reclock.dataflow.graph import Limits, collection_of, errors_of
 from reclock.failpoints import hit
 from reclock.time.pace import order
 
@@ -129,6 +130,9 @@ def reconcile(core: Core) -> None:
 def _reshape(core: Core, state: TimelineState, shape: Shape) -> tuple[list[Append], TimelineState]:
     """Return the step from a settled state to another shape; new state is hydrated."""
     there = state.shape.graph.arrangements.keys()
+    if shape.imports and not state.arrangements.runs:
+        begun = replace(state.arrangements, own=joint.begin(core.world, shape))
+        state = replace(state, arrangements=begun)
     wanted = shape.graph.arrangements.keys()
     new = frozenset(wanted - there)
     decided = core.expirations.untils(state, shape)
@@ -161,7 +165,12 @@ def _hydrate(
     as_of = state.upper.back()
     kept = {name: until for name, until in untils.items() if until is not None}
     limited = replace(shape, limits=Limits(kept, core.expirations.dropped))
-    updates = core.engine.hydrate(limited, new, state.traces, as_of)
+    given = joint.traces_of(core.world, shape.imports)
+    copies = {name for item in shape.imports for name in (collection_of(item), errors_of(item))}
+    rest = frozenset(new - copies)
+    traces = {**state.traces, **given} if given else state.traces
+    updates = dict(core.engine.hydrate(limited, rest, traces, as_of))
+    updates |= joint.copied(given, new & copies, as_of)
     stem = state.stem("hydrate", state.upper)
     descriptions = dict.fromkeys(sorted(new), beginning(as_of))
     return write_runs(state.segments, stem, updates, layouts_of(shape.graph), descriptions)

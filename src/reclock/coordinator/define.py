@@ -47,7 +47,6 @@ from reclock.sql.statement import (
 )
 from reclock.sql.syntax.expression import Name
 from reclock.sql.syntax.place import place_of
-from reclock.time.pace import Own
 from reclock.time.timeline import EPOCH_MS, parse_timeline, user_timeline
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     from reclock.durable.keyed import Json
     from reclock.sql.names import CatalogItem
     from reclock.sql.plan.node import Node
-    from reclock.time.pace import Pace
 
 
 def load_catalog(stored: catalog_store.Catalog) -> Catalog:
@@ -162,19 +160,10 @@ def define_materialized_view(
     plan = rewrite(written, RewriteContext())
     check_cost(plan, allowed=statement.allow_full_recompute, position=statement.name.position)
     timeline = written.timeline.timeline or EPOCH_MS
-    refuse_joint(catalog.pace(timeline, depends), "a materialized view")
     return MaterializedView(
         catalog.next_id, name, sql, timeline, depends,
         statement.retain_history_ms, plan=plan, key=key_of(plan),
     )  # fmt: skip
-
-
-def refuse_joint(pace: Pace, what: str) -> None:
-    """Refuse to maintain what reads objects that do not become complete together."""
-    if isinstance(pace, Own) and pace.is_joint:
-        message = f"{what} over sources that bring their times and others is not supported"
-        hint = "query them together, or keep a view of each"
-        raise NotSupported(message, hint=hint)
 
 
 def define_index(statement: CreateIndex, sql: str, catalog: Catalog) -> Index:

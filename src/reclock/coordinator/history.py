@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.time.frontier import Frontier
     from reclock.time.holds import Hold
+    from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
 
@@ -53,10 +54,12 @@ class History:
         self.holds = Holds()
         self._tracked: set[ObjectId] = set()
         self._sinks: dict[tuple[ObjectId, ObjectId], Hold] = {}
+        self._joint: dict[Pace, tuple[frozenset[ObjectId], Hold]] = {}
 
     def followed(self, world: World, before: World | None) -> World:
         """Return ``world`` with the sinces of those timelines that have moved."""
         self._follow_sinks(world)
+        self._follow_joint(world)
         same_catalog = (
             before is not None
             and before.catalog is world.catalog
@@ -96,6 +99,24 @@ class History:
             kept = needed_of(world, state, relation)
             self._track(state, kept)
             self._sinks[item, relation] = self.holds.acquire(holder_of(item), kept)
+
+    def _follow_joint(self, world: World) -> None:
+        """Have every joint pace hold its imports at its own last time."""
+        joint = {p: s for p, s in world.timelines.items() if s.shape.imports}
+        for gone in self._joint.keys() - joint.keys():
+            self._joint.pop(gone)[1].release()
+        for pace, state in joint.items():
+            imports, since = state.shape.imports, at(state.upper.back())
+            known = self._joint.get(pace)
+            if known is not None and known[0] == imports:
+                known[1].downgrade(since)
+                continue
+            for item in imports:
+                self._track(world.of(world.items[item]), [item])
+            hold = self.holds.acquire(HolderId(f"views/{pace}"), imports, since)
+            self._joint[pace] = imports, hold
+            if known is not None:
+                known[1].release()
 
     def _track(self, state: TimelineState, items: Iterable[ObjectId]) -> None:
         for item in items:

@@ -20,12 +20,11 @@ Tests: tests/coordinator/test_read.py; histories of many sessions: test_lineariz
 
 from __future__ import annotations
 
-from collections import ChainMap
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -37,7 +36,7 @@ from reclock.coordinator.system.answer import with_rows
 from reclock.coordinator.system.relation import Moment
 from reclock.coordinator.tick import tick
 from reclock.dataflow.error_rows import hint_of
-from reclock.dataflow.graph import errors_of
+from reclock.dataflow.graph import collection_of, errors_of
 from reclock.errors import (
     ExpressionFailed,
     HoldViolation,
@@ -49,13 +48,13 @@ from reclock.ids import HolderId
 from reclock.sql.plan.relation import Get, walk
 from reclock.sql.plan.temporal import at_time
 from reclock.time import select as time_select
-from reclock.time.pace import Own, order
+from reclock.time.pace import Own, order, parts_of
 from reclock.time.select import Choice, select
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, MutableMapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.catalog import Catalog
@@ -155,14 +154,19 @@ def readable(
 
 def shapes(world: World, plan: QueryPlan) -> tuple[Shape | None, Mapping[ArrangementId, Shard]]:
     """Return the shape and the traces of all that a plan reads; no shape if that is nothing."""
-    states = [*{world.pace(item): world.of(item) for item in leaves(world, plan)}.values()]
+    states = {item.id: world.of(item) for item in leaves(world, plan)}
     if not states:
         return None, {}
-    shape, traces = states[0].shape, states[0].traces
-    if len(states) == 1:
-        return shape, traces
-    every = cast("list[MutableMapping[ArrangementId, Shard]]", [s.traces for s in states])
-    return shape.beside(state.shape for state in states[1:]), ChainMap(*every)
+    first = next(iter(states.values()))
+    if all(state.pace == first.pace for state in states.values()):
+        return first.shape, first.traces
+    shape = first.shape.reading({item: state.shape for item, state in states.items()})
+    traces = {
+        name: state.traces[name]
+        for item, state in states.items()
+        for name in (collection_of(item), *state.shape.indexes.get(item, ()))
+    }
+    return shape, traces
 
 
 def kept_at(world: World, timeline: Timeline, time: Timestamp) -> list[ObjectId]:
@@ -262,7 +266,8 @@ def _advance(
 ) -> None:
     """Let time pass until a choice may be ready; ``paces`` are those of what is read."""
     state, now = core.world[timeline], core.clock.now_ms()
-    own = [pace for pace in sorted(paces, key=order) if isinstance(pace, Own)]
+    every = {part for pace in paces for part in parts_of(pace)}
+    own = [pace for pace in sorted(every, key=order) if isinstance(pace, Own)]
     behind = [pace for pace in own if core.world[pace].frontier.less_equal(choice.timestamp)]
 
     def reaches(interval: int) -> bool:
@@ -280,7 +285,7 @@ def _advance(
     before = [core.world[pace].upper for pace in behind]
     if before != [tick(core, pace).upper for pace in behind]:
         return
-    if behind and (timeline not in paces or state.upper > choice.timestamp):
+    if behind and (timeline not in every or state.upper > choice.timestamp):
         check_ready(choice)
     if due or state.upper > choice.timestamp:
         tick(core, timeline)

@@ -10,6 +10,7 @@ from reclock.coordinator.item import Index, MaterializedView, Sink, Source, Tabl
 from reclock.dataflow.envelope import NONE
 from reclock.dataflow.graph import Limits, collection_of, errors_of, temp_of
 from reclock.dataflow.render import build as render
+from reclock.sql.plan.relation import Get, walk
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import BIGINT, TEXT
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.item import Item
     from reclock.dataflow.graph import ArrangementId, Graph
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
@@ -48,6 +50,8 @@ class Shape:
     shadows: Mapping[render.Index, ArrangementId] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     """From when on pending arrangements keep nothing (``TimelineState.limited``)."""
+    imports: frozenset[ObjectId] = frozenset()
+    """The objects of other paces that a joint one reads, and has copies of."""
 
     @classmethod
     def of(cls, catalog: Catalog, pace: Pace, transients: Iterable[MaterializedView] = ()) -> Shape:
@@ -64,6 +68,10 @@ class Shape:
             for i in items
             if isinstance(i, Source)
         }
+        imports = _imports(catalog, pace, views.values())
+        for i in imports:
+            assert isinstance(i, Table | Source | MaterializedView)
+            sources[i.id] = render.Source(i.schema, i.key, NONE)
         tables = {i.id: render.Relation(i.schema, i.key) for i in items if isinstance(i, Table)}
         for i in items:
             if isinstance(i, Source) and i.brings_times:
@@ -99,13 +107,17 @@ class Shape:
         }
         kept |= {item: (arrangement,) for item, arrangement in arranged.items()}
         plans = {item: view.plan for item, view in views.items()}
-        return cls(graph, plans, by, kept, sources, shadows)
+        others = frozenset(i.id for i in imports)
+        return cls(graph, plans, by, kept, sources, shadows, imports=others)
 
-    def beside(self, others: Iterable[Shape]) -> Shape:
-        """Return a shape with the arrangements of others too, for one query to read."""
-        made = (self, *others)
-        arrangements = {a: kept for s in made for a, kept in s.graph.arrangements.items()}
-        indexes = {item: by for s in made for item, by in s.indexes.items()}
+    def reading(self, of: Mapping[ObjectId, Shape]) -> Shape:
+        """Return a shape with what one query reads: of each object what its own shape has."""
+        indexes = {item: shape.indexes.get(item, ()) for item, shape in of.items()}
+        arrangements = {
+            name: shape.graph.arrangements[name]
+            for item, shape in of.items()
+            for name in (collection_of(item), *indexes[item])
+        }
         return replace(self, graph=replace(self.graph, arrangements=arrangements), indexes=indexes)
 
     @cached_property
@@ -136,6 +148,12 @@ class Shape:
         for index, arrangement in self.shadows.items():
             found[arrangement] = found.get(arrangement, frozenset()) | {index.on}
         return found
+
+
+def _imports(catalog: Catalog, pace: Pace, views: Iterable[render.View]) -> list[Item]:
+    """Return the objects that views read and that do not move with them, each once."""
+    read = {n.item for view in views for n in walk(view.plan) if isinstance(n, Get)}
+    return [i for i in catalog.items.values() if i.id in read and catalog.paces[i.id] != pace]
 
 
 def temp_schema(source: Source) -> Schema:

@@ -29,12 +29,14 @@ from typing import TYPE_CHECKING
 
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.precedence import PRECEDENCE
+from reclock.coordinator import joint
 from reclock.coordinator.arrangements import following, layouts_of, write_runs
 from reclock.coordinator.item import Table
 from reclock.coordinator.system.ticks import Watch
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import temp_of
 from reclock.failpoints import hit
+from reclock.time.pace import is_joint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +73,8 @@ def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
         changes = gather(state, core.world.catalog)
         taken = core.intakes.take(state, time)
         changes |= {i: some.changes for i, some in taken.items() if some.changes is not None}
+        if is_joint(pace):
+            changes |= joint.changes(core.world, state, time)
         changes |= {temp_of(i): t.waiting for i, t in taken.items() if t.waiting is not None}
         watch.lap(sum(batch.num_rows for batch in changes.values()))
         hit("tick.compute.before")
@@ -103,6 +107,8 @@ def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
 def _time(core: Core, state: TimelineState, *, regular: bool) -> Timestamp | None:
     """Return the time that a tick closes; None if there is nothing to close."""
     now = core.clock.now_ms()
+    if is_joint(state.pace):
+        return joint.complete(core.world, state)
     if state.is_own:
         return core.intakes.closable(state, now)
     interval = core.settings.timestamp_interval_ms if regular else 1

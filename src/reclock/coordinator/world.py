@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.settings import Values
 from reclock.time.pace import Own
 
@@ -62,12 +63,16 @@ class World:
     def own(self, timeline: Timeline) -> Timestamp | None:
         """Return the last time that is complete in all sources that bring times of a timeline.
 
-        Those that have ended are complete at every time: they count if there are no others.
+        Those that have not begun say nothing yet. Those that have ended are complete at every
+        time: they count if there are no others.
         """
         states = [
             state
             for pace, state in self.timelines.items()
-            if isinstance(pace, Own) and pace.timeline == timeline and state.bindings
+            if isinstance(pace, Own)
+            and pace.timeline == timeline
+            and state.bindings
+            and state.upper > FIRST
         ]
         going = [state for state in states if not state.is_complete]
         times = [state.upper.back() for state in going or states]

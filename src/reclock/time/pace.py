@@ -38,11 +38,6 @@ class Own:
     timeline: Timeline
     roots: tuple[str, ...]
 
-    @property
-    def is_joint(self) -> bool:
-        """Whether it moves where several others have got to."""
-        return len(self.roots) > 1
-
     def __str__(self) -> str:
         return f"{self.timeline}/{'+'.join(self.roots)}"
 
@@ -55,10 +50,27 @@ def timeline_of(pace: Pace) -> Timeline:
     return pace.timeline if isinstance(pace, Own) else pace
 
 
+def is_joint(pace: Pace) -> bool:
+    """Return whether a pace moves where several others have got to."""
+    return isinstance(pace, Own) and len(pace.roots) > 1
+
+
+def parts_of(pace: Pace) -> tuple[Pace, ...]:
+    """Return a pace and, if it is joint, those that it follows.
+
+    >>> from reclock.time.timeline import EPOCH_MS
+    >>> [str(part) for part in parts_of(Own(EPOCH_MS, ("", "u7")))]
+    ['EpochMilliseconds/+u7', 'EpochMilliseconds', 'EpochMilliseconds/u7']
+    """
+    if not isinstance(pace, Own) or not is_joint(pace):
+        return (pace,)
+    roots = (Own(pace.timeline, (r,)) if r else pace.timeline for r in pace.roots)
+    return (pace, *roots)
+
+
 def order(pace: Pace) -> tuple[bool, bool, str]:
     """Return the order in which to move: others follow the sources that bring their times."""
-    joint = isinstance(pace, Own) and pace.is_joint
-    return joint, not isinstance(pace, Own), str(pace)
+    return is_joint(pace), not isinstance(pace, Own), str(pace)
 
 
 def joined(timeline: Timeline, paces: Iterable[Pace]) -> Pace:

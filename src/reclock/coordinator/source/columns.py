@@ -165,7 +165,7 @@ def _materialize(statement: CreateSource, columns: Sequence[TableColumn], part: 
     fields = [field_of(c) for c in columns]
     return Cdcv2Decode(
         types=tuple(arrow_type(c.column.type) for c in columns),
-        value=decoder_of(statement.value_format, cdcv2.fields_of(fields), dict(statement.options)),
+        value=cdcv2.decoder(statement.value_format, fields, dict(statement.options)),
         required=tuple((f.name, not f.nullable) for f in fields),
         whose=f'source "{statement.name}", {part}',
     )

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 _TIME, _DIFF, _LOWER, _UPPER, _COUNTS, _CODE, _MESSAGE = range(7)
 """Where the columns of a statement are, after those of the row."""
 
+_ODD: Final = 0x9E3779B97F4A7C15
+"""Spreads times over all hashes."""
+
 _NEVER: Final = int(np.iinfo(np.int64).max)
 
 
@@ -120,10 +123,13 @@ class Statements:
         end = self._filled(found, end, most)
         closed = None
         if found is not None and end > self._least:
-            closed = self._distinct(found.filter(pa.array(self._times(found) < end)))
-            end = self._filled(closed, end, most)  # what came twice is not two
-            closed = closed.filter(pa.array(self._times(closed) < end))
-            self._check(closed)
+            closed = found.filter(pa.array(self._times(found) < end))
+            if not self._are_distinct(closed):
+                closed = self._distinct(closed)
+                end = self._filled(closed, end, most)  # what came twice is not two
+                closed = closed.filter(pa.array(self._times(closed) < end))
+                self._check_diffs(closed)
+            self._check_counts(closed)
         if end <= self._least:
             return None
         upper = self._finite(end)
@@ -235,13 +241,17 @@ class Statements:
             return Timestamp(end)
         return Timestamp(max([self._least + 1, *(t + 1 for t in self._stated.counts)]))
 
+    def _are_distinct(self, rows: pa.RecordBatch) -> bool:
+        """Return whether no two updates can be of the same data and time."""
+        columns = [*rows.columns[: self._width], *rows.columns[-2:]]
+        times = self._times(rows).astype(np.uint64) * np.uint64(_ODD)
+        hashes = deltas.key_hash(columns, rows.num_rows).view(np.uint64) ^ times
+        return bool(len(np.unique(hashes)) == rows.num_rows)
+
     def _distinct(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return every update once."""
         of = [*range(self._width), self._width + _DIFF, self._width + _CODE, self._width + _MESSAGE]
         stated = rows.select(of).columns
-        hashes = np.stack([deltas.key_hash(stated, rows.num_rows), self._times(rows)], axis=1)
-        if len(np.unique(hashes, axis=0)) == rows.num_rows:
-            return rows
         ones = np.ones(rows.num_rows, np.int64)
         made = deltas.consolidated(deltas.build(stated, self._times(rows), ones))
         columns = dict(zip(of, deltas.rows_of(made), strict=True))
@@ -252,8 +262,8 @@ class Statements:
         ]
         return pa.RecordBatch.from_arrays(whole, schema=rows.schema)
 
-    def _check(self, rows: pa.RecordBatch) -> None:
-        """Refuse updates that are not counted, and two of which only one can be true."""
+    def _check_counts(self, rows: pa.RecordBatch) -> None:
+        """Refuse updates that are not counted."""
         stated = rows.column(self._width + _CODE).is_null().to_numpy(zero_copy_only=False)
         times, arrived = np.unique(self._times(rows)[stated], return_counts=True)
         for time, count in zip(times.tolist(), arrived.tolist(), strict=True):
@@ -261,13 +271,13 @@ class Statements:
             if count > wanted:
                 message = f"more updates are stated for time {time} than are counted"
                 raise ConflictingStatements(message, detail=f"{count} updates, counted {wanted}")
-        data = rows.filter(pa.array(stated))
-        columns = data.columns[: self._width]
-        hashes = np.stack([deltas.key_hash(columns, data.num_rows), self._times(data)], axis=1)
-        if len(np.unique(hashes, axis=0)) == data.num_rows:
-            return
+
+    def _check_diffs(self, rows: pa.RecordBatch) -> None:
+        """Refuse two updates of which only one can be true."""
+        data = rows.filter(rows.column(self._width + _CODE).is_null())
+        ones = np.ones(data.num_rows, np.int64)
         made = deltas.consolidated(
-            deltas.build(columns, self._times(data), np.ones(data.num_rows, np.int64))
+            deltas.build(data.columns[: self._width], self._times(data), ones)
         )
         counts = made.column(made.num_columns - 1).to_numpy()
         if (counts > 1).any():

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.define import Recording, refuse_joint
+from reclock.coordinator.define import Recording
 from reclock.coordinator.item import RelationItem
 from reclock.coordinator.system.answer import refuse_maintained
 from reclock.dataflow.ordering import OrderBy
@@ -133,8 +133,6 @@ def plan_target(statement: Subscribe, parameters: tuple[object, ...], catalog: C
     asked = QueryPlan(rewrite(node, RewriteContext(outer_joins=True)), node.width)
     timeline = plan.timeline.timeline
     pace = None if timeline is None else catalog.pace(timeline, recording.found)
-    if pace is not None:
-        refuse_joint(pace, "SUBSCRIBE")
     target = Target(
         statement, node.schema, pace, item, plan, asked, node.unique_keys,
         {found: str(catalog[found]) for found in recording.found},

@@ -53,7 +53,8 @@ def owners(state: TimelineState) -> Mapping[ArrangementId, tuple[ObjectId, str]]
     found: dict[ArrangementId, tuple[ObjectId, str]] = {}
     for item in (*graph.tables, *graph.views):
         owner, _, inner = item.partition("!")
-        found[collection_of(item)] = ObjectId(owner), inner or "collection"
+        kind = "import" if item in state.shape.imports else inner or "collection"
+        found[collection_of(item)] = ObjectId(owner), kind
         if errors_of(item) in graph.arrangements:
             found[errors_of(item)] = item, "errors"
     for item in sorted(

@@ -26,7 +26,7 @@ def _rows(moment: Moment) -> Iterator[Row]:
 
 def _of_views(moment: Moment) -> Iterator[Row]:
     for state in moment.world.timelines.values():
-        for view in state.shape.graph.views:
+        for view in state.shape.graph.views.keys() & state.sinces.keys():
             as_of = moment.as_of(state, state.sinces[view].element())
             if state.frontier.less_equal(as_of):
                 continue  # nothing is complete yet

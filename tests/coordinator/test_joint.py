@@ -1,0 +1,189 @@
+"""Views over objects of different paces: right at every time, as far as all of them are."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reclock.errors import DependentObjects, Error, Unreadable
+from reclock.testing.kafka_conformance import Record
+
+KEPT = "RETAIN HISTORY FOR '1 h'"
+QUERY = "SELECT t.id, x FROM t LEFT JOIN cdc ON t.id = cdc.id"
+
+
+class Sender:
+    """Two sources that bring their times, and a table, all of one timeline."""
+
+    def __init__(self, opener, timeline="timeline = 'x'"):
+        self.opener = opener
+        self.db = opener()
+        self.at = {}
+        for name in ("cdc", "other"):
+            self.at[name] = opener.kafka.create_topic(1), 0
+            self.db.execute(
+                f"CREATE SOURCE {name} (id BIGINT, x TEXT) FROM KAFKA BROKER 'b:1' TOPIC "
+                f"'{self.at[name][0]}' FORMAT JSON ENVELOPE MATERIALIZE WITH ({timeline}, {KEPT})"
+            )
+        given = f"{timeline}, " if "epoch" not in timeline else ""
+        self.db.execute(f"CREATE TABLE t (id BIGINT) WITH ({given}{KEPT})")
+
+    def send(self, upper, *updates, name="cdc"):
+        """State everything up to an upper."""
+        topic, lower = self.at[name]
+        rows = [{"data": {"id": i, "x": x}, "time": t, "diff": d} for i, x, t, d in updates]
+        counts = [{"time": t, "count": n} for t, n in Counter(u[2] for u in updates).items()]
+        said = {"progress": {"lower": [lower], "upper": [upper], "counts": counts}}
+        records = [Record(json.dumps(m).encode()) for m in ({"array": rows}, said)]
+        self.opener.kafka.produce(topic, 0, *records)
+        self.at[name] = topic, upper
+
+    def rows(self, query):
+        return sorted(self.db.execute(query).rows, key=repr)
+
+    def upper(self, name):
+        query = f"SELECT upper FROM reclock.frontiers WHERE object = '{name}'"
+        return self.db.execute(query).rows[0][0]
+
+    def crash(self):
+        self.db = self.opener.reopened(self.db)
+
+
+@pytest.fixture
+def sender(opener):
+    return Sender(opener)
+
+
+def test_a_view_follows_the_one_that_is_last(sender):
+    sender.send(100, (1, "a", 50, 1))
+    sender.db.tick()
+    sender.db.execute(f"CREATE MATERIALIZED VIEW v WITH ({KEPT}) AS {QUERY}")
+    sender.db.execute("CREATE INDEX v_id ON v (id)")
+    first = sender.db.execute("INSERT INTO t VALUES (1), (2)").timestamp
+    assert first == 100
+    sender.db.tick()
+    assert sender.upper("t") > 100
+    assert sender.upper("v") == 100
+    sender.send(200, (2, "b", 150, 1))
+    sender.db.tick()
+    assert sender.upper("cdc") == 200
+    assert sender.upper("v") <= sender.upper("t")
+    sender.db.execute("INSERT INTO t VALUES (3)")
+    sender.send(300)
+    sender.db.tick()
+    sender.db.tick()
+    assert sender.rows(f"SELECT * FROM v AS OF {first}") == [(1, "a"), (2, None)]
+    assert sender.rows("SELECT * FROM v") == [(1, "a"), (2, "b"), (3, None)]
+    assert sender.rows("SELECT * FROM v WHERE id = 3") == [(3, None)]
+    assert sender.rows(f"SELECT * FROM v EXCEPT ALL {QUERY}") == []
+    assert sender.db.check() == []
+    sender.crash()
+    sender.send(400, (3, "c", 350, 1))
+    sender.db.tick()
+    sender.db.tick()
+    assert sender.rows("SELECT * FROM v WHERE id = 3") == [(3, "c")]
+    assert sender.db.check() == []
+
+
+def test_errors_of_what_is_read_are_errors(sender):
+    sender.send(100, (0, "a", 50, 1))
+    sender.db.execute("CREATE MATERIALIZED VIEW broken AS SELECT id, 1 / id AS q FROM cdc")
+    sender.db.tick()
+    query = "SELECT t.id FROM t JOIN broken ON t.id = broken.id"
+    sender.db.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    for _ in range(2):
+        with pytest.raises(Error) as caught:
+            sender.rows("SELECT * FROM v AS OF 99")
+        assert caught.value.code == "22012"
+        sender.crash()
+    sender.send(200, (0, "a", 150, -1))
+    sender.db.tick()
+    sender.db.tick()
+    assert sender.rows("SELECT * FROM v") == []
+
+
+def test_what_is_further_behind_than_the_others_remember_is_refused(opener):
+    opener.clock.set(1_763_280_000_000)
+    sender = Sender(opener, "epoch_ms_timeline = true")
+    with pytest.raises(Unreadable) as caught:
+        sender.db.execute(f"CREATE MATERIALIZED VIEW v AS {QUERY}")
+    assert "cdc is readable in" in caught.value.detail
+    assert len(sender.rows("SELECT * FROM reclock.objects")) == 3
+    sender.send(1_763_280_001_000, (1, "a", 1_763_279_000_000, 1))
+    sender.db.tick()
+    sender.db.execute(f"CREATE MATERIALIZED VIEW v AS {QUERY}")
+    sender.db.execute("INSERT INTO t VALUES (1)")
+    sender.send(1_763_280_009_000)
+    opener.clock.advance(2_000)
+    sender.db.tick()
+    assert sender.rows("SELECT * FROM v") == [(1, "a")]
+
+
+def test_what_a_view_reads_is_held_for_it_and_no_longer(sender):
+    sender.send(100)
+    sender.db.tick()
+    sender.db.execute("CREATE TABLE u (id BIGINT) WITH (timeline = 'x')")
+    query = "SELECT u.id FROM u JOIN cdc ON u.id = cdc.id"
+    sender.db.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    holds = "SELECT count(*) FROM reclock.holds WHERE holder LIKE 'views/%'"
+    assert sender.rows(holds) == [(2,)]
+    with pytest.raises(DependentObjects):
+        sender.db.execute("DROP TABLE u")
+    for _ in range(3):
+        sender.db.execute("INSERT INTO u VALUES (1)")
+        sender.db.tick()
+    sender.crash()
+    sender.send(90_000, (1, "a", 5_000, 1))
+    for _ in range(2):
+        sender.db.tick()
+    assert sender.rows("SELECT count(*) FROM v") == [(3,)]
+    sender.db.execute("DROP MATERIALIZED VIEW v")
+    assert sender.rows(holds) == [(0,)]
+    assert sender.db.check() == []
+
+
+def test_a_subscription_follows_several(sender):
+    sender.send(100, (1, "a", 50, 1))
+    sender.db.execute("INSERT INTO t VALUES (1)")
+    sender.db.tick()
+    sender.send(200)
+    sender.db.tick()
+    with sender.db.subscribe(f"SUBSCRIBE ({QUERY})", timeout=0) as changes:
+        assert [u.row for u in changes] == [(1, "a")]
+        sender.send(300, (1, "a", 250, -1))
+        sender.db.tick()
+        sender.db.tick()
+        found = sorted((u.timestamp, u.diff, u.row) for u in changes)
+    assert found == [(250, -1, (1, "a")), (250, 1, (1, None))]
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from(["cdc", "other", "write", "tick", "crash"]), max_size=16))
+def test_a_view_is_its_query_at_every_time(make_opener, actions):
+    sender = Sender(make_opener())
+    query = (
+        "SELECT a.id, count(*) AS n FROM cdc a JOIN other b ON a.id = b.id JOIN t ON a.id = t.id "
+    )
+    query += "GROUP BY a.id"
+    for name in ("cdc", "other"):
+        sender.send(3, name=name)
+    sender.db.tick()
+    sender.db.execute(f"CREATE MATERIALIZED VIEW v WITH ({KEPT}) AS {query}")
+    begun = sender.upper("v") - 1
+    for n, action in enumerate([*actions, "cdc", "other", "tick", "tick"]):
+        if action in sender.at:
+            upper = sender.at[action][1]
+            sender.send(upper + 1 + n % 3, (n % 2, "a", upper, 1), name=action)
+        elif action == "write":
+            sender.db.execute("INSERT INTO t VALUES (1)")
+        elif action == "crash":
+            sender.crash()
+        else:
+            sender.db.tick()
+    for time in range(begun, sender.upper("v")):
+        assert sender.rows(f"SELECT * FROM v AS OF {time}") == sender.rows(f"{query} AS OF {time}")
+    assert sender.db.check() == []
