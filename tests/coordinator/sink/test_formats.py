@@ -120,6 +120,26 @@ def test_materialize_says_what_changed_and_that_it_is_all(bench):
     assert all(m.key is None for m in bench.messages())
 
 
+def test_a_source_reads_cdcv2_back_at_the_very_times(bench):
+    bench.run("CREATE TABLE t (k BIGINT, v TEXT)", "INSERT INTO t VALUES (1, 'a'), (1, 'a')")
+    sink(bench, "t", "FORMAT JSON ENVELOPE MATERIALIZE")
+    bench.tick()
+    bench.run(
+        "CREATE SOURCE back (k BIGINT, v TEXT) FROM KAFKA BROKER 'b:1' TOPIC 'out' FORMAT JSON "
+        "ENVELOPE MATERIALIZE WITH (retain_history = '1h')"
+    )
+    seen = {}
+    for statement in ("INSERT INTO t VALUES (2, NULL)", "DELETE FROM t WHERE k = 1"):
+        bench.run(statement)
+        bench.tick(2)
+        result = bench.db.execute("SELECT * FROM t")
+        seen[int(result.timestamp)] = sorted(result.rows, key=repr)
+    bench.tick(12)
+    assert bench.rows("SELECT * FROM back") == bench.rows("SELECT * FROM t") == [(2, None)]
+    for time, rows in seen.items():
+        assert bench.rows(f"SELECT * FROM back AS OF {time}") == rows
+
+
 def test_schemas_are_registered_when_the_sink_is_made_and_never_again(bench, registry):
     given, options = formats("avro", registry)
     bench.run("CREATE TABLE t (k BIGINT PRIMARY KEY, v TEXT)", "INSERT INTO t VALUES (1, 'a')")
