@@ -18,11 +18,13 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 import reclock
 from reclock.dev.kafka import Broker
 
-TOPIC = "orders"
+TOPIC = "topics-orders"
 ORDERS = 3_000
 
 QUERY = """
@@ -31,7 +33,7 @@ QUERY = """
 
 PIPELINE = """
 CREATE SOURCE orders (id BIGINT, customer BIGINT, amount NUMERIC(12,2))
-  FROM KAFKA BROKER '{broker}' TOPIC 'orders' FORMAT JSON;
+  FROM KAFKA BROKER '{broker}' TOPIC 'topics-orders' FORMAT JSON;
 CREATE MATERIALIZED VIEW first AS {query};
 """
 
@@ -47,38 +49,25 @@ def produce(producer: Producer, begin: int, end: int) -> None:
     producer.flush()
 
 
-def run(home: Path) -> None:
+def run(home: Path, address: str) -> None:
     """Tell the story."""
-    broker = Broker(home / "kafka")
-    address = broker.start(0, lambda step: print(f"  {step}")).address
-    print(f"Apache Kafka runs at {address}")
-    try:
-        producer = Producer({"bootstrap.servers": address})
-        produce(producer, 0, 1)
-        file = home / "pipeline.sql"
-        file.write_text(PIPELINE.format(broker=address, query=QUERY))
-        command = [
-            sys.executable,
-            "-m",
-            "reclock",
-            "run",
-            str(file),
-            "--state",
-            str(home / "state"),
-        ]
-        print("the pipeline runs in a process of its own, and is killed in the middle")
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stderr is not None
-            for line in process.stderr:
-                print(f"  {line.rstrip()}")
-                if "event=running" in line:
-                    break
-            produce(producer, 1, ORDERS // 2)
-            os.kill(process.pid, signal.SIGKILL)
-        produce(producer, ORDERS // 2, ORDERS)
-        compare(home / "state")
-    finally:
-        broker.stop()
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result()
+    producer = Producer({"bootstrap.servers": address})
+    file = home / "pipeline.sql"
+    file.write_text(PIPELINE.format(broker=address, query=QUERY))
+    command = [sys.executable, "-m", "reclock", "run", str(file), "--state", str(home / "state")]
+    print("the pipeline runs in a process of its own, and is killed in the middle")
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            print(f"  {line.rstrip()}")
+            if "event=running" in line:
+                break
+        produce(producer, 0, ORDERS // 2)
+        os.kill(process.pid, signal.SIGKILL)
+    produce(producer, ORDERS // 2, ORDERS)
+    compare(home / "state")
 
 
 def compare(state: Path) -> None:
@@ -100,9 +89,13 @@ def compare(state: Path) -> None:
 
 
 def main() -> None:
-    """Run it in a temporary directory."""
+    """Run it in a temporary directory, with a broker of its own."""
     with tempfile.TemporaryDirectory() as home:
-        run(Path(home))
+        broker = Broker(Path(home) / "kafka")
+        try:
+            run(Path(home), broker.start(0, print).address)
+        finally:
+            broker.stop()
 
 
 if __name__ == "__main__":
