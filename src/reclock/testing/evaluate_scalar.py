@@ -275,6 +275,12 @@ def _whole(rounding: Callable[[Any], int], x: Any) -> object:
     return Decimal(rounding(x))
 
 
+def _binned(stride: timedelta, source: datetime, origin: datetime) -> datetime:
+    if stride <= timedelta(0):
+        raise EvaluationError(code="22008", message="stride must be greater than zero")
+    return source - (source - origin) % stride
+
+
 def _milliseconds(time: Any) -> int:
     if isinstance(time, int):
         return time
@@ -302,6 +308,7 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     (">=", 2): operator.ge,
     ("not", 1): operator.not_,
     ("mz_timestamp", 1): _milliseconds,
+    ("date_bin", 3): _binned,
     ("||", 2): operator.add,
     ("length", 1): len,
     ("char_length", 1): len,

@@ -21,6 +21,7 @@ from reclock.sql.types import (
 
 _RANGE = Failure("22008", "timestamp out of range")
 _DATE_RANGE = Failure("22008", "date out of range")
+_STRIDE = Failure("22008", "stride must be greater than zero")
 _INTERVAL_RANGE = Failure("22008", "interval out of range")
 
 TRUNC_FIELDS = (
@@ -91,9 +92,26 @@ def _sums() -> list[Overload]:
     return made
 
 
+def _bins() -> list[Overload]:
+    """Return ``date_bin``: the last of equal steps from an origin that is not after a time."""
+    stride = "unix_micros(TIMESTAMP '1970-01-01 00:00:00' + {0})"
+    made = []
+    for t, micros, back in (
+        (TIMESTAMPTZ, "unix_micros({%d})", "timestamp_micros(%s)"),
+        (TIMESTAMP, "unix_micros(CAST({%d} AS TIMESTAMP))",
+         "CAST(timestamp_micros(%s) AS TIMESTAMP_NTZ)"),
+    ):  # fmt: skip
+        source, origin = micros % 1, micros % 2
+        binned = back % f"{source} - pmod({source} - {origin}, {stride})"
+        text = f"CASE WHEN {stride} > 0 THEN {binned} END"
+        made.append(Overload("date_bin", (INTERVAL, t, t), t, text, (_STRIDE,)))
+    return made
+
+
 OVERLOADS = (
     *_fields(),
     *_sums(),
+    *_bins(),
     Overload("+", (DATE, INTEGER), DATE, "try_add({0}, {1})", (_DATE_RANGE,)),
     Overload("+", (INTEGER, DATE), DATE, "try_add({1}, {0})", (_DATE_RANGE,)),
     Overload("-", (DATE, INTEGER), DATE, "try_subtract({0}, {1})", (_DATE_RANGE,)),
