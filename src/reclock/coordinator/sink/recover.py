@@ -19,7 +19,7 @@ Refused: inputs whose rows are nowhere but in the state (tables), naming them; s
 others, or lost what the sink was made of; a topic that does not hold the relation.
 
 Why this way: docs/design/0005-recovery-reads-the-output.md. Keeps P4.
-Tests: tests/coordinator/sink/test_recover.py; on the broker: test_kafka_recover.py.
+Tests: tests/coordinator/sink/test_recover.py; on the broker: test_kafka_crash.py.
 """
 
 from __future__ import annotations
