@@ -24,39 +24,32 @@ Tests: tests/coordinator/sink/test_sinks.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.item import RelationItem, Sink
 from reclock.coordinator.sink.alter import settled
 from reclock.coordinator.sink.changes import Changes
-from reclock.coordinator.sink.contents import contents
-from reclock.coordinator.sink.recover import Legacy, described, sources_of, topic_of
-from reclock.dataflow import delta as deltas
-from reclock.dataflow.graph import collection_of
-from reclock.dataflow.render.build import Index
+from reclock.coordinator.sink.recover import Legacy, topic_of
+from reclock.coordinator.sink.work import Counted, Current, Work
 from reclock.durable.sink_store import SinkStore
 from reclock.errors import Error, Fenced, SinkRegressed, SinkUnavailable
 from reclock.failpoints import hit
 from reclock.sinks import export
 from reclock.sinks.failure import SendFailed, Stop
 from reclock.time.frontier import at
-from reclock.time.position import offsets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable
 
     import pyarrow as pa
 
-    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
-    from reclock.coordinator.sink.changes import Reach
-    from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.sinks.consistency import FrontierRecord
-    from reclock.sinks.encode.encoder import Encoded, Encoder
+    from reclock.sinks.encode.encoder import Encoder
     from reclock.sinks.encode.shadow import Contents
-    from reclock.sinks.log import Messages, Unfenced
+    from reclock.sinks.log import Unfenced
     from reclock.sinks.producer import Target
     from reclock.time.description import Description
     from reclock.time.frontier import Frontier
@@ -95,33 +88,6 @@ class Written:
     bytes: int = 0
 
 
-class _Encoded:
-    """Messages on their way, which the exporter counts."""
-
-    def __init__(self, encoded: Encoded) -> None:
-        self.times = encoded.times
-        self.faults = encoded.faults
-        self.bytes = 0
-        self._encoded = encoded
-
-    def chunks(self) -> Iterator[Messages]:
-        """Yield the messages in order."""
-        self.bytes = 0
-        for chunk in self._encoded.chunks():
-            self.bytes += chunk.values.nbytes
-            yield chunk
-
-
-class _Work(NamedTuple):
-    """What a step looks at: the sink as it is in a world, and what is to be written."""
-
-    sink: Sink
-    catalog: Catalog
-    state: TimelineState
-    changes: Changes
-    reach: Reach
-
-
 class Exporter:
     """Writes one sink; one thread at a time calls ``step``."""
 
@@ -152,10 +118,10 @@ class Exporter:
         self._making = making
         self._encoder: tuple[Sink, Encoder] | None = None
         self._machine: export.Exporter | None = None
+        self._current = Current()
         self._plan = self._planned()
         self._inherited: tuple[Timestamp, pa.RecordBatch] | None = None
-        self._work: _Work | None = None
-        self._encoded: _Encoded | None = None
+        self._encoded: Counted | None = None
 
     @property
     def as_of(self) -> Timestamp:
@@ -224,11 +190,11 @@ class Exporter:
             reach = changes.reach(state, lower, state.upper)
             if reach.failure is not None and reach.upper == lower:
                 raise reach.failure
-            self._work = _Work(sink, world.catalog, state, changes, reach)
+            self._current.work = Work(sink, world.catalog, state, changes, reach)
             try:
                 done = machine.advance(at(reach.upper), self._core.clock.now_ms())
             finally:
-                self._work, self.in_flight = None, 0
+                self._current.work, self.in_flight = None, 0
             if done.messages and self._encoded is not None:
                 known, new = self.written, self._encoded.bytes
                 self.written = Written(known.messages + done.messages, known.bytes + new)
@@ -260,7 +226,7 @@ class Exporter:
         if self._encoder is None or self._encoder[0] is not sink:
             relation = world.catalog[sink.relation]
             assert isinstance(relation, RelationItem)
-            self._encoder = sink, self._making(sink, relation, self._contents)
+            self._encoder = sink, self._making(sink, relation, self._current.contents)
 
     def _ready(self) -> export.Exporter:
         """Return the state machine, with the only producer of the sink."""
@@ -278,10 +244,11 @@ class Exporter:
     def _planned(self) -> export.Plan:
         legacy = Legacy.of(self.sink)
         return export.Plan(
-            self._outlet.target, self, self._changed, self._positions,
+            self._outlet.target, self,
+            self._current.changed, self._current.positions,
             idle_ms=IDLE_MS,
             writer=self.sink.facts.get("writer", ""),
-            sources=self._sources,
+            sources=self._current.described,
             heir_of=None if legacy is None else legacy.will,
         )  # fmt: skip
 
@@ -337,46 +304,9 @@ class Exporter:
         self._remembered = frontier, now
         self._core.history.committed(self.sink.id, frontier.element())
 
-    def encode(self, updates: pa.RecordBatch, description: Description[Timestamp]) -> _Encoded:
+    def encode(self, updates: pa.RecordBatch, description: Description[Timestamp]) -> Counted:
         """Encode what the state machine is about to send, and note how much that is."""
         assert self._encoder is not None
-        self._encoded = _Encoded(self._encoder[1].encode(updates, description))
+        self._encoded = Counted(self._encoder[1].encode(updates, description))
         self.in_flight = sum(count for _, count in self._encoded.times)
         return self._encoded
-
-    def _contents(self, keys: Sequence[pa.Array], lower: Frontier) -> pa.RecordBatch:
-        """Return the rows that the topic stands for before ``lower``, of some keys."""
-        assert self._work is not None
-        sink, _, state, changes, _ = self._work
-        base = changes.base(lower.element())
-        if base is None:
-            return deltas.empty(state.shape.graph.keying(collection_of(sink.relation)).types)
-        return contents(state, Index(base.relation, sink.shadow), base.time, keys)
-
-    def _changed(self, lower: Frontier, upper: Frontier) -> Iterator[pa.RecordBatch]:
-        """Return the changes that the state machine asks for."""
-        assert self._work is not None
-        assert upper == at(self._work.reach.upper)
-        _, _, state, changes, reach = self._work
-        return changes.between(state, max(lower.element(), changes.phases[0].start), reach)
-
-    def _positions(self, frontier: Frontier) -> Mapping[str, Any]:
-        """Return where each source of the relation was just before a frontier."""
-        assert self._work is not None
-        time = frontier.element().back()
-        _, catalog, state, changes, _ = self._work
-        relation = changes.relation_at(time)
-        found = {}
-        for name, source in sources_of(catalog, relation).items():
-            remap = state.bindings[source.id].remap
-            last = [b.frontier for b in remap.bindings if b.time <= time]
-            reached = offsets_of(last[-1] if last else remap.origin)
-            found[name] = {str(part): offset for part, offset in reached.items()}
-        return found
-
-    def _sources(self, frontier: Frontier) -> Mapping[str, Any]:
-        """Return what each source of the relation is."""
-        assert self._work is not None
-        relation = self._work.changes.relation_at(frontier.element().back())
-        sources = sources_of(self._work.catalog, relation)
-        return {name: described(source) for name, source in sources.items()}
