@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from time import monotonic, sleep
 
 import pytest
 from hypothesis import given, settings
@@ -300,6 +301,28 @@ def test_from_rows_that_repeat_to_a_key_that_is_unique(bench):
     bench.tick()
     assert held(bench) == Counter([(1, 10), (2, 20)])
     assert bench.db.check() == []
+
+
+def test_threads_write_settle_and_end(opener):
+    db = opener(background=True)
+    for name in ("a", "b"):
+        db.execute(f"CREATE TABLE {name} (k BIGINT, v BIGINT)")
+        db.execute(f"INSERT INTO {name} VALUES (1, {ord(name)})")
+    db.execute(
+        f"CREATE SINK s FROM a INTO KAFKA BROKER 'b:1' TOPIC 'out' {REPEATS} "
+        "WITH (reuse_topic = true)"
+    )
+    for name in "baba":
+        db.execute(f"ALTER SINK s SET FROM {name}")
+        opener.clock.advance(1_000)
+    deadline = monotonic() + 60
+    while len(db._core.world.catalog[db._core.world.catalog.find(("s",)).id].phases) > 1:
+        assert monotonic() < deadline, db.execute("SELECT * FROM reclock.sink_status").rows
+        opener.clock.advance(1_000)
+        sleep(0.05)
+    db.execute("DROP TABLE b")
+    db.execute("DROP SINK s")
+    assert db.execute("SELECT * FROM reclock.holds").rows == []
 
 
 STEPS = st.lists(

@@ -10,7 +10,7 @@ the sink may have to begin, or go on, before that. Then what changed between is 
 which the sink is about to write anyway.
 
 Cost: O(n log S) for n keys and S rows; never a scan of the contents. Tests:
-tests/coordinator/sink/test_shadow_keys.py.
+tests/coordinator/sink/test_shadow_keys.py; on Spark: test_sinks_spark.py.
 """
 
 from __future__ import annotations
