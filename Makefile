@@ -34,10 +34,14 @@ test-slow: setup ## the tests marked slow
 bench: setup ## print the benchmark tables (kept in docs/performance.md)
 	$(BIN)/python -m benchmarks
 
+docs: setup ## build the documentation as a site, in build/site
+	$(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
+
 demo: setup ## a bank on a real Kafka: killed again and again, every number verified
 	$(BIN)/reclock demo
 
 clean: ## remove the virtual environment, caches and local state
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
-.PHONY: help setup check test test-slow bench demo clean
+.PHONY: help setup check test test-slow bench docs demo clean
