@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from random import Random
 from threading import Event
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 import pytest
@@ -121,6 +122,20 @@ def test_the_guard_stops_before_anything_wrong_is_served(db):
     assert db("SELECT n FROM n").rows == [(0,)]
     for at in (31_000, 31_050, 31_099, 31_100):
         assert db(f"SELECT n FROM n AS OF {at}").rows == [(max(0, 31_099 - at),)]
+
+
+def test_a_database_that_ticks_by_itself_says_that_it_has_stopped(db):
+    begin(db, "20s")
+    fill(db)
+    db.db.close()
+    db.db = Database(db.path, LocalEngine(), clock=db.clock, background=True)
+    db("SELECT n FROM n")
+    db.clock.set(90_000)
+    deadline = monotonic() + 30
+    while db.db.failure is None and monotonic() < deadline:
+        sleep(0.01)
+    assert isinstance(db.db.failure, DataflowExpired)
+    assert "expired at" in db.db.failure.message
 
 
 def test_a_regular_tick_closes_what_is_before_the_end(db):

@@ -65,8 +65,12 @@ class Engine(Protocol):
         new: frozenset[ArrangementId],
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
+        *,
+        beside: bool = False,
     ) -> Mapping[ArrangementId, Updates]:
         """Return the contents of ``new`` arrangements as of ``as_of``, all at that time.
+
+        With ``beside`` it is called from a thread of its own, and lets ticks pass.
 
         ``traces`` has those that are not new. Empty ones may be left out.
         """

@@ -180,7 +180,7 @@ class Expirations:
         self._core.adopt(begun)
         world = self._core.world
         self._core.pin(world)
-        future = self._pool.submit(self._derived, begun, untils)
+        future = self._pool.submit(self._derived, begun, untils, beside=True)
         self._running[state.pace] = _Running(untils, world, future)
 
     def wait(self) -> None:
@@ -210,7 +210,13 @@ class Expirations:
     def _end(self, pace: Pace) -> None:
         self._core.unpin(self._running.pop(pace).world)
 
-    def _derived(self, state: TimelineState, untils: Mapping[ArrangementId, int | None]) -> Renewal:
+    def _derived(
+        self,
+        state: TimelineState,
+        untils: Mapping[ArrangementId, int | None],
+        *,
+        beside: bool = False,
+    ) -> Renewal:
         """Compute pending arrangements as of the last complete time, and write them."""
         if not untils:
             return Renewal()
@@ -219,7 +225,9 @@ class Expirations:
         kept = {a: until for a, until in untils.items() if until is not None}
         shape = replace(state.shape, limits=Limits(kept, counted))
         as_of = state.upper.back()
-        updates = self._core.engine.hydrate(shape, frozenset(untils), state.traces, as_of)
+        updates = self._core.engine.hydrate(
+            shape, frozenset(untils), state.traces, as_of, beside=beside
+        )
         known = state.arrangements.runs
         descriptions = {
             a: Description(at(0), known[a][-1].description.upper, at(as_of)) for a in sorted(untils)

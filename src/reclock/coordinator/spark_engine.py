@@ -21,7 +21,7 @@ from reclock.dataflow.bulk.workers import Tasks, Threads
 from reclock.dataflow.evaluate import Evaluators
 from reclock.dataflow.given import Given
 from reclock.dataflow.graph import collection_of
-from reclock.dataflow.hydrate import hydrate
+from reclock.dataflow.hydrate import hydrate, hydrate_beside
 from reclock.dataflow.maintain import Tick
 from reclock.dataflow.operators.temporal import is_due
 from reclock.dataflow.read import read_in_tasks
@@ -119,8 +119,12 @@ class SparkEngine:
         new: frozenset[ArrangementId],
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
+        *,
+        beside: bool = False,
     ) -> Mapping[ArrangementId, Updates]:
         """Fill new arrangements from those that exist; if they are large, in parts."""
+        if beside:
+            return hydrate_beside(shape.graph, new, traces, as_of, self, limits=shape.limits)
         sources = Given.of(shape.graph, new, traces).sources(shape.graph, new)
         if sum(traces[name].rows for name in sources) > BULK_ROWS:
             return hydrate_in_parts(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.dataflow.hydrate import hydrate
+from reclock.dataflow.hydrate import hydrate, hydrate_beside
 from reclock.dataflow.maintain import Tick
 from reclock.dataflow.operators.temporal import is_due
 from reclock.testing.evaluator import PythonEvaluator
@@ -60,6 +60,9 @@ class LocalEngine(ModelEngine):
         new: frozenset[ArrangementId],
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
+        *,
+        beside: bool = False,
     ) -> dict[ArrangementId, pa.RecordBatch]:
         """Fill new arrangements from those that exist."""
-        return hydrate(shape.graph, new, traces, as_of, PythonEvaluator(), limits=shape.limits)
+        fill = hydrate_beside if beside else hydrate
+        return fill(shape.graph, new, traces, as_of, PythonEvaluator(), limits=shape.limits)

@@ -116,8 +116,11 @@ class ModelEngine:
         new: frozenset[ArrangementId],
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
+        *,
+        beside: bool = False,
     ) -> dict[ArrangementId, pa.RecordBatch]:
         """Return the contents of new arrangements as of a time."""
+        del beside
         contents = _contents(shape, traces, as_of)
         _evaluate(shape, contents, as_of)
         updates = {
