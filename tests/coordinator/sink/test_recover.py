@@ -40,6 +40,8 @@ class Hosts:
         self.kafka.recreate_topic("orders", 2)
         self.kafka.recreate_topic("customers", 1)
         self.db = None
+        for customer in range(6):
+            self.move(customer)
 
     def host(self, recover="true", options="", sink=True):
         """Go to a host that has nothing but the brokers."""
@@ -553,3 +555,48 @@ def test_hosts_at_random(make_opener, envelope, seed):
     for _ in range(3):
         hosts.tick()
     hosts.check()
+
+
+def test_times_that_are_not_the_clocks_are_refused(hosts):
+    hosts.host(sink=False)
+    hosts.db.execute(
+        "CREATE SOURCE own (region TEXT, n BIGINT) FROM KAFKA BROKER 'b' TOPIC 'orders' FORMAT "
+        "JSON WITH (timeline = 'mine')"
+    )
+    with pytest.raises(Error, match="times are not those of a clock") as caught:
+        hosts.db.execute(
+            "CREATE SINK s FROM own INTO KAFKA BROKER 'b' TOPIC 'out' FORMAT JSON ENVELOPE "
+            "DEBEZIUM WITH (reuse_topic = true, recover = true)"
+        )
+    assert caught.value.code == "0A000"
+
+
+@pytest.mark.parametrize("envelope", ENVELOPES)
+def test_another_reclock_reads_the_output_back(opener, envelope):
+    hosts = Hosts(opener, envelope)
+    hosts.host()
+    for _ in range(4):
+        hosts.change()
+        hosts.tick()
+    key = " PRIMARY KEY" if envelope in ("upsert", "debezium") else ""
+    kind = {"keyless": "debezium"}.get(envelope, envelope)
+    hosts.db.execute(
+        f"CREATE SOURCE back (region TEXT{key}, n BIGINT, total NUMERIC(38,2)) FROM KAFKA BROKER "
+        f"'b' TOPIC 'out' FORMAT JSON ENVELOPE {kind}"
+    )
+    for _ in range(4):
+        hosts.change()
+        hosts.tick()
+    hosts.tick()
+    hosts.check()
+    assert hosts.rows()
+    if envelope == "materialize":  # it has the times of the sink, not of this clock
+        back = hosts.db.execute("SELECT region, n, total FROM back").rows
+        assert Counter((r, n, str(t)) for r, n, t in back) == hosts.rows()
+        return
+    for one, other in (("back", "sales"), ("sales", "back")):
+        query = (
+            f"SELECT region, n, total::NUMERIC(38,2) FROM {one} EXCEPT ALL "
+            f"SELECT region, n, total::NUMERIC(38,2) FROM {other}"
+        )
+        assert hosts.db.execute(query).rows == []

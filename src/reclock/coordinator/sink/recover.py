@@ -37,6 +37,7 @@ from reclock.sql.parse.options import TRUE
 from reclock.sql.statement.source import FileConnection, KafkaConnection, LoadGenerator
 from reclock.time.frontier import at
 from reclock.time.position import FilePosition, KafkaPosition, offsets_of
+from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ def check(statement: CreateSink, relation: RelationItem, catalog: Catalog) -> No
         detail = "its topic does not hold the relation"
         hint = "leave out snapshot, or recover"
         raise InvalidDefinition(message, detail=detail, hint=hint, position=position)
+    if relation.timeline != EPOCH_MS:
+        message = f'sink "{statement.name}" cannot be recovered: its times are not those of a clock'
+        detail = f"timeline {relation.timeline} would begin anew, before what is written"
+        raise NotSupported(message, detail=detail, hint="leave out recover", position=position)
     if statement.envelope == "upsert" and not _is_keyed(statement, relation):
         message = "a sink whose key may repeat cannot be recovered"
         detail = "its topic does not have the rows that are in the shadow of others"
