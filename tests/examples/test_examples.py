@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = {
-    "bank", "cdc", "exactly_once", "nexmark", "notebook", "replay", "topics", "views", "windows",
+    "bank", "cdc", "exactly_once", "nexmark", "notebook", "replay", "sinks", "topics", "views",
+    "windows",
 }  # fmt: skip
 pytestmark = pytest.mark.spark
 
@@ -68,6 +69,13 @@ def test_topics(tmp_path, kafka, capsys):
     said = capsys.readouterr().out
     assert "3000 orders, each once: [(3000, 3000)]" in said
     assert said.count(": 0 rows differ") > 3
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_sinks(tmp_path, capsys):
+    run("sinks", tmp_path)  # it compares by itself, and says so
+    assert len(capsys.readouterr().out.splitlines()) > 5
 
 
 @pytest.mark.kafka
