@@ -4,9 +4,9 @@ Definition. ``{"array": [e, e, …]}`` where every element begins with a field `
 with numbers ``…, "last": n}``. The text is cut between elements, all of them are decoded at
 once by the decoder of elements, and put together again. Exactly what decoding the whole gives:
 
-- Where it is cut there is a comma between an object that ends and one that begins, so if all
-  pieces are objects, the whole is the array of them. A cut anywhere else, inside of an element,
-  leaves pieces that are none.
+- Where it is cut there is a comma between an object that ends and one that begins: a quote
+  inside of a text has a backslash before it. So if all pieces are objects, the whole is the array
+  of them. A cut inside of an element leaves pieces that are none.
 - Whatever has a piece that does not decode, or another form, goes to the decoder of wholes.
 
 Cost: that of decoding the elements as records, vectorised, however few messages hold them.
@@ -92,6 +92,20 @@ class ElementsDecoder:
 
     def _cut(self, data: pa.Array) -> pa.Array:
         """Return the pieces of each message that has the form; NULL for others."""
+        opening = f'{{"{self.name}":['.encode()
+        element = f'{{"{self.fields[0]}":'.encode()
+        compact = pc.and_(pc.starts_with(data, opening + element), pc.ends_with(data, b"}]}"))
+        compact = pc.and_not(compact, pc.match_substring(data, _BETWEEN))
+        inner = pc.binary_slice(data, len(opening), -2)
+        between = b"}," + element
+        cut = pc.replace_substring(inner, between, b"}" + _BETWEEN + element)
+        none = pa.scalar(None, data.type)
+        if compact.true_count + data.null_count < len(data):
+            cut = pc.if_else(compact, cut, self._spaced(pc.if_else(compact, none, data)))
+        return pc.split_pattern(pc.if_else(data.is_valid(), cut, none), _BETWEEN)
+
+    def _spaced(self, data: pa.Array) -> pa.Array:
+        """Return the same of messages with spaces in them, not split yet."""
         first, *numbers = (re.escape(f'"{name}"') for name in self.fields)
         ends = r"\s*,\s*".join(rf"{name}\s*:\s*-?\d+" for name in numbers)
         opening = rf'^\s*\{{\s*"{re.escape(self.name)}"\s*:\s*\[\s*(\{{\s*{first}\s*:)'
@@ -104,5 +118,4 @@ class ElementsDecoder:
         inner = pc.replace_substring_regex(inner, opening, r"\1")
         inner = pc.replace_substring_regex(inner, closing, r"\1")
         between = rf"({ends}\s*\}})\s*,\s*(\{{\s*{first}\s*:)"
-        inner = pc.replace_substring_regex(inner, between, "\\1\n\\2")
-        return pc.split_pattern(inner, _BETWEEN)
+        return pc.replace_substring_regex(inner, between, "\\1\n\\2")

@@ -8,6 +8,7 @@ from reclock.coordinator.change import change_catalog
 from reclock.coordinator.result import Result
 from reclock.coordinator.source.connect import discover
 from reclock.coordinator.source.define import check, define_source
+from reclock.time.timeline import External
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
@@ -27,6 +28,8 @@ def create_source(context: Context, statement: CreateSource) -> Result:
         with context.writing() as world:
             name = world.catalog.check_new(statement.name)
             item = world.catalog.next_id
+            if External(name) in world.timelines:
+                facts = {**facts, "external": f"{name} {item}"}
             source = define_source(statement, context.text, item, name, facts)
             change_catalog(core, [source])
     return Result("CREATE SOURCE")

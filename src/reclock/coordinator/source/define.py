@@ -66,7 +66,7 @@ def define_source(
     retain = options.get("retain_history")
     secrets = secrets_of(statement.options, statement.key_format, statement.value_format)
     return Source(
-        item, name, hidden(sql, secrets), timeline_of(statement), frozenset(),
+        item, name, hidden(sql, secrets), timeline_of(statement, facts), frozenset(),
         None if retain is None else parse_duration(retain),
         columns, key, statement.envelope.kind,
         statement=statement, facts=facts, secrets=secrets,
@@ -104,13 +104,18 @@ def check(statement: CreateSource) -> None:
         decode_of(statement, columns)
 
 
-def timeline_of(statement: CreateSource) -> Timeline:
-    """Return the timeline whose times the source gets."""
+def timeline_of(statement: CreateSource, facts: Json | None = None) -> Timeline:
+    """Return the timeline whose times the source gets.
+
+    That of a sender is named after its source; ``facts`` has another name for it if an earlier
+    source had this one: its times may have been others, and no timeline goes back.
+    """
     options = dict(statement.options)
     if (named := options.get("timeline")) is not None:
         return user_timeline(named)
     own = statement.envelope.kind in OWN_TIMES and "epoch_ms_timeline" not in options
-    return External(statement.name.parts[-1]) if own else EPOCH_MS
+    name = (facts or {}).get("external", statement.name.parts[-1])
+    return External(name) if own else EPOCH_MS
 
 
 def _check_epoch_ms(statement: CreateSource) -> None:
