@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from reclock.change.cdcv2.codec import encode
 from reclock.change.cdcv2.reader import Reader
 from reclock.errors import Error, StatementTimeout, TimelineMismatch, Unreadable
+from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
 from reclock.testing.strategies.changes import multiset_logs
 from reclock.testing.strategies.statements import deliveries
@@ -435,3 +437,34 @@ def test_what_a_sink_wrote_comes_back_as_it_was(feed):
     for time in range(begun, upper, 250):
         rows = feed.rows(f"SELECT * FROM t AS OF {time}")
         assert feed.rows(f"SELECT * FROM back AS OF {time}") == rows, time
+
+
+POINTS = [
+    "ingest.read.after", "ingest.bind.before", "tick.compute.before", "tick.publish.before",
+    "tick.publish.after", "durable.commit.before", "durable.commit.after",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_tick_that_fails_anywhere_publishes_once(feed, point, dies):
+    feed.create()
+    feed.db.execute("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM cdc")
+
+    for done, lower in enumerate((0, 10, 20)):
+        feed.send(updates((lower, "a", lower + 3, 1), (lower, "b", lower + 13, 1)))
+        counts = [(lower + 3, 2 if lower else 1)]
+        with armed({point: "raise"}), suppress(FailpointRaised):
+            feed.tick()
+        if dies:
+            feed.crash()
+        feed.send(progress(lower, lower + 10, *counts), partition=1)
+        with armed({point: "raise"}), suppress(FailpointRaised):
+            feed.tick()
+        if dies:
+            feed.crash()
+        feed.tick()
+        assert feed.rows("SELECT n FROM n") == [(2 * done + 1,)]
+    assert feed.rows("SELECT id, x FROM cdc AS OF 12") == [(0, "a")]
+    assert feed.rows("SELECT id, x FROM cdc AS OF 13") == [(0, "a"), (0, "b"), (10, "a")]
+    assert feed.db.check() == []
