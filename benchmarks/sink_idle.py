@@ -1,14 +1,16 @@
-"""What years of idling leave in the consistency topic of a sink, on a real broker.
+"""What idling leaves in the consistency topic of sinks, on a real broker.
 
-The sink's own state machine and producer, over the topic that reclock makes, with nothing to
-write: a clock of its own moves one second a tick, a million times by default, which is eleven
-days. Records come at most every ten seconds, each with a frontier and the positions of four
-partitions. ``RECLOCK_BENCH_IDLE_TICKS`` sets another number.
+The sinks' own state machine and producers, over the topic that reclock makes, with nothing to
+write: their clock moves one second a tick, and a record comes every ten seconds, in a transaction
+of its own, with a frontier and the positions of four partitions. Four sinks share the topic, so
+that a million ticks, eleven days of one sink, take minutes. Nothing is waited for at the end: what
+the broker has not compacted yet counts. ``RECLOCK_BENCH_IDLE_TICKS`` sets another number.
 """
 
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.measure import Measure, seconds
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from reclock.time.frontier import Frontier
 
+SINKS = 4
 TICKS = int(os.environ.get("RECLOCK_BENCH_IDLE_TICKS", "1000000"))
 
 
@@ -56,25 +59,33 @@ def run() -> Iterator[Measure]:
     """Measure the size of the topic after half of the ticks, and after all."""
     with running_kafka() as kafka:
         connection = Connection.of(kafka.address, {})
-        prepared(KafkaAdmin(connection), "idle", "idle-consistency", keyed=True, partitions=1)
-        target = Target("idle", "idle", "idle-consistency", "idle")
+        prepared(KafkaAdmin(connection), "idle", "consistency", keyed=True, partitions=1)
         encoder = UpsertEncoder(JsonFormat((Column("id", t.BIGINT),), (0,)), (0,))
-        plan = Plan(target, encoder, nothing, positions, idle_ms=IDLE_MS)
-        exporter = Exporter.resume(plan, connect(connection, target), at(0))
+        exporters = []
+        for name in (f"idle-{n}" for n in range(SINKS)):
+            target = Target(name, "idle", "consistency", name)
+            plan = Plan(target, encoder, nothing, positions, idle_ms=IDLE_MS)
+            exporters.append(Exporter.resume(plan, connect(connection, target), at(0)))
+        each = TICKS // SINKS
 
         def idle(first: int, last: int) -> None:
-            for tick in range(first, last):
-                exporter.advance(at(tick * 1_000), tick * 1_000)
+            def one(exporter: Exporter) -> None:
+                for tick in range(first, last):
+                    exporter.advance(at(tick * 1_000), tick * 1_000)
 
-        taken = seconds(lambda: idle(1, TICKS // 2))
-        half = size_of(kafka.directory, target.consistency)
-        taken += seconds(lambda: idle(TICKS // 2, TICKS))
-        whole = size_of(kafka.directory, target.consistency)
-        exporter.close()
-        records = kafka.cluster().watermarks(target.consistency, [0])[0].high
+            with ThreadPoolExecutor(SINKS) as pool:
+                list(pool.map(one, exporters))
+
+        taken = seconds(lambda: idle(1, each // 2))
+        half = size_of(kafka.directory, "consistency")
+        taken += seconds(lambda: idle(each // 2, each))
+        whole = size_of(kafka.directory, "consistency")
+        for exporter in exporters:
+            exporter.close()
+        offsets = kafka.cluster().watermarks("consistency", [0])[0].high
     yield Measure(
         f"consistency topic after {TICKS:,} idle ticks",
-        f"{whole / 1e6:.1f} MB (after half: {half / 1e6:.1f} MB), {records:,} offsets, "
+        f"{whole / 1e6:.1f} MB (after half: {half / 1e6:.1f} MB), {offsets:,} offsets, "
         f"{taken:.0f} s",
         "≤ 20 MB",
         whole <= 20e6,
