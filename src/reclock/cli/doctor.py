@@ -112,7 +112,9 @@ def whole(state: Path) -> Iterator[Finding]:
     try:
         with look(state) as db:
             broken = db.check()
-            ahead = db.execute("SELECT max(write_ts) FROM reclock.timelines").rows[0][0]
+            ahead = db.execute(
+                "SELECT max(write_ts) FROM reclock.timelines WHERE timeline = 'EpochMilliseconds'"
+            ).rows[0][0]
     except Error as error:
         yield Finding("state", False, error.message, error.hint or "")
         return
