@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 QUESTIONS: Final = {
     "remap": 'SELECT source, timestamp, partition, "offset" FROM reclock.bindings ORDER BY 1, 2, 3',
     "frontiers": "SELECT object, since, upper FROM reclock.frontiers ORDER BY 1",
-    "sinks": "SELECT o.name AS sink, h.since AS written_up_to, o.sql FROM reclock.objects o "
-    "LEFT JOIN reclock.holds h ON h.holder = 'sink/' || o.id WHERE o.kind = 'sink' ORDER BY 1",
+    "sinks": "SELECT sink, frontier FROM reclock.sink_status ORDER BY 1",
     "arrangements": "SELECT object, operator, records, pending, bytes, runs "
     "FROM reclock.arrangement_sizes ORDER BY bytes DESC, 1, 2",
     "errors": "SELECT object, timestamp, code, message, detail FROM reclock.errors ORDER BY 1, 2",

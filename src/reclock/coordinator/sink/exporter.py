@@ -130,9 +130,17 @@ class Exporter:
 
     @property
     def frontier(self) -> Timestamp | None:
-        """Everything before it is committed; None: not known."""
+        """Everything before it is committed, as far as this process knows; None: not known."""
         machine = self._machine
-        return None if machine is None else machine.frontier.element()
+        if machine is not None:
+            return machine.frontier.element()
+        known = self._store.known(self.sink.id)
+        return None if known is None or known.is_closed else known.element()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has asked the log how far it is."""
+        return self._machine is not None
 
     @property
     def is_recovering(self) -> bool:

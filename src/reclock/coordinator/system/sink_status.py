@@ -42,7 +42,7 @@ def _state(exporter: Exporter) -> tuple[str, Error | None]:
         return "failed", exporter.failure
     if exporter.stall is not None:
         return "stalled", exporter.stall
-    if exporter.frontier is None:
+    if not exporter.is_open:
         return "starting", None
     return ("recovering" if exporter.is_recovering else "running"), None
 
