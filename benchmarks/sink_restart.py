@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROWS = 1_000_000
-TICKS = 300
-ROUNDS = 3
+TICKS = 200
+ROUNDS = 2
 
 
 def build(broker: str, path: str, name: str, rows: int, ticks: int) -> None:
