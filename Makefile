@@ -25,8 +25,8 @@ check: setup ## lint, types and layer rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check ## everything CI runs: checks, then all tests but the slow ones
-	$(BIN)/pytest --quiet
+test: check ## everything CI runs: checks, then all tests but the slow ones, on two cores
+	$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile
 
 test-slow: setup ## the tests marked slow
 	$(BIN)/pytest --quiet -m slow

@@ -5,6 +5,8 @@ Tests: tests/demo/test_demo.py.
 
 from __future__ import annotations
 
+import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -25,6 +27,7 @@ def demo(*, no_kafka: bool, kills: int) -> None:
     from reclock.demo.screen import Screen  # noqa: PLC0415
     from reclock.demo.story import Story  # noqa: PLC0415
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
     told = EmbeddedStory if no_kafka else Story
     with tempfile.TemporaryDirectory(prefix="reclock-demo-") as home:
         with Screen(Console()) as screen:
