@@ -368,8 +368,8 @@ def test_a_stranger_holds_a_transaction_open_in_the_consistency_topic(pipeline):
     pipeline.process.kill()
     pipeline.start().create(consistency=shared)
     time.sleep(2)
-    frontiers = [found[1] for found in pipeline.process.status().values()]
-    assert frontiers == [None, None], "what is hidden is not taken for missing"
+    states = {found[0] for found in pipeline.process.status().values()}
+    assert states <= {"starting", "stalled"}, "what is hidden is not taken for missing"
     stranger.abort()
     pipeline.goes_on().finish()
 

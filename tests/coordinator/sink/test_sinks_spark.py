@@ -14,9 +14,9 @@ from reclock.testing.outlets import MemoryOutlets
 pytestmark = pytest.mark.spark
 
 
-def test_a_key_that_repeats_and_another_relation(tmp_path):
+def test_a_key_that_repeats_and_another_relation(tmp_path, spark):
     clock, kafka = ManualClock(1_000), MemoryKafka()
-    engine = SparkEngine(segments_of(tmp_path), "local[1]")
+    engine = SparkEngine(segments_of(tmp_path), None)
     with Database(
         tmp_path, engine, clock=clock, background=False, outlets=MemoryOutlets(kafka)
     ) as db:
