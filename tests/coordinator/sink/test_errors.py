@@ -13,6 +13,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from reclock.connectors.kafka.cluster import Span
+from reclock.errors import InvalidValue
+from reclock.sinks.gather import Limits
 from reclock.testing.failpoints import armed
 from reclock.testing.kafka_producer import ABORTABLE, FATAL, RETRIABLE
 
@@ -257,3 +259,20 @@ def test_a_transaction_that_the_broker_ended_is_begun_anew(opener):
     assert "open for too long" in found["detail"]
     pipe.tick()
     pipe.check()
+
+
+def test_how_much_a_transaction_holds_can_be_said(opener):
+    pipe = Pipe(opener, ", transaction_rows = 1, transaction_bytes = 1000")
+    (exporter,) = pipe.db._core.exporters._exporters.values()
+    assert exporter._plan.limits == Limits(1, 1_000)
+    for _ in range(3):
+        pipe.write()
+    pipe.tick()
+    pipe.check()
+
+
+@pytest.mark.parametrize("option", ["transaction_rows = 0", "transaction_bytes = 0"])
+def test_a_transaction_that_may_hold_nothing_is_refused(opener, option):
+    with pytest.raises(InvalidValue, match="at least one row and one byte"):
+        Pipe(opener, f", {option}")
+    assert opener.kafka.cluster("read_committed").describe("out") is None

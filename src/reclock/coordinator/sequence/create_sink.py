@@ -13,6 +13,7 @@ from reclock.coordinator.sink import recover
 from reclock.coordinator.sink.connect import (
     connection_of,
     decide,
+    limits_of,
     outlet_of,
     prepare,
     refuse_orphans,
@@ -40,6 +41,7 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
             world.catalog.check_new(statement.name)
             relation = relation_of(statement.relation, world.catalog)
             key_of(statement, relation)
+            limits_of(statement)
             if recover.is_asked(statement):
                 recover.check(statement, relation, world.catalog)
     if not (exists and statement.if_not_exists):

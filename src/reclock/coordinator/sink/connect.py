@@ -24,6 +24,7 @@ from reclock.coordinator.sink.exporter import Outlet
 from reclock.errors import SinkRegressed
 from reclock.sinks.encode import choose
 from reclock.sinks.encode.avro_format import Ids
+from reclock.sinks.gather import Limits
 from reclock.sinks.producer import Patience, Target
 from reclock.sinks.progress import glimpse
 from reclock.sinks.topics import consistency_name, own_name, prepared
@@ -144,7 +145,16 @@ def outlet_of(sink: Sink, outlets: Outlets) -> Outlet:
         committed = outlets.cluster(replace(connection, isolation="read_committed"))
         return glimpse(identity, target.consistency, committed, patience.progress)
 
-    return Outlet(new, target, peek)
+    return Outlet(new, target, peek, limits_of(statement))
+
+
+def limits_of(statement: CreateSink) -> Limits:
+    """Return how much one transaction may have; a timestamp that has more is one all the same."""
+    options, usual = dict(statement.options), Limits()
+    return Limits(
+        int(options.get("transaction_rows", usual.rows)),
+        int(options.get("transaction_bytes", usual.bytes)),
+    )
 
 
 def encoder_of(sink: Sink, relation: RelationItem, contents: Contents) -> Encoder:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from reclock.sinks.consistency import FrontierRecord
     from reclock.sinks.encode.encoder import Encoder
     from reclock.sinks.encode.shadow import Contents
+    from reclock.sinks.gather import Limits
     from reclock.sinks.log import Unfenced
     from reclock.sinks.producer import Target
     from reclock.time.description import Description
@@ -70,6 +71,8 @@ class Outlet:
     target: Target
     peek: Callable[[], FrontierRecord | None]
     """What the log says without anybody being barred: enough to leave another one alone."""
+    limits: Limits
+    """What one transaction may have."""
 
 
 class Making(Protocol):
@@ -254,6 +257,7 @@ class Exporter:
         return export.Plan(
             self._outlet.target, self,
             self._current.changed, self._current.positions,
+            limits=self._outlet.limits,
             idle_ms=IDLE_MS,
             writer=self.sink.facts.get("writer", ""),
             sources=self._current.described,

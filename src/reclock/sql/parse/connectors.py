@@ -52,6 +52,8 @@ _SINK = {
     "consistency_topic": STRING,
     "compression": STRING,
     "transaction_timeout": DURATION,
+    "transaction_rows": NUMBER,
+    "transaction_bytes": NUMBER,
     "partitions": NUMBER,
     "partition_count": NUMBER,
     "replication_factor": NUMBER,
