@@ -26,6 +26,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 import reclock
 from benchmarks.measure import Measure, seconds
 from benchmarks.pipeline import committed
+from benchmarks.sink_encode import send_all
 from reclock.clock import ManualClock
 from reclock.sinks.connect import SETTINGS
 from reclock.testing.kafka import running_kafka
@@ -84,7 +85,7 @@ def output(kafka: RealKafka) -> Iterator[Measure]:
                 assert len(messages) == ROWS, len(messages)
                 continue
             ours.append(taken)
-            bare.append(seconds(partial(_write, producer, copy, messages)))
+            bare.append(seconds(partial(send_all, producer, copy, messages)))
     mine, theirs = statistics.median(ours), statistics.median(bare)
     yield Measure("bare transactional producer", f"{ROWS / theirs / 1e3:,.0f} k messages/s")
     yield Measure(
@@ -107,19 +108,6 @@ def _producer(broker: str) -> Producer:
     producer = Producer(config)
     producer.init_transactions()
     return producer
-
-
-def _write(producer: Producer, topic: str, messages: list[Any]) -> None:
-    producer.begin_transaction()
-    produce = producer.produce
-    for key, value, headers in messages:
-        while True:
-            try:
-                produce(topic, value, key, headers=headers)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    producer.commit_transaction()
 
 
 def serve(broker: str, read: str, written: str, interval: str) -> None:

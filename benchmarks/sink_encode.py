@@ -80,8 +80,12 @@ def updates() -> pa.RecordBatch:
 
 
 def bare(kafka: RealKafka, topic: str, messages: Prepared) -> None:
+    """Write messages that are ready, in one transaction, with the bare producer of a broker."""
+    send_all(_bare[kafka.address], topic, messages)
+
+
+def send_all(producer: Producer, topic: str, messages: Prepared) -> None:
     """Write messages that are ready, in one transaction."""
-    producer = _bare[kafka.address]
     producer.begin_transaction()
     produce = producer.produce
     for key, value, headers in messages:
