@@ -32,7 +32,7 @@ class Feed:
 
     def start(self) -> None:
         """Make the topic, and begin."""
-        admin = AdminClient({"bootstrap.servers": self._broker})
+        admin = AdminClient({"bootstrap.servers": self._broker, "log_level": 0})
         made = admin.create_topics([NewTopic(TRANSFERS, PARTITIONS, 1)])
         made[TRANSFERS].result()
         self._thread.start()
@@ -44,7 +44,9 @@ class Feed:
         return self.written
 
     def _run(self) -> None:
-        producer = Producer({"bootstrap.servers": self._broker, "enable.idempotence": True})
+        producer = Producer(
+            {"bootstrap.servers": self._broker, "enable.idempotence": True, "log_level": 0}
+        )
         sent, began = 0, time.monotonic()
         while not self._stopped.wait(_PAUSE):
             due = int((time.monotonic() - began) * self._rate)

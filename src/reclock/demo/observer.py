@@ -140,7 +140,7 @@ class Transactions:
     """Tells whether somebody has written to the ledger what is not committed yet."""
 
     def __init__(self, broker: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": broker})
+        self._admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
 
     def is_open(self) -> bool:
         """Return whether the log goes further than what is committed of it."""
@@ -165,6 +165,7 @@ def _consumer(broker: str) -> Consumer:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            "log_level": 0,
         }
     )
 
