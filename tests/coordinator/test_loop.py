@@ -29,6 +29,8 @@ class Ticks:
         self.failing = {}
         self.at_once = 0
         self.most_at_once = 0
+        self.gate = threading.Event()
+        self.gate.set()
         original = __import__("reclock.coordinator.tick", fromlist=["tick"]).tick
 
         def tick(core, timeline, *, regular):
@@ -36,6 +38,7 @@ class Ticks:
             self.most_at_once = max(self.most_at_once, self.at_once)
             try:
                 self.began.append((timeline, monotonic()))
+                assert self.gate.wait(60)
                 sleep(self.durations.pop(len(self.began), self.durations.get("each", 0)))
                 if timeline in self.failing:
                     raise self.failing[timeline]
@@ -187,12 +190,13 @@ def test_a_failure_that_cannot_pass_stops_its_timeline_and_no_other(db, ticks, k
 
 
 def test_a_reader_that_waits_already_is_told(db, ticks):
+    ticks.gate.clear()
+    ticks.failing[EPOCH_MS] = Corrupt("nothing to be done")
     db.execute("INSERT INTO t VALUES (1)")
     with ThreadPoolExecutor(1) as pool:
-        with db._core.lock:
-            waiting = pool.submit(db.session().execute, "SELECT a FROM t")
-            eventually(db._core.holds.rows)
-            ticks.failing[EPOCH_MS] = Corrupt("nothing to be done")
+        waiting = pool.submit(db.session().execute, "SELECT a FROM t")
+        eventually(db._core.holds.rows)
+        ticks.gate.set()
         with pytest.raises(Corrupt):
             waiting.result()
 

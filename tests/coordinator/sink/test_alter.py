@@ -7,7 +7,7 @@ from collections import Counter
 from time import monotonic, sleep
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reclock.errors import Error
@@ -350,6 +350,7 @@ def shown(rows, rest):
 
 
 @settings(max_examples=20, deadline=None)
+@example([("alter", "b", 0, 0), ("tick", "", 0, 0), ("alter", "b", 0, 0)], UPSERT, "1ms")
 @given(STEPS, st.sampled_from([UPSERT, REPEATS, DEBEZIUM]), st.sampled_from(["1ms", "1s"]))
 def test_the_topic_is_a_function_of_the_relation_of_each_time(make_bench, steps, rest, window):
     bench = make_bench()
@@ -369,7 +370,8 @@ def test_the_topic_is_a_function_of_the_relation_of_each_time(make_bench, steps,
                 bench.run(f"DELETE FROM {name} WHERE k = {k}")
             case "alter":
                 bench.run(f"ALTER SINK s SET FROM {name}")
-                phases[int(sink_of(bench).phases[-1].start)] = name
+                if name != phases[max(phases)]:  # the same relation again: nothing begins
+                    phases[int(sink_of(bench).phases[-1].start)] = name
             case "tick":
                 bench.tick()
             case "crash":
