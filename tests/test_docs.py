@@ -14,6 +14,7 @@ from pkgutil import resolve_name
 import pytest
 
 from reclock import errors
+from reclock.coordinator.database import Database
 from reclock.failpoints import NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -179,8 +180,27 @@ def test_examples_run(document: Path) -> None:
     assert runner.failures == 0, report.getvalue()
 
 
+def programs(document: Path) -> list[str]:
+    """Return the Python blocks that are no sessions, only what one would write into a file."""
+    blocks = FENCE.findall(read(document))
+    return [code for language, code in blocks if language == "python" and ">>>" not in code]
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if programs(d)], ids=name_of)
+def test_programs_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    try:
+        for code in programs(document):
+            exec(compile(code, name_of(document), "exec"), names)
+    finally:
+        if isinstance(db := names.get("db"), Database):
+            db.close()
+
+
 def test_some_document_has_examples() -> None:
     assert ">>>" in read(ROOT / "docs" / "formalism.md")
+    assert programs(ROOT / "README.md")
 
 
 def test_every_definition_names_its_test() -> None:

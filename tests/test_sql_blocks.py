@@ -1,0 +1,152 @@
+"""Every SQL block of every document runs, and does what the document says of it.
+
+A page is one session with a database of its own, without Spark: real operators, expressions in
+plain Python, topics in memory, files in a directory of its own, and a clock that stands at noon of
+2026-11-16 but for the second that passes before each statement.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+from contextlib import ExitStack
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from reclock import ManualClock
+from reclock.cli.shell.table import table
+from reclock.config import parse_duration
+from reclock.coordinator.database import Database
+from reclock.errors import Error
+from reclock.sinks.topics import NewTopic
+from reclock.sql.parse import parse_statement
+from reclock.sql.statement import Copy, CreateSource, Subscribe
+from reclock.sql.statement.source import KafkaConnection
+from reclock.testing.documents import Part, Statement, parts, statements
+from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_log import MemoryKafka
+from reclock.testing.local_engine import LocalEngine
+from reclock.testing.outlets import MemoryOutlets
+from reclock.testing.schema_registry import running_registry
+
+ROOT = Path(__file__).parents[1]
+NOON_MS = 1_794_830_400_000
+REGISTRY = "http://localhost:8081"
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+PAGES = [
+    path
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+    if any(part.kind == "sql" for part in parts(read(path)))
+]
+
+
+def wrong(statement: Statement, what: str) -> None:
+    message = f"line {statement.line}: {statement.text};\n{what}"
+    pytest.fail(message, pytrace=False)
+
+
+class Reader:
+    """Somebody who does what a page says, from its beginning to its end."""
+
+    def __init__(self, home: Path, undo: ExitStack) -> None:
+        self.home = home
+        self.clock = ManualClock(NOON_MS)
+        self.kafka = MemoryKafka()
+        self.undo = undo
+        self.registry: str | None = None
+        self.db = undo.enter_context(
+            Database(
+                home / "state", LocalEngine(), clock=self.clock, background=False,
+                clusters=lambda connection: self.kafka.cluster(connection.isolation),
+                outlets=MemoryOutlets(self.kafka),
+            )
+        )  # fmt: skip
+        self.session = undo.enter_context(self.db.session())
+
+    def do(self, part: Part) -> None:
+        match part.kind:
+            case "file":
+                self.write(self.home / part.name, part.text)
+            case "topic":
+                self.produce(part.name, part.text)
+            case "time":
+                self.clock.advance(parse_duration(part.name))
+            case _:
+                for statement in statements(part):
+                    self.run(statement)
+
+    def run(self, statement: Statement) -> None:
+        self.clock.advance(1_000)
+        self.db.tick()
+        try:
+            given = self.given(statement.text)
+        except Error as error:
+            said = error.message.startswith(statement.message or "")
+            if error.code != statement.code or not said:
+                wrong(statement, f"fails: {error.code} {error}")
+            return
+        if statement.code is not None:
+            wrong(statement, f"does not fail:\n{given}")
+        if statement.rows is not None:
+            lines = [line.rstrip() for line in given.splitlines()]
+            if not statement.rows.endswith(")"):
+                lines = [line for line in lines if not line.endswith((" row)", " rows)"))]
+            if "\n".join(lines) != statement.rows:
+                wrong(statement, f"gives\n{given}")
+
+    def given(self, text: str) -> str:
+        """Run a statement and return what the shell would print."""
+        if REGISTRY in text:
+            text = text.replace(REGISTRY, self.registered())
+        parsed = parse_statement(text)
+        match parsed:
+            case CreateSource(connection=KafkaConnection(topic=topic)):
+                self.kafka.create(NewTopic(topic))
+            case Copy():
+                return "".join(self.session.copy(text, timeout=0))
+            case Subscribe():
+                with self.session.subscribe(text) as changes:
+                    rows = [changes.values(update) for update in changes.fetch()]
+                    return table(rows, changes.schema)
+        result = self.session.execute(text)
+        return result.tag if result.schema is None else table(result.rows, result.schema)
+
+    def write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        match path.suffix:
+            case ".gz":
+                path.write_bytes(gzip.compress(text.encode()))
+            case ".parquet":
+                pl.read_csv(io.StringIO(text), try_parse_dates=True).write_parquet(path)
+            case _:
+                path.write_text(text, encoding="utf-8")
+
+    def produce(self, topic: str, text: str) -> None:
+        self.kafka.create(NewTopic(topic))
+        for line in text.splitlines():
+            key, arrow, value = line.rpartition(" => ")
+            found = value.encode() if value != "NULL" else None
+            self.kafka.produce(topic, 0, Record(found, key.encode() if arrow else None))
+
+    def registered(self) -> str:
+        if self.registry is None:
+            self.registry = self.undo.enter_context(running_registry()).url
+        return self.registry
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_page_says_in_sql_is_so(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with ExitStack() as undo:
+        reader = Reader(tmp_path, undo)
+        for part in parts(read(page)):
+            reader.do(part)
