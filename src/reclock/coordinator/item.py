@@ -160,7 +160,12 @@ class Source(RelationItem):
 
     @property
     def brings_times(self) -> bool:
-        """Whether the times of its rows are the sender's."""
+        """Whether the times of its rows are not the system's: it has a pace of its own."""
+        return self.states
+
+    @property
+    def states(self) -> bool:
+        """Whether its records state times: what they say waits until these are complete."""
         return self.envelope in OWN_TIMES
 
     def record(self) -> Json:

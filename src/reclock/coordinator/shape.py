@@ -64,7 +64,7 @@ class Shape:
         items = (*catalog.of_pace(pace), *passing)
         views = {i.id: render.View(i.plan, i.key) for i in items if isinstance(i, MaterializedView)}
         sources = {
-            i.id: render.Source(i.schema, i.primary_key, NONE if i.brings_times else i.envelope)
+            i.id: render.Source(i.schema, i.primary_key, NONE if i.states else i.envelope)
             for i in items
             if isinstance(i, Source)
         }
@@ -74,7 +74,7 @@ class Shape:
             sources[i.id] = render.Source(i.schema, i.key, NONE)
         tables = {i.id: render.Relation(i.schema, i.key) for i in items if isinstance(i, Table)}
         for i in items:
-            if isinstance(i, Source) and i.brings_times:
+            if isinstance(i, Source) and i.states:
                 waiting = temp_schema(i)
                 tables[temp_of(i.id)] = render.Relation(waiting, tuple(range(len(waiting))))
         indexes = [i for i in items if isinstance(i, Index)]

@@ -22,6 +22,7 @@ from reclock.coordinator.source.intake import Intake
 from reclock.coordinator.source.own import OwnIntake
 from reclock.coordinator.source.pump import Pump
 from reclock.coordinator.source.staging import Grid
+from reclock.coordinator.source.stated import StatedIntake
 from reclock.failpoints import hit
 from reclock.time.timeline import EPOCH_MS
 
@@ -93,8 +94,8 @@ class Intakes:
             connected = connect(source, self.clusters)
             core = self._core
             made: Intake
-            if source.brings_times:
-                made = OwnIntake(connected, core, state, source, most)
+            if source.states:
+                made = StatedIntake(connected, core, state, source, most)
             else:
                 made = Intake(connected, core.engine, core.clock, remap, most)
             self._intakes[source.id] = made

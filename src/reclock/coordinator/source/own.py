@@ -1,64 +1,44 @@
-"""The reading of a source that brings its times: statements wait until a time is closed.
+"""The reading of a source whose times are not the system's: it moves at a pace of its own.
 
-Reading is that of other sources (``intake``). What is read is not staged to be bound by whichever
-tick comes next, but kept, as statements, until they close a time. Then a tick of the source's
-own pace publishes, in one append::
-
-    its rows        the updates of the closed times, at these times
-    what waits      the statements about later times: the collection TEMP of the source
-    a binding       the last closed time, to the positions that were read by then
-
-so what is published at t, what waits at t, and the positions that t is bound to, are always of
-one moment: a process that begins with these three goes on as the first would have (P2).
+Reading is that of other sources (``intake``). What is read is not bound by whichever tick comes
+next: which times are complete, the source says itself (``stated``), or the bindings that its user
+supplies (``supplied``). A tick of its own pace asks ``closable`` for the last of them, and
+``take_own`` for what it publishes then, in one append with the positions that it is bound to, so
+that a process that begins with these goes on as the first would have (P2).
 
 In wall-clock time a source cannot close a time that is further ahead than ``AHEAD_MS``: its rows
 wait. Nobody else does: neither the oracle nor another pace moves with it (P6).
 
-Tests: tests/coordinator/source/test_materialize.py; by chance: test_statements.py.
+Tests: tests/coordinator/source/test_materialize.py.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
-
-import pyarrow as pa
 
 from reclock.config import format_duration
 from reclock.coordinator.arrangements import FIRST
-from reclock.coordinator.source.intake import STAGED_BYTES, Intake
-from reclock.coordinator.source.staging import Taken
-from reclock.coordinator.source.statements import Statements
-from reclock.dataflow import delta as deltas
-from reclock.dataflow.graph import collection_of, temp_of
-from reclock.dataflow.scan import repeated
-from reclock.errors import ConflictingStatements, SourceStopped
-from reclock.time.antichain import Antichain
+from reclock.coordinator.source.intake import Intake
 from reclock.time.oracle import MAX_AHEAD_MS
 from reclock.time.skew import suspicion
 from reclock.time.timeline import EPOCH_MS
-from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from reclock.coordinator.core import Core
     from reclock.coordinator.item import Source
     from reclock.coordinator.source.connect import Connected
-    from reclock.coordinator.source.staging import Chunk
-    from reclock.coordinator.source.statements import Offer
+    from reclock.coordinator.source.staging import Taken
     from reclock.coordinator.timeline import TimelineState
-    from reclock.errors import Error
     from reclock.remap.trace import Remap
+    from reclock.time.timestamp import Timestamp
 
 AHEAD_MS: Final = MAX_AHEAD_MS
 """How far ahead of now a source may close times of the wall clock's timeline."""
 
-MOST_BYTES: Final = 4 * STAGED_BYTES
-"""How much may wait; reading stops there."""
 
-_WHOLE: Final = 1 << 62
-
-
-class OwnIntake(Intake):
-    """Reads one source whose records bring their times."""
+class OwnIntake(Intake, ABC):
+    """Reads one source whose times are its own."""
 
     def __init__(
         self, connected: Connected, core: Core, state: TimelineState, source: Source, most: int
@@ -66,71 +46,45 @@ class OwnIntake(Intake):
         remap = state.bindings[source.id].remap
         super().__init__(connected, core.engine, core.clock, remap, most)
         self._source = source
-        self._frontier = remap.latest
-        self._offer: Offer | None = None
-        self._complete_ms: int | None = None
-        begun = state.upper if state.upper > FIRST else Timestamp(0)
-        self.statements = Statements(begun, connected.width, _durable(state, source))
 
     @property
-    def pulled_rows(self) -> int:
-        """A pull takes whole messages: a part of one must not be bound."""
-        return _WHOLE
+    @abstractmethod
+    def upper(self) -> Timestamp:
+        """The first time that is not published."""
 
     @property
-    def frontier(self) -> Antichain[Any]:
-        """Where reading stands."""
-        with self.room:
-            return self._frontier
+    @abstractmethod
+    def latest(self) -> int | None:
+        """The last time that is spoken of and not published; None if none is."""
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no more can wait."""
-        with self.room:
-            return self.statements.size >= MOST_BYTES
+    @abstractmethod
+    def waits(self, now_ms: int) -> str | None:
+        """Say what it waits for, for a person; None if all that there is, is published."""
 
-    @property
-    def is_laden(self) -> bool:
-        """Whether so much waits that a tick need not wait for its turn."""
-        with self.room:
-            return self.statements.size >= STAGED_BYTES // 8
+    @abstractmethod
+    def closable(self, state: TimelineState, now_ms: int) -> Timestamp | None:
+        """Return the last time that is complete now; None if no other is than before."""
 
-    def _stage(self, chunk: Chunk) -> None:
-        try:
-            for batch in chunk.records:
-                columns = batch.columns[2 : 2 + len(self.connected.types)]
-                names = [f"c{i}" for i in range(len(columns))]
-                self.statements.add(pa.RecordBatch.from_arrays(columns, names=names))
-        except ConflictingStatements as error:
-            raise self._conflict(error) from error
-        self._frontier = chunk.frontier
-        self._complete_ms = chunk.complete_ms
+    @abstractmethod
+    def take_own(self, state: TimelineState, time: Timestamp) -> Taken:
+        """Return what a tick publishes that closes ``time``, which ``closable`` gave."""
 
-    def _conflict(self, error: ConflictingStatements) -> SourceStopped:
-        message = f'source "{self._source.name}" contradicts itself: {error.message}'
-        hint = "drop the source, and create it anew when its sender is mended"
-        return SourceStopped(message, detail=error.detail, hint=hint)
+    @abstractmethod
+    def settle_own(self, state: TimelineState) -> None:
+        """Forget what is durably published."""
+
+    def settle(self, remap: Remap[Any]) -> None:
+        """Do nothing: what is published is told by ``settle_own``."""
 
     def limit(self, now_ms: int) -> int | None:
         """Return before which time it may close now; None: before any."""
         ahead = self._source.timeline == EPOCH_MS
         return max(0, now_ms) + AHEAD_MS + 1 if ahead else None
 
-    def waits(self, now_ms: int) -> str | None:
-        """Say what it waits for, for a person; None if all that was stated is published."""
-        with self.room:
-            count, limit = self.statements.waiting, self.limit(now_ms)
-            waits = self.statements.waiting_for()
-            if self.is_full:
-                waits = f"more waits than fits, nothing is read until it is less; {waits}"
-            if waits is None and limit is not None and self.statements.stated > limit:
-                waits = f"times from {limit} on are too far ahead of the clock"
-            return waits if waits is None or not count else f"{waits}; {count} updates wait"
-
     def skew(self, now_ms: int) -> str | None:
         """Say how far its times are from the clock, if that is theirs and it is far."""
         with self.room:
-            last = max(self.last_ms(None) or 0, self.statements.latest or 0)
+            last = max(self.last_ms(None) or 0, self.latest or 0)
         if self._source.timeline != EPOCH_MS or not last:
             return None
         if abs(last - now_ms) <= AHEAD_MS:
@@ -143,62 +97,5 @@ class OwnIntake(Intake):
     def last_ms(self, otherwise: int | None) -> int | None:
         """Return the last time that is complete, if it is one of the clock's."""
         with self.room:
-            published = self.statements.upper > FIRST and self._source.timeline == EPOCH_MS
-            return int(self.statements.upper) - 1 if published else otherwise
-
-    def closable(self, state: TimelineState, now_ms: int) -> Timestamp | None:
-        """Return the last time that is complete now; None if no other is than before."""
-        with self.room:
-            self.settle_own(state)
-            self._offer = None
-            if self.failure is None:
-                try:
-                    self._offer = self.statements.offer(self.limit(now_ms), self.most)
-                except ConflictingStatements as error:
-                    self.failure = self._conflict(error)
-            if self._offer is not None:
-                return self._offer.upper.back()
-            return state.upper if self.failure is not None else None
-
-    def take_own(self, state: TimelineState, time: Timestamp) -> Taken:
-        """Return what a tick publishes that closes ``time``, which ``closable`` gave."""
-        with self.room:
-            remap: Remap[Any] = state.bindings[self._source.id].remap
-            offer = self._offer
-            if offer is None:
-                assert self.failure is not None
-                return self._failed(remap, time, self.failure)
-            frontier = Antichain() if offer.complete else self._frontier
-            changes = remap.changes(time, frontier)
-            return Taken(remap.bound(time, frontier), changes, offer.closed, offer.waiting)
-
-    def _failed(self, remap: Remap[Any], time: Timestamp, failure: Error) -> Taken:
-        """Return the end of a source: an error row, and nothing more for ever."""
-        sealed = self._sealed(remap, time, failure)
-        assert sealed.changes is not None
-        columns = deltas.rows_of(sealed.changes)
-        row = columns[: self.connected.width] + columns[-2:]
-        return sealed._replace(changes=deltas.build(row, *sealed.changes.columns[-2:]))
-
-    def settle(self, remap: Remap[Any]) -> None:
-        """Do nothing: what is published is told by ``settle_own``."""
-
-    def settle_own(self, state: TimelineState) -> None:
-        """Forget what is durably published."""
-        with self.room:
-            if state.upper > max(self.statements.upper, FIRST):
-                self.statements.settle(state.upper, self._offer)
-                self._offer = None
-            if self.statements.waiting_for() is None:
-                self.complete_ms = self._complete_ms
-            self.room.notify_all()
-
-
-def _durable(state: TimelineState, source: Source) -> list[pa.RecordBatch]:
-    """Return what waited when the last time was published."""
-    name = collection_of(temp_of(source.id))
-    if name not in state.arrangements.runs:
-        return []
-    keying = state.shape.graph.arrangements[name].keying
-    found = state.traces[name].snapshot(state.upper.back())
-    return [repeated(keying, batch) for batch in found]
+            published = self.upper > FIRST and self._source.timeline == EPOCH_MS
+            return int(self.upper) - 1 if published else otherwise
