@@ -214,7 +214,7 @@ def test_the_layers_table_is_the_tree() -> None:
     named = layers()
     there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
     assert there - {"__init__", "__pycache__"} <= named.keys()
-    assert {"exists", "in the making", "planned"} == set(named.values())
+    assert set(named.values()) <= {"exists", "in the making", "planned"}
     for package, status in named.items():
         assert status != "exists" or package in there, f"{package} does not exist"
         assert status != "planned" or package not in there, f"{package} exists by now"

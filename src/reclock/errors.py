@@ -34,6 +34,9 @@ facts, and an optional ``hint`` that says what to do. ::
     │   ├── InvalidDefinition       42P17  a view that could not be maintained
     │   ├── DuplicateName           42P07  a name that another object has
     │   └── DependentObjects        2BP01  an object that others need
+    ├── ProtocolViolation           08P01  bytes or messages that the wire protocol does not allow
+    ├── Rejected                    28000  who may not log in, or not now
+    ├── Interrupted                 57014  a statement that was cancelled
     ├── InvalidTransactionState     25001  a statement that its transaction does not allow
     ├── ConstraintViolation         23000  rows that a table's constraints refuse
     ├── ExpressionFailed            22000  an expression failed on some row
@@ -287,6 +290,24 @@ class DependentObjects(StatementError):
     """An object that cannot be dropped because others are defined by it."""
 
     sqlstate = "2BP01"
+
+
+class ProtocolViolation(Error):
+    """A client sent what the wire protocol does not allow, or not there."""
+
+    sqlstate = "08P01"
+
+
+class Rejected(Error):
+    """Somebody may not log in (28P01: a wrong password), or not now (53300: too many others)."""
+
+    sqlstate = "28000"
+
+
+class Interrupted(Error):
+    """A statement was cancelled, or ran as long as it may; 57P01 is a server that stops."""
+
+    sqlstate = "57014"
 
 
 class InvalidTransactionState(Error):

@@ -49,7 +49,7 @@ def text_of(value: Any, kind: Type) -> str:
             return "{" + ",".join(_element(v, element) for v in value) + "}"
         case t.Record(fields):
             pairs = zip(value, (inside for _, inside in fields), strict=True)
-            texts = ("" if v is None else _field(text_of(v, k)) for v, k in pairs)
+            texts = ("" if v is None else in_record(text_of(v, k)) for v, k in pairs)
             return "(" + ",".join(texts) + ")"
     if kind == t.JSON:
         return json.dumps(value, ensure_ascii=False)
@@ -60,13 +60,17 @@ def _element(value: Any, kind: Type) -> str:
     if value is None:
         return "NULL"
     text = text_of(value, kind)
-    if isinstance(kind, t.Array):
-        return text
+    return text if isinstance(kind, t.Array) else in_array(text)
+
+
+def in_array(text: str) -> str:
+    """Return a value's text as it stands in the text of an array."""
     special = not text or text.upper() == "NULL" or any(c in '{}",\\' or c.isspace() for c in text)
     return _quoted(text) if special else text
 
 
-def _field(text: str) -> str:
+def in_record(text: str) -> str:
+    """Return a value's text as it stands in the text of a record."""
     special = not text or any(c in '(),"\\' or c.isspace() for c in text)
     return _quoted(text) if special else text
 

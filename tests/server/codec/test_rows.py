@@ -1,0 +1,61 @@
+"""Rows made many at a time are, byte for byte, rows made one by one."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reclock.dataflow.types import arrow_type
+from reclock.dataflow.values import from_python
+from reclock.server.codec import binary, text
+from reclock.server.codec.backend import DataRow
+from reclock.server.codec.message import frame
+from reclock.server.codec.rows import data_rows
+from reclock.sql import types as t
+from reclock.testing.strategies.values import kinds, values_of
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_many_at_a_time_is_one_by_one(data: st.DataObject) -> None:
+    of = data.draw(st.lists(kinds(), max_size=3))
+    formats = [data.draw(st.integers(0, 1)) for _ in of]
+    if any(
+        f and isinstance(k, t.Array) and isinstance(k.element, t.Array | t.Record)
+        for f, k in zip(formats, of, strict=True)
+    ):
+        return  # arrays of arrays need not have a shape  # fmt: skip
+    if any(f and isinstance(k, t.Record) for f, k in zip(formats, of, strict=True)):
+        return
+    rows = data.draw(st.integers(0, 5))
+    columns = [
+        from_python([data.draw(st.none() | values_of(kind)) for _ in range(rows)], kind)
+        for kind in of
+    ]
+    batch = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(of))])
+    if not of:
+        return
+    expected = b""
+    for at in range(batch.num_rows):
+        values = []
+        for column, kind, form in zip(columns, of, formats, strict=True):
+            raw = column[at].as_py()
+            write = binary.write if form else (lambda v, k: text.write(v, k).encode())
+            values.append(None if raw is None else write(raw, kind))
+        expected += frame(DataRow(tuple(values)))
+    assert data_rows(batch, of, formats) == expected
+
+
+def test_a_slice_is_only_its_rows() -> None:
+    column = pa.array(list(range(10)), arrow_type(t.BIGINT))
+    batch = pa.record_batch([column], ["a"]).slice(4, 2)
+    assert data_rows(batch, [t.BIGINT], [0]).count(b"D\0") == 2
+    assert data_rows(batch, [t.BIGINT], [1])[-1] == 5
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_no_rows_are_no_bytes(form: int) -> None:
+    batch = pa.record_batch([pa.array([], arrow_type(t.TEXT))], ["a"])
+    assert data_rows(batch, [t.TEXT], [form]) == b""

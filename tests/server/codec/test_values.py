@@ -1,0 +1,169 @@
+"""Values on the wire: psycopg, which nobody here wrote, reads what is written."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import psycopg.adapt
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from psycopg.pq import Format
+
+from reclock.dataflow.types import arrow_type
+from reclock.dataflow.values import from_python, to_python
+from reclock.errors import Error, InvalidValue
+from reclock.server.codec import binary, oid, text
+from reclock.sql import types as t
+from reclock.testing.strategies.values import kinds, values_of
+
+SIMPLE = [
+    t.BOOLEAN, t.SMALLINT, t.INTEGER, t.BIGINT, t.REAL, t.DOUBLE, t.TEXT, t.BYTEA, t.DATE,
+    t.TIMESTAMP, t.TIMESTAMPTZ, t.INTERVAL, t.MONTHS, t.JSON, t.Numeric(12, 2), t.Numeric(38, 9),
+]  # fmt: skip
+EVERY = [*SIMPLE, *(t.Array(kind) for kind in SIMPLE)]
+FORMATS = {0: lambda v, k: text.write(v, k).encode(), 1: binary.write}
+
+
+def loaded(data: bytes, kind: t.Type, form: int) -> Any:
+    """Return what psycopg makes of bytes."""
+    loader = psycopg.adapt.Transformer().get_loader(oid.oid_of(kind), Format(form))
+    return loader.load(data)
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, float):
+        return math.isclose(a, b, rel_tol=1e-6) or (math.isnan(a) and math.isnan(b))
+    return bool(a == b)
+
+
+def values(kind: t.Type) -> st.SearchStrategy[Any]:
+    """Draw values as Arrow has them, that psycopg can have too."""
+    if kind in {t.MONTHS, t.Array(t.MONTHS)}:
+        months = st.integers(-1_000, 1_000)
+        return months if kind == t.MONTHS else st.lists(st.none() | months, max_size=3)
+    return values_of(kind)
+
+
+@pytest.mark.parametrize("form", [0, 1])
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_psycopg_reads_what_is_written(form: int, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(EVERY))
+    column = from_python([data.draw(values(kind))], kind)
+    (expected,), (raw,) = to_python(column, kind), column.to_pylist()
+    assert same(loaded(FORMATS[form](raw, kind), kind, form), expected)
+
+
+@pytest.mark.parametrize("form", [0, 1])
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_what_is_written_is_read(form: int, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from([k for k in EVERY if k != t.Array(t.MONTHS)]))
+    (raw,) = from_python([data.draw(values(kind))], kind).to_pylist()
+    asked = t.INTERVAL if kind == t.MONTHS else kind
+    read = (
+        binary.read(binary.write(raw, kind), asked)
+        if form
+        else text.read(text.write(raw, kind), asked)
+    )
+    found, found_kind = read
+    assert found_kind == kind or not raw
+    assert same(found, raw) or not raw
+
+
+@settings(max_examples=50)
+@given(
+    st.decimals(allow_nan=False, allow_infinity=False, places=4)
+    | st.builds(
+        lambda n, e: Decimal(n).scaleb(e), st.integers(-(10**9), 10**9), st.integers(-40, 40)
+    )
+    | st.just(Decimal("NaN"))
+)
+def test_numerics_keep_their_scale(value: Decimal) -> None:
+    found, _ = binary.read(binary.write(value, t.Numeric()), t.Numeric())
+    if value.is_nan():
+        assert found.is_nan()
+        return
+    assert found == value
+    assert -found.as_tuple().exponent == max(-int(value.as_tuple().exponent), 0)
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from([k for k in EVERY if k != t.MONTHS and k != t.Array(t.MONTHS)]),
+    st.binary(max_size=24),
+)
+def test_random_bytes_are_a_value_or_refused(kind: t.Type, data: bytes) -> None:
+    try:
+        binary.read(data, kind)
+    except Error as error:
+        assert error.code in {"22P03", "0A000"}  # noqa: PT017 - or no error at all
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from([k for k in EVERY if k not in {t.MONTHS}]), st.text('{}",\\ a1.:-', max_size=12)
+)
+def test_random_texts_are_a_value_or_refused(kind: t.Type, given_text: str) -> None:
+    try:
+        text.read(given_text, kind)
+    except Error as error:
+        assert error.code[:2] in {"22", "0A"}  # noqa: PT017 - or no error at all
+
+
+@pytest.mark.parametrize(
+    ("given_text", "kind", "value"),
+    [
+        ('{"a,b",NULL,"NULL","x\\"y",z}', t.Array(t.TEXT), ("a,b", None, "NULL", 'x"y', "z")),
+        ("{{1,2},{3,NULL}}", t.Array(t.BIGINT), ((1, 2), (3, None))),
+        ("{}", t.Array(t.BIGINT), ()),
+        ("NaN", t.DOUBLE, math.nan),
+        ("\\x00ff", t.BYTEA, b"\x00\xff"),
+    ],
+)  # fmt: skip
+def test_texts_are_read_as_postgresql_does(given_text: str, kind: t.Type, value: Any) -> None:
+    assert same(text.read(given_text, kind)[0], value)
+
+
+@pytest.mark.parametrize("given_text", ["", "{", "{1", "1}", "{1}x", "{,}", '{"a}', "{1,}", "{{1}"])
+def test_arrays_that_are_none_are_refused(given_text: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        text.read(given_text, t.Array(t.BIGINT))
+    assert caught.value.code == "22P02"
+
+
+def test_nested_arrays_have_more_dimensions() -> None:
+    kind = t.Array(t.Array(t.BIGINT))
+    assert loaded(binary.write([[1, 2], [3, None]], kind), kind, 1) == [[1, 2], [3, None]]
+    assert loaded(binary.write([[], []], kind), kind, 1) == []
+    with pytest.raises(InvalidValue, match="matching dimensions"):
+        binary.write([[1], [2, 3]], kind)
+
+
+def test_records() -> None:
+    kind = t.Record((("a", t.BIGINT), ("b", t.TEXT), ("c", t.TEXT)))
+    value = {"a": 7, "b": "x,y", "c": None}
+    assert text.write(value, kind) == '(7,"x,y",)'
+    assert loaded(binary.write(value, kind), kind, 1) == (7, "x,y", None)
+
+
+@settings(max_examples=30)
+@given(kinds())
+def test_every_type_has_an_oid_and_a_column(kind: t.Type) -> None:
+    assert oid.oid_of(kind) > 0
+    assert isinstance(arrow_type(kind), pa.DataType)
+
+
+def test_intervals_are_either_days_or_months() -> None:
+    assert binary.read(binary.write(14, t.MONTHS), t.INTERVAL) == (14, t.MONTHS)
+    span = -timedelta(days=3, hours=1)
+    assert binary.read(binary.write(span, t.INTERVAL), t.INTERVAL) == (span, t.INTERVAL)
+    assert json.loads(text.write('{"a": 1}', t.JSON)) == {"a": 1}
