@@ -33,8 +33,16 @@ def open(  # noqa: A001 - as reclock.open
 
     With ``background`` a thread ticks once per interval; without it, time is yours:
     ``tick`` runs a step, and reads run the ticks they need. ``master`` is any Spark master,
-    by default this machine; Spark starts when something needs it.
+    by default this machine; Spark starts when something needs it, and with the opening if it
+    runs in the background and its ticks have needed Spark before.
     """
-    from reclock.coordinator.database import open_database  # noqa: PLC0415 - imports stay cheap
+    # Imports stay cheap, and Spark starts while the rest is loaded.
+    from reclock.dataflow.early import EarlySpark  # noqa: PLC0415
+    from reclock.dataflow.session import Spark  # noqa: PLC0415
 
-    return open_database(path, clock=clock, background=background, master=master)
+    early = EarlySpark(path, Spark(master))
+    if background:
+        early.begin()
+    from reclock.coordinator.database import open_database  # noqa: PLC0415
+
+    return open_database(path, clock=clock, background=background, early=early)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.source.connect import Clusters
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.world import World
+    from reclock.dataflow.early import EarlySpark
     from reclock.errors import Error
     from reclock.time.timestamp import Timestamp
 
@@ -224,8 +225,12 @@ def segments_of(path: str | os.PathLike[str]) -> LocalStore:
 
 
 def open_database(
-    path: str | os.PathLike[str], *, clock: Clock | None, background: bool, master: str | None
+    path: str | os.PathLike[str], *, clock: Clock | None, background: bool, early: EarlySpark
 ) -> Database:
     """Open the database in ``path`` with Spark as its engine."""
-    engine = SparkEngine(segments_of(path), master)
-    return Database(path, engine, clock=clock, background=background)
+    engine = SparkEngine(segments_of(path), early=early)
+    with ExitStack() as undo:
+        undo.callback(engine.close)
+        database = Database(path, engine, clock=clock, background=background)
+        undo.pop_all()
+    return database

@@ -5,7 +5,8 @@ Ticks and first loads of many rows run in parts (``dataflow.bulk``): in threads 
 process if the master is this machine, otherwise in Spark tasks.
 
 Spark starts when an expression or a query first needs it: a tick that only moves rows into
-arrangements runs without, and so does a look-up by a key.
+arrangements runs without, and so does a look-up by a key. Where ticks needed it before, it
+starts with the next opening (``dataflow.early``).
 
 Tests: tests/coordinator/test_spark_engine.py.
 """
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
     from reclock.dataflow.bulk.workers import Workers
+    from reclock.dataflow.early import EarlySpark
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.exchange import Exchange
     from reclock.dataflow.graph import ArrangementId
@@ -65,12 +67,16 @@ it the parts bound the memory of a tick.
 class SparkEngine:
     """``coordinator.engine.Engine`` by Spark; ``master`` is any Spark master.
 
-    ``segments`` is where tasks find the runs of large collections.
+    ``segments`` is where tasks find the runs of large collections, ``early`` a Spark that may
+    be starting already.
     """
 
-    def __init__(self, segments: Store, master: str | None = None) -> None:
+    def __init__(
+        self, segments: Store, master: str | None = None, early: EarlySpark | None = None
+    ) -> None:
         self._segments = segments
-        self._spark = Spark(master)
+        self._early = early
+        self._spark = Spark(master) if early is None else early.spark
         self._exchanges: list[Exchange] = []
         self._evaluators = Evaluators(self._evaluator)
 
@@ -170,7 +176,7 @@ class SparkEngine:
         """Give Spark back; it stops with its last user."""
         for exchange in self._exchanges:
             exchange.close()
-        self._spark.close()
+        (self._early or self._spark).close()
 
     @property
     def _workers(self) -> Workers:
@@ -181,6 +187,8 @@ class SparkEngine:
         from reclock.dataflow.exchange import Exchange  # noqa: PLC0415 - imports pyspark
         from reclock.dataflow.spark_evaluator import SparkEvaluator  # noqa: PLC0415
 
+        if self._early is not None:
+            self._early.needed()
         exchange = Exchange(self._spark.session)
         self._exchanges.append(exchange)
         return SparkEvaluator(exchange)

@@ -131,9 +131,9 @@ class _Shared:
 
     def leave(self, user: Spark) -> None:
         """Forget a user; stop what was started here when there are none left."""
+        if user not in self._users:
+            return  # without waiting for a start under way
         with self._lock:
-            if user not in self._users:
-                return
             self._users.discard(user)
             if self._users or self._sessions is None:
                 return
