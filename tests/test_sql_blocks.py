@@ -1,8 +1,9 @@
 """Every SQL block of every document runs, and does what the document says of it.
 
-A page is one session with a database of its own, without Spark: real operators, expressions in
-plain Python, topics in memory, files in a directory of its own, and a clock that stands at noon of
-2026-11-16 but for the second that passes before each statement.
+A page is one session with a database of its own, without Spark unless it says ``<!-- spark -->``:
+real operators, expressions in plain Python, topics in memory, files in a directory of its own, and
+a clock that stands at noon of 2026-11-16 but for the second that passes before each statement. How
+pages say what happens is told in ``reclock.testing.documents``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import gzip
 import io
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -18,7 +20,8 @@ import pytest
 from reclock import ManualClock
 from reclock.cli.shell.table import table
 from reclock.config import parse_duration
-from reclock.coordinator.database import Database
+from reclock.coordinator.database import Database, segments_of
+from reclock.coordinator.spark_engine import SparkEngine
 from reclock.errors import Error
 from reclock.sinks.topics import NewTopic
 from reclock.sql.parse import parse_statement
@@ -31,9 +34,15 @@ from reclock.testing.local_engine import LocalEngine
 from reclock.testing.outlets import MemoryOutlets
 from reclock.testing.schema_registry import running_registry
 
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
+
+    from reclock.coordinator.engine import Engine
+
 ROOT = Path(__file__).parents[1]
 NOON_MS = 1_794_830_400_000
 REGISTRY = "http://localhost:8081"
+SPARK = "<!-- spark -->"
 
 
 def read(path: Path) -> str:
@@ -47,23 +56,19 @@ PAGES = [
 ]
 
 
-def wrong(statement: Statement, what: str) -> None:
-    message = f"line {statement.line}: {statement.text};\n{what}"
-    pytest.fail(message, pytrace=False)
-
-
 class Reader:
     """Somebody who does what a page says, from its beginning to its end."""
 
-    def __init__(self, home: Path, undo: ExitStack) -> None:
+    def __init__(self, home: Path, undo: ExitStack, engine: Engine) -> None:
         self.home = home
         self.clock = ManualClock(NOON_MS)
         self.kafka = MemoryKafka()
         self.undo = undo
         self.registry: str | None = None
+        self.wrong: list[str] = []
         self.db = undo.enter_context(
             Database(
-                home / "state", LocalEngine(), clock=self.clock, background=False,
+                home / "state", engine, clock=self.clock, background=False,
                 clusters=lambda connection: self.kafka.cluster(connection.isolation),
                 outlets=MemoryOutlets(self.kafka),
             )
@@ -90,16 +95,19 @@ class Reader:
         except Error as error:
             said = error.message.startswith(statement.message or "")
             if error.code != statement.code or not said:
-                wrong(statement, f"fails: {error.code} {error}")
+                self.note(statement, f"fails: {error.code} {error}")
             return
         if statement.code is not None:
-            wrong(statement, f"does not fail:\n{given}")
-        if statement.rows is not None:
+            self.note(statement, f"does not fail:\n{given}")
+        elif statement.rows is not None:
             lines = [line.rstrip() for line in given.splitlines()]
             if not statement.rows.endswith(")"):
                 lines = [line for line in lines if not line.endswith((" row)", " rows)"))]
             if "\n".join(lines) != statement.rows:
-                wrong(statement, f"gives\n{given}")
+                self.note(statement, f"gives\n{given}")
+
+    def note(self, statement: Statement, what: str) -> None:
+        self.wrong.append(f"line {statement.line}: {statement.text};\n{what}")
 
     def given(self, text: str) -> str:
         """Run a statement and return what the shell would print."""
@@ -141,12 +149,21 @@ class Reader:
         return self.registry
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def marked(page: Path) -> ParameterSet:
+    marks = [pytest.mark.spark] if SPARK in read(page) else []
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
 def test_what_a_page_says_in_sql_is_so(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with ExitStack() as undo:
-        reader = Reader(tmp_path, undo)
+        uses_spark = SPARK in read(page)
+        engine = SparkEngine(segments_of(tmp_path / "state")) if uses_spark else LocalEngine()
+        reader = Reader(tmp_path, undo, engine)
         for part in parts(read(page)):
             reader.do(part)
+        if reader.wrong:
+            pytest.fail("\n\n".join(reader.wrong), pytrace=False)

@@ -40,8 +40,6 @@ _SOURCE = {
     "header": BOOLEAN,
     "delimiter": STRING,
     "compression": STRING,
-    "slot": STRING,
-    "tables": STRING,
 }
 _CLIENT_PREFIXES = ("kafka.", "registry.")
 """Options of client libraries, which know their names."""
@@ -64,7 +62,6 @@ _SINK = {
 _GENERATOR = {
     "seed": NUMBER,
     "events_per_tick": NUMBER,
-    "tick_interval": DURATION,
     "max_cardinality": NUMBER,
     "accounts": NUMBER,
     "relation": STRING,

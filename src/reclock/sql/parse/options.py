@@ -20,7 +20,7 @@ NUMBER = "number"
 
 TRUE = {"true", "on", "yes", "1"}
 _FALSE = {"false", "off", "no", "0"}
-_MULTIWORD = ("RETAIN HISTORY FOR", "REFRESH EVERY", "EVENTS PER TICK", "TICK INTERVAL")
+_MULTIWORD = ("RETAIN HISTORY FOR", "REFRESH EVERY", "EVENTS PER TICK")
 
 
 class Options:
