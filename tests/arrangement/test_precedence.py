@@ -29,7 +29,7 @@ def test_the_next_item_is_made_when_nobody_goes_first(monkeypatch: pytest.Monkey
         thread.join(0.05)
         assert thread.is_alive()
         assert out == []
-    thread.join(10)
+    thread.join(60)
     assert out == [0, 1, 2]
 
 

@@ -70,7 +70,7 @@ def every(db, interval):
 
 
 def eventually(condition):
-    deadline = monotonic() + 10
+    deadline = monotonic() + 60
     while not condition():
         assert monotonic() < deadline
         sleep(0.005)
@@ -85,23 +85,35 @@ def test_deadlines_lie_on_one_grid(passed, elapsed, interval):
 
 
 def test_ticks_keep_to_the_interval_whatever_they_take(db, ticks):
-    """A loop that slept between ticks would manage nine of these in the time."""
+    """A busy machine may delay some; a loop that slept between ticks has none so close."""
     ticks.durations["each"] = 0.06
     every(db, "100ms")
-    sleep(1.5)
+    eventually(lambda: len(ticks.began) > 12)
     times = ticks.times()
-    assert 12 <= len(times) <= 17
+    assert min(b - a for a, b in itertools.pairwise(times)) < 0.15
+    assert times[-1] - times[0] >= 0.1 * (len(times) - 2), "no more than one per interval"
     assert ticks.most_at_once == 1
 
 
 def test_a_long_tick_is_followed_by_one_that_covers_what_was_missed(db, ticks):
-    ticks.durations[1] = 0.75
-    every(db, "200ms")
-    eventually(lambda: len(ticks.began) == 4)
-    first, second, third, fourth = ticks.times()[:4]
-    assert 0.75 <= second - first < 0.9, "at once after the long one"
-    assert third - second < 0.15, "back on the grid: at 0.8 after the first"
-    assert 0.15 < fourth - third < 0.3
+    """A busy machine may spoil an attempt; a loop with another grid spoils them all."""
+    kept = []
+    for _ in range(8):
+        every(db, "1h")
+        ticks.began.clear()
+        ticks.durations[1] = 0.75
+        every(db, "200ms")
+        eventually(lambda: len(ticks.began) >= 4)
+        first, second, third, fourth = ticks.times()[:4]
+        assert second - first >= 0.75
+        kept.append((
+            second - first < 0.9,  # at once after the long one
+            third - second < 0.15,  # back on the grid: at 0.8 after the first
+            0.15 < fourth - third < 0.3,
+        ))  # fmt: skip
+        if all(kept[-1]):
+            break
+    assert all(kept[-1]), kept
     assert ticks.most_at_once == 1
 
 

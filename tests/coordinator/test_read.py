@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
-from time import sleep
+from time import monotonic, sleep
 
 import pytest
 
@@ -235,9 +235,11 @@ def test_a_future_time_is_waited_for_and_kept_until_it_has_come(opener):
     db.execute("INSERT INTO t VALUES (1)")
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(db.session().execute, "SELECT a FROM t AS OF 5000")
-        sleep(0.1)
+        deadline = monotonic() + 60
+        while [row.since for row in db._core.holds.rows()] != [at(5_000)]:
+            assert monotonic() < deadline
+            sleep(0.01)
         assert not waiting.done()
-        assert [row.since for row in db._core.holds.rows()] == [at(5_000)]
         opener.clock.set(60_000)
         answer = waiting.result()
     assert (answer.rows, answer.timestamp) == ([(1,)], 5_000)

@@ -503,17 +503,17 @@ def test_a_blocked_reader_is_woken_by_changes_and_by_close(live, opener, what):
     sleep(0.1)
     assert follower.is_alive()
     follower.sub.close()
-    follower.join(5)
+    follower.join(60)
     assert not follower.is_alive()
     assert follower.error is None
     until(lambda: leftovers(live) == NOTHING)
 
 
 def test_iteration_stops_after_timeout_and_goes_on_later(live, opener):
-    sub = live.subscribe("SUBSCRIBE t", timeout=0.1)
+    sub = live.subscribe("SUBSCRIBE t", timeout=0.5)
     began = monotonic()
     assert plain(sub) == [(1, (1, 10))]
-    assert 0.1 <= monotonic() - began < 5
+    assert monotonic() - began >= 0.5
     opener.clock.advance(1_000)
     live.execute("INSERT INTO t VALUES (2, 20)")
     assert plain(sub) == [(1, (2, 20))]
@@ -526,7 +526,7 @@ def test_closing_the_database_ends_everything(live):
     until(lambda: all(f.got for f in followers))
     live.close()
     for follower in followers:
-        follower.join(5)
+        follower.join(60)
         assert not follower.is_alive()
         assert follower.error is None
         assert follower.sub.closed
@@ -543,7 +543,7 @@ def test_a_drop_wakes_a_blocked_reader(live):
     follower = Follower(live.subscribe("SUBSCRIBE t"))
     until(lambda: follower.got)
     live.execute("DROP TABLE t")
-    follower.join(5)
+    follower.join(60)
     assert isinstance(follower.error, UndefinedName)
 
 
@@ -565,7 +565,7 @@ def test_many_followers_see_the_same_while_writes_go_on(live, opener):
         until(lambda f=follower: f.got[-1:] and (1, (count, total)) in plain(f.got[-2:]))
     for follower in followers:
         follower.sub.close()
-        follower.join(5)
+        follower.join(60)
     until(lambda: leftovers(live) == NOTHING)
 
 

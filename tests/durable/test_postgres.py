@@ -69,7 +69,7 @@ def test_a_takeover_waits_for_an_append_in_progress(postgres_url: str) -> None:
 
         with armed({"durable.commit.before": take_over}):
             assert append(old, c, [up("x", 0)], at(0), at(1)) is None
-        with taking_over[0].result(timeout=10) as new:
+        with taking_over[0].result(timeout=60) as new:
             assert new.snapshot(c).updates == (up("x", 0),)
             with pytest.raises(Fenced):
                 append(old, c, [up("y", 1)], at(1), at(2))

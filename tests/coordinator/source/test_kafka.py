@@ -165,7 +165,7 @@ def test_a_broker_that_stops_stalls_its_sources_and_nobody_else(real):
             assert len(rows(db, "SELECT a FROM t")) == n + 1
             assert rows(db, "SELECT n FROM v") == [(10,)]
             took.append(time.monotonic() - began)
-        assert sorted(took)[10] < 1.5, took
+        assert sorted(took)[10] < 5, took
         assert max(took) < 8, "nobody waits for the broker, who is given 10 s to answer"
         before = rows(db, "SELECT * FROM c")
         real.eventually(lambda: len(rows(db, "SELECT * FROM c")) > len(before))
@@ -298,7 +298,7 @@ def test_a_topic_that_is_not_the_same_any_more_is_a_lasting_error(lab, damage):
             else:
                 assert "deleted" in caught.value.message
         assert rows(db, STATUS.format("s"))[0][0] == "failed"
-        with db.subscribe(f"SUBSCRIBE TO s AS OF {since}", timeout=1) as following:
+        with db.subscribe(f"SUBSCRIBE TO s AS OF {since}", timeout=60) as following:
             assert {next(following).row[0] for _ in range(2)} == {1, 2}
             with pytest.raises(Error, match="topic"):
                 next(following)
