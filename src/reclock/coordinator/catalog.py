@@ -24,7 +24,7 @@ from reclock.coordinator.system.relation import SystemRelation
 from reclock.errors import DependentObjects, DuplicateName, StatementError, UndefinedName
 from reclock.ids import ObjectId
 from reclock.sql.names import near_hint
-from reclock.time.pace import Own, joined
+from reclock.time.pace import Own, joined, order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,6 +79,20 @@ class Catalog:
                 needed = (found[i] for i in item.depends if i in found)
                 found[item.id] = joined(item.timeline, needed)
         return found
+
+    def order(self, pace: Pace) -> tuple[bool, int, bool, str]:
+        """Return when to move a pace: after those that it takes its times from."""
+        joint, common, name = order(pace)
+        return joint, self._ranks.get(pace, 0), common, name
+
+    @cached_property
+    def _ranks(self) -> Mapping[Pace, int]:
+        """Which paces move later than others: those of supplied bindings, then their timelines."""
+        bound = [source for source in self.of_kind(Source) if source.using is not None]
+        suppliers = {self.paces[source.using] for source in bound if source.using is not None}
+        timelines = {source.timeline for source in bound if source.timeline is not None}
+        after: dict[Pace, int] = dict.fromkeys(timelines - suppliers, 2)
+        return after | {self.paces[source.id]: 1 for source in bound}
 
     def pace(self, timeline: Timeline, depends: Iterable[ObjectId]) -> Pace:
         """Return the pace of what is defined by ``depends`` in a timeline."""

@@ -34,7 +34,7 @@ from reclock.coordinator.spark_engine import SparkEngine
 from reclock.coordinator.tick import tick
 from reclock.durable.sqlite import open_sqlite
 from reclock.errors import StorageError
-from reclock.time.pace import Own, order
+from reclock.time.pace import Own
 
 if TYPE_CHECKING:
     import os
@@ -139,7 +139,8 @@ class Database:
         self._check_open()
         self._core.subscribers.sweep()
         uppers = {}
-        for pace in sorted(self._core.world.timelines, key=order):
+        world = self._core.world
+        for pace in sorted(world.timelines, key=world.catalog.order):
             upper = tick(self._core, pace, regular=True).upper
             if not isinstance(pace, Own):
                 uppers[str(pace)] = upper

@@ -98,7 +98,7 @@ def _read(item: ObjectId, record: Json, statement: object, catalog: Catalog) -> 
             return Table(item, name, sql, at, depends, retain, columns, key, enforced)
         case CreateSource():
             source = restored(statement, record.get("secrets", {}))
-            made = define_source(source, sql, item, name, record["facts"])
+            made = define_source(source, sql, item, name, record["facts"], using=depends)
             return replace(made, retain_history_ms=retain)
         case CreateSink():
             given = restored(statement, record.get("secrets", {}))

@@ -146,7 +146,7 @@ class Source(RelationItem):
 
     ``primary_key`` holds positions; the envelopes that have one see to it that it is unique.
     ``statement`` has the secrets that ``sql`` does not show; ``facts`` are what was found
-    out when the source was created.
+    out when the source was created. All it may depend on is what supplies its bindings.
     """
 
     kind: ClassVar[str] = "source"
@@ -161,7 +161,12 @@ class Source(RelationItem):
     @property
     def brings_times(self) -> bool:
         """Whether the times of its rows are not the system's: it has a pace of its own."""
-        return self.states
+        return self.states or self.using is not None
+
+    @property
+    def using(self) -> ObjectId | None:
+        """The relation that supplies its bindings, if one does: ``RECLOCK USING``."""
+        return next(iter(self.depends), None)
 
     @property
     def states(self) -> bool:

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.supervisor import Failure, failed
 from reclock.coordinator.tick import tick
 from reclock.errors import StorageError
-from reclock.time.pace import order
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class Loop:
         while not self._stopped:
             due = self._due()
             began = monotonic()
-            for timeline in sorted(due, key=order):
+            for timeline in sorted(due, key=self._core.world.catalog.order):
                 self._tick(timeline, regular=due[timeline])
             ended = monotonic()
             self._rested = ended + (ended - began)

@@ -8,11 +8,23 @@ from reclock.coordinator.change import change_catalog
 from reclock.coordinator.result import Result
 from reclock.coordinator.source.connect import discover
 from reclock.coordinator.source.define import check, define_source
+from reclock.coordinator.source.given import check_relation
+from reclock.sql.statement.source import FileConnection
 from reclock.time.timeline import External
 
 if TYPE_CHECKING:
+    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.sequence.context import Context
+    from reclock.ids import ObjectId
     from reclock.sql.statement import CreateSource
+
+
+def using_of(statement: CreateSource, catalog: Catalog) -> frozenset[ObjectId]:
+    """Return the relation that supplies the bindings of a source, if one does."""
+    if statement.reclock_using is None:
+        return frozenset()
+    named = isinstance(statement.connection, FileConnection)
+    return frozenset({check_relation(catalog, statement.reclock_using, named=named).id})
 
 
 def create_source(context: Context, statement: CreateSource) -> Result:
@@ -23,6 +35,7 @@ def create_source(context: Context, statement: CreateSource) -> Result:
         if not (exists and statement.if_not_exists):
             world.catalog.check_new(statement.name)
             check(statement)
+            using_of(statement, world.catalog)
     if not (exists and statement.if_not_exists):
         facts = discover(statement, core.intakes.clusters)
         with context.writing() as world:
@@ -30,6 +43,7 @@ def create_source(context: Context, statement: CreateSource) -> Result:
             item = world.catalog.next_id
             if External(name) in world.timelines:
                 facts = {**facts, "external": f"{name} {item}"}
-            source = define_source(statement, context.text, item, name, facts)
+            using = using_of(statement, world.catalog)
+            source = define_source(statement, context.text, item, name, facts, using=using)
             change_catalog(core, [source])
     return Result("CREATE SOURCE")

@@ -136,12 +136,17 @@ class Connected:
 
     def failed(self, failure: Error, time: Timestamp) -> pa.RecordBatch:
         """Return the change that a lasting failure is: one error row."""
-        text = f'source "{self.name}": {failure.message}'
+        text = failed_text(self.name, failure.message)
         if failure.detail is not None:
             text += f"; {failure.detail}"
         given = {len(self.types) - 2: failure.code, len(self.types) - 1: text}
         columns = [pa.array([given.get(at)], kind) for at, kind in enumerate(self.types)]
         return deltas.build(columns, np.array([time], np.int64), np.ones(1, np.int64))
+
+
+def failed_text(name: str, message: str) -> str:
+    """Return the text of the error row that a source ends with."""
+    return f'source "{name}": {message}'
 
 
 Clusters = Callable[[Connection], Cluster]

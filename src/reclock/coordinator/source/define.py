@@ -57,16 +57,22 @@ _NAMES: Final = {
 
 
 def define_source(
-    statement: CreateSource, sql: str, item: ObjectId, name: str, facts: Json
+    statement: CreateSource,
+    sql: str,
+    item: ObjectId,
+    name: str,
+    facts: Json,
+    *,
+    using: frozenset[ObjectId] = frozenset(),
 ) -> Source:
-    """Return the source that the statement makes."""
+    """Return the source that the statement makes; ``using`` has what supplies its bindings."""
     check(statement)
     columns, key = _columns(statement)
     options = dict(statement.options)
     retain = options.get("retain_history")
     secrets = secrets_of(statement.options, statement.key_format, statement.value_format)
     return Source(
-        item, name, hidden(sql, secrets), timeline_of(statement, facts), frozenset(),
+        item, name, hidden(sql, secrets), timeline_of(statement, facts), using,
         None if retain is None else parse_duration(retain),
         columns, key, statement.envelope.kind,
         statement=statement, facts=facts, secrets=secrets,
@@ -82,8 +88,7 @@ def check(statement: CreateSource) -> None:
         hint = "send the changes to Kafka and create a source with ENVELOPE DEBEZIUM"
         raise NotSupported(message, hint=hint, position=position)
     if statement.reclock_using is not None:
-        message = "RECLOCK USING is not supported"
-        raise NotSupported(message, hint="leave it out: reclock binds times", position=position)
+        _check_using(statement)
     if statement.envelope.transaction_topic:
         message = "ENVELOPE DEBEZIUM with a transaction topic is not supported"
         raise NotSupported(message, hint="leave the topic out", position=position)
@@ -113,9 +118,28 @@ def timeline_of(statement: CreateSource, facts: Json | None = None) -> Timeline:
     options = dict(statement.options)
     if (named := options.get("timeline")) is not None:
         return user_timeline(named)
-    own = statement.envelope.kind in OWN_TIMES and "epoch_ms_timeline" not in options
+    own = _brings_times(statement) and "epoch_ms_timeline" not in options
     name = (facts or {}).get("external", statement.name.parts[-1])
     return External(name) if own else EPOCH_MS
+
+
+def _brings_times(statement: CreateSource) -> bool:
+    return statement.envelope.kind in OWN_TIMES or statement.reclock_using is not None
+
+
+def _check_using(statement: CreateSource) -> None:
+    """Refuse RECLOCK USING where times come from elsewhere."""
+    why = None
+    if isinstance(statement.connection, LoadGenerator):
+        why = "a load generator: it moves with the clock"
+    elif statement.envelope.kind in OWN_TIMES:
+        why = "ENVELOPE MATERIALIZE: its records bring their times"
+    elif "timestamp_interval" in dict(statement.options):
+        why = 'the option "timestamp_interval": the bindings say when'
+    if why is not None:
+        message = f"RECLOCK USING is not for {why}"
+        position = statement.name.position
+        raise StatementError(message, code="42601", hint="leave one of them out", position=position)
 
 
 def _check_epoch_ms(statement: CreateSource) -> None:
@@ -124,7 +148,7 @@ def _check_epoch_ms(statement: CreateSource) -> None:
     given, position = options.get("epoch_ms_timeline"), statement.name.position
     if given is None:
         return
-    if statement.envelope.kind not in OWN_TIMES or "timeline" in options:
+    if not _brings_times(statement) or "timeline" in options:
         message = "unexpected parameters for CREATE SOURCE: epoch_ms_timeline"
         hint = "it is for sources that bring their times, and instead of timeline"
         raise StatementError(message, code="42601", hint=hint, position=position)

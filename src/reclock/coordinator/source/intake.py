@@ -159,13 +159,14 @@ class Intake:
             upstream = self.connected.source.probe(begun)
             with self.room:
                 self.upstream = upstream
-            if upstream == begun:
+            end = self._end_of(begun, upstream)
+            if end == begun:
                 with self.room:
                     self._snapshot = self._snapshot and not self._compact(whole=True)
-                    if self._staging.is_empty:
+                    if self._staging.is_empty and upstream == begun:
                         self.complete_ms = now
                 return False
-            self._reading = _Reading(begun, upstream, now, self._read)
+            self._reading = _Reading(begun, end, now, self._read)
         reading = self._reading
         try:
             records = reading.some(self.pulled_rows)
@@ -183,6 +184,10 @@ class Intake:
             if self._snapshot:
                 self._snapshot = not self._compact(whole=reading.finished)
         return True
+
+    def _end_of(self, begun: Antichain[Any], upstream: Antichain[Any]) -> Antichain[Any]:
+        """Return how far to read on from ``begun``: all that there is."""
+        return upstream
 
     def _stage(self, chunk: Chunk) -> None:
         """Keep what was read until a tick takes it."""

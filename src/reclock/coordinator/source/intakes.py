@@ -23,6 +23,7 @@ from reclock.coordinator.source.own import OwnIntake
 from reclock.coordinator.source.pump import Pump
 from reclock.coordinator.source.staging import Grid
 from reclock.coordinator.source.stated import StatedIntake
+from reclock.coordinator.source.supplied import SuppliedIntake
 from reclock.failpoints import hit
 from reclock.time.timeline import EPOCH_MS
 
@@ -96,6 +97,8 @@ class Intakes:
             made: Intake
             if source.states:
                 made = StatedIntake(connected, core, state, source, most)
+            elif source.using is not None:
+                made = SuppliedIntake(connected, core, state, source, most)
             else:
                 made = Intake(connected, core.engine, core.clock, remap, most)
             self._intakes[source.id] = made

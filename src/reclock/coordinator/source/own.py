@@ -9,7 +9,7 @@ that a process that begins with these goes on as the first would have (P2).
 In wall-clock time a source cannot close a time that is further ahead than ``AHEAD_MS``: its rows
 wait. Nobody else does: neither the oracle nor another pace moves with it (P6).
 
-Tests: tests/coordinator/source/test_materialize.py.
+Tests: tests/coordinator/source/test_materialize.py, test_using.py.
 """
 
 from __future__ import annotations
@@ -56,6 +56,11 @@ class OwnIntake(Intake, ABC):
     @abstractmethod
     def latest(self) -> int | None:
         """The last time that is spoken of and not published; None if none is."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to read."""
+        return self.upstream != self.frontier
 
     @abstractmethod
     def waits(self, now_ms: int) -> str | None:

@@ -176,23 +176,24 @@ class Staging:
             if mark is None or (taken and rows + chunk.rows > most):
                 break
             if time is not None and mark > time:
-                after, updates = _bound(after, updates, time, taken[-1].frontier)
+                after, updates = bound(after, updates, time, taken[-1].frontier)
             time = mark if time is None else max(time, mark)
             taken.append(chunk)
             rows += chunk.rows
         if time is None:
             return None
-        after, updates = _bound(after, updates, time, taken[-1].frontier)
+        after, updates = bound(after, updates, time, taken[-1].frontier)
         records = [batch for chunk in taken for batch in chunk.records if batch.num_rows]
         return Taken(after, updates, _stamped(records, after, remap.latest))
 
 
-def _bound(
+def bound(
     remap: Remap[Any],
     updates: list[Update[Any, Timestamp]],
     time: Timestamp,
     frontier: Antichain[Any],
 ) -> tuple[Remap[Any], list[Update[Any, Timestamp]]]:
+    """Return a remap bound further, and all that this appends after ``updates``."""
     more = remap.changes(time, frontier)
     return remap.bound(time, frontier), [*updates, *more]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reclock.coordinator.source.connect import failed_text
 from reclock.coordinator.source.own import OwnIntake
+from reclock.dataflow.graph import errors_of
 from reclock.time.position import offsets_of
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
     bound = _sum(remap.latest) if remap.bindings else None
     intake = core.intakes.get(source.id)
     if intake is None:
-        if remap.latest.is_closed:
+        if remap.latest.is_closed or (source.using and not _has_failed(world, source)):
             return Status("complete", upstream=bound, bound=bound, lag_ms=0)
         detail = "reclock.errors has the reason; drop the source and create it anew"
         return Status("failed", bound=bound, detail=detail)
@@ -64,13 +66,24 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
     )
 
 
+def _has_failed(world: World, source: Source) -> bool:
+    """Return whether the last of a source is that it failed; what it could not decode is not."""
+    state, name = world.of(source), errors_of(source.id)
+    keying = state.shape.graph.arrangements[name].keying
+    return any(
+        text.startswith(failed_text(source.name, ""))
+        for batch in state.traces[name].snapshot(state.upper.back())
+        for text in keying.columns(batch)[1].to_pylist()
+    )
+
+
 def _own_state(
     intake: OwnIntake, now_ms: int, state: str, detail: str | None
 ) -> tuple[str, str | None]:
     """Return how a source does that brings its times: it may wait for more of them."""
     if detail is not None or intake.upstream is None:
         return state, detail
-    if intake.upstream != intake.frontier:
+    if intake.is_behind:
         return "loading", intake.skew(now_ms)
     waits = intake.waits(now_ms)
     said = [text for text in (waits, intake.skew(now_ms)) if text is not None]

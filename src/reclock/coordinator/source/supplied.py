@@ -1,0 +1,261 @@
+"""The reading of a source by bindings that its user supplies: ``RECLOCK USING``.
+
+Definition. With R the remap that the rows of the user's relation are (``remap.supplied``), the
+source has at each time t the records whose positions are not at or beyond R(t), as its envelope
+says. A time is closed when two things are there::
+
+    bindings    the relation is complete for it (``given``)
+    data        everything before R(t) has been read
+
+so bindings ahead of the data hold the source, and data ahead of the bindings waits, upstream:
+nothing is read that no binding asks for yet. Reading goes so far as one tick can publish, and
+to the next bound time at least, so that no part waits for another for ever.
+
+Rows that cannot be a remap end the source, with an error that names the two that contradict each
+other: nothing that was supplied with them is published (P9). What is bound is durable, and the same
+after a restart, whatever becomes of the relation (P2). When the relation has ended, the source is
+complete where its last row says.
+
+Tests: tests/coordinator/source/test_using.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from reclock.connectors.stamp import stamp
+from reclock.coordinator.source.given import Given
+from reclock.coordinator.source.intake import LADEN_ROWS, STAGED_BYTES
+from reclock.coordinator.source.own import OwnIntake
+from reclock.coordinator.source.staging import Taken, bound
+from reclock.dataflow import delta as deltas
+from reclock.errors import InvalidValue, SourceStopped
+from reclock.remap.batch import NOT_BOUND, ranges
+from reclock.remap.supplied import steps_of
+from reclock.time.antichain import Antichain
+from reclock.time.position import offsets_of
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reclock.change.update import Update
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.item import Source
+    from reclock.coordinator.source.connect import Connected
+    from reclock.coordinator.source.staging import Chunk
+    from reclock.coordinator.timeline import TimelineState
+    from reclock.remap.supplied import SuppliedBinding
+    from reclock.remap.trace import Binding, Remap
+
+MOST_TIMES: Final = 1_000
+"""How many bound times one tick closes: each is a binding to keep."""
+
+
+class SuppliedIntake(OwnIntake):
+    """Reads one source as far as the relation ``source.using`` binds it."""
+
+    def __init__(
+        self, connected: Connected, core: Core, state: TimelineState, source: Source, most: int
+    ) -> None:
+        super().__init__(connected, core, state, source, most)
+        assert source.using is not None
+        self._core = core
+        self._given = Given(source.using)
+        self._remap: Remap[Any] = state.bindings[source.id].remap
+        self._upper = state.upper
+        self._frontier = self._remap.latest
+        self._wanted = self._frontier
+        self._batches: list[pa.RecordBatch] = []
+        self._rows: list[SuppliedBinding] = []
+        self._steps: list[Binding[Any]] = []
+        self._ended = False
+        self._last: Timestamp | None = None
+        self._snapshot = False  # which times there are is not ours to say
+
+    @property
+    def upper(self) -> Timestamp:
+        """The first time that is not published."""
+        return self._upper
+
+    @property
+    def latest(self) -> int | None:
+        """The last time that is bound and not published; None if none is."""
+        return self._rows[-1].timestamp if self._rows else None
+
+    @property
+    def frontier(self) -> Antichain[Any]:
+        """Where reading stands."""
+        with self.room:
+            return self._frontier
+
+    @property
+    def is_full(self) -> bool:
+        """Reading stops where bindings do: there is always room."""
+        return False
+
+    @property
+    def is_laden(self) -> bool:
+        """Whether so much was read that a tick need not wait for its turn."""
+        with self.room:
+            rows = sum(len(batch) for batch in self._batches)
+            return rows >= min(LADEN_ROWS, self.most)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to read that bindings ask for."""
+        return bool(self._wanted != self._frontier)
+
+    def _end_of(self, begun: Antichain[Any], upstream: Antichain[Any]) -> Antichain[Any]:
+        """Return how far to read: what is bound next, as far as it is there."""
+        try:
+            with self._core.reading() as world:
+                news = self._given.look(world)
+            with self.room:
+                if news:
+                    self._rows = self._given.ordered(self._remap)
+                    self._ended = self._given.ended
+                    self._plan()
+        except InvalidValue as error:
+            raise self._refused(error) from error
+        with self.room:
+            there, so_far = offsets_of(upstream), offsets_of(begun)
+            wanted = {p: min(to, there.get(p, 0)) for p, to in self._reach().items()}
+            parts = {p: max(to, wanted.get(p, 0)) for p, to in so_far.items()}
+            parts |= {p: to for p, to in wanted.items() if to and p not in so_far}
+            self._wanted = begun if parts == so_far else type(next(iter(begun))).frontier(parts)
+            return self._wanted
+
+    def _plan(self) -> None:
+        self._steps = [*steps_of(self._remap, self._rows, MOST_TIMES)]
+
+    def _reach(self) -> Mapping[int | str, int]:
+        """Return the offsets to read to: those of the next bound time, and as many as fit."""
+        most = STAGED_BYTES if self.connected.parts_have_names else self.most
+        bound, to = offsets_of(self._remap.latest), offsets_of(self._remap.latest)
+        for number, step in enumerate(self._steps):
+            next_to = offsets_of(step.frontier)
+            if number and sum(next_to.values()) - sum(bound.values()) > most:
+                break
+            to = next_to
+        return to
+
+    @staticmethod
+    def _refused(error: InvalidValue) -> SourceStopped:
+        hint = "mend the bindings, drop the source and create it anew"
+        return SourceStopped(error.message, detail=error.detail, hint=hint)
+
+    def _stage(self, chunk: Chunk) -> None:
+        self._batches.extend(batch for batch in chunk.records if batch.num_rows)
+        self._frontier = chunk.frontier
+
+    def waits(self, now_ms: int) -> str | None:
+        """Say what it waits for, for a person; None if all that there is, is published."""
+        with self.room:
+            limit = self.limit(now_ms)
+            there = {} if self.upstream is None else offsets_of(self.upstream)
+            for step in self._steps:
+                if limit is not None and step.time >= limit:
+                    break
+                for part, to in offsets_of(step.frontier).items():
+                    if there.get(part, 0) < to:
+                        ends = f"it ends at {there.get(part, 0)}"
+                        return f"time {step.time} needs partition {part} up to {to}; {ends}"
+            if limit is not None and self._rows and self._rows[-1].timestamp > limit:
+                return f"times from {limit} on are too far ahead of the clock"
+            bound = offsets_of(self._frontier)
+            if any(to > bound.get(part, 0) for part, to in there.items()):
+                return f"no bindings are complete from time {self._upper} on"
+            return None
+
+    def _complete(self, now_ms: int) -> tuple[int, bool]:
+        """Return the first time that is not complete now, and whether all there will be are."""
+        limit = self.limit(now_ms)
+        last = self._rows[-1].timestamp if self._rows else 0
+        end = last
+        if self._ended:
+            end = max(last, int(self._upper)) + 1
+        times = {row.timestamp for row in self._rows}
+        if len(times) > MOST_TIMES:
+            end = min(end, sorted(times)[MOST_TIMES])
+        for step in self._steps:
+            if not step.frontier.precedes(self._frontier):
+                end = min(end, int(step.time))
+                break
+        if limit is not None:
+            end = min(end, limit)
+        return end, self._ended and end > max(last, int(self._upper))
+
+    def closable(self, state: TimelineState, now_ms: int) -> Timestamp | None:
+        """Return the last time that is complete now; None if no other is than before."""
+        with self.room:
+            self.settle_own(state)
+            if self.failure is not None:
+                return state.upper
+            end, complete = self._complete(now_ms)
+            self._last = Timestamp(end - 1) if complete else None
+            return Timestamp(end - 1) if end > state.upper else None
+
+    def take_own(self, state: TimelineState, time: Timestamp) -> Taken:
+        """Return what a tick publishes that closes ``time``, which ``closable`` gave."""
+        with self.room:
+            if self.failure is not None:
+                return self._sealed(self._remap, time, self.failure)
+            after, updates = self._remap, _nothing()
+            for step in self._steps:
+                if step.time <= time:
+                    after, updates = bound(after, updates, step.time, step.frontier)
+            if after.upper.less_equal(time):
+                after, updates = bound(after, updates, time, after.latest)
+            if time == self._last:
+                after = after.extended([], Antichain())
+            return Taken(after, updates, self._stamped(after))
+
+    def _stamped(self, after: Remap[Any]) -> pa.RecordBatch | None:
+        """Return the records that a remap binds, as a delta, at the times that it gives them."""
+        spans = ranges(after, offsets_of(after.latest), self._remap.latest)
+        made = []
+        for batch in self._batches:
+            times = stamp(
+                spans, batch.column(0).to_numpy(zero_copy_only=False), batch.column(1).to_numpy()
+            )
+            there = times != NOT_BOUND
+            if there.any():
+                some = batch.filter(pa.array(there))
+                ones = np.ones(some.num_rows, np.int64)
+                made.append(deltas.build(some.columns[2:], times[there], ones))
+        return deltas.union(made) if made else None
+
+    def settle_own(self, state: TimelineState) -> None:
+        """Forget what is durably published."""
+        with self.room:
+            remap = state.bindings[self._source.id].remap
+            self._upper = state.upper
+            if remap.latest != self._remap.latest:
+                to = offsets_of(remap.latest)
+                self._batches = [b for b in (_beyond(b, to) for b in self._batches) if b.num_rows]
+            if remap is not self._remap:
+                self._remap = remap
+                if not remap.is_sealed:
+                    upper = remap.upper.element()
+                    self._rows = [row for row in self._rows if row.timestamp >= upper]
+                    self._plan()
+            self.room.notify_all()
+
+
+def _nothing() -> list[Update[Any, Timestamp]]:
+    return []
+
+
+def _beyond(batch: pa.RecordBatch, bound: Mapping[int | str, int]) -> pa.RecordBatch:
+    """Return the records at or beyond what is bound."""
+    parts = batch.column(0).to_numpy(zero_copy_only=False)
+    keep = np.ones(batch.num_rows, np.bool_)
+    offsets = batch.column(1).to_numpy()
+    for part in np.unique(parts):
+        here = parts == part
+        keep[here] = offsets[here] >= bound.get(part, 0)
+    return batch.filter(pa.array(keep))
