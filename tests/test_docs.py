@@ -14,8 +14,15 @@ from pkgutil import resolve_name
 import pytest
 
 from reclock import errors
+from reclock.arrangement import run
+from reclock.connectors.generator import source as generator
+from reclock.coordinator import item, settings, wal
 from reclock.coordinator.database import Database
+from reclock.coordinator.system import RELATIONS
+from reclock.durable import manifest_store, oracle_store
+from reclock.durable.migrate import MIGRATIONS
 from reclock.failpoints import NAMES
+from reclock.sinks import consistency
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "reclock"
@@ -34,6 +41,7 @@ MODULE = re.compile(r"`(reclock(?:\.\w+)+)`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 TARGET = re.compile(r"`make ([a-z-]+)`|^make ([a-z-]+)(?= *(?:#|$))", re.MULTILINE)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILES = ("reclock.db", "reclock.toml")
 TREE = re.compile(r"^    ([│├└─ ]*)(\w+) +([0-9A-Z]{5})  (.+)$", re.MULTILINE)
 
 
@@ -89,7 +97,9 @@ def anchors(path: Path) -> set[str]:
 
 
 def resolves(name: str) -> bool:
-    """Whether a dotted name is a module, or an attribute of one."""
+    """Whether a dotted name is a module, an attribute of one, a system relation or a file."""
+    if name in FILES or name in {f"reclock.{r.name}" for r in RELATIONS.values()}:
+        return True
     try:
         resolve_name(name)
     except (ImportError, AttributeError):
@@ -257,6 +267,41 @@ def test_the_tree_of_errors_is_the_tree_of_classes() -> None:
         name: (value.__base__.__name__, value.sqlstate)
         for name, value in vars(errors).items()
         if isinstance(value, type) and issubclass(value, errors.Error) and value.__base__
+    }
+
+
+def test_every_concept_has_a_picture() -> None:
+    _, *sections = re.split(r"^## ", read(ROOT / "docs/concepts.md"), flags=re.MULTILINE)
+    drawn = {s.split("\n")[0] for s in sections if FENCE.search(s) and re.search("[─═]", s)}
+    concepts = ("remap", "tick", "arrangement", "transaction", "Timelines", "Expiration")
+    for concept in concepts:
+        assert any(concept in title for title in drawn), f"docs/concepts.md draws no {concept}"
+
+
+def test_figures_are_those_that_were_measured() -> None:
+    measured = read(ROOT / "docs/performance.md")
+    for row in table("docs/comparison.md", "| A: processor time"):
+        for cell in row[1:5]:
+            figures = re.findall(r"[\d.]+", cell)
+            assert figures
+            assert all(re.search(rf"\b{re.escape(f)}\b", measured) for f in figures), row
+    sizes = re.findall(r"\b\d+\.\d+\b", read(ROOT / "docs/sizing.md"))
+    rounded = {"1.0", "1.1", "1.4", "2.0", "2.6", "0.13"}  # 1062 thousand, 1989 MiB, …
+    assert not {s for s in sizes if s not in measured} - rounded
+
+
+def test_versions_of_formats_are_documented() -> None:
+    rows = {row[0].split(":")[0]: row[1] for row in table("docs/upgrading.md", "what")}
+    assert rows == {
+        "the store": str(len(MIGRATIONS)),
+        "objects of the catalog": str(item.VERSION),
+        "settings": str(settings.VERSION),
+        "writes that no tick has taken yet": str(wal.VERSION),
+        "oracles": str(oracle_store.VERSION),
+        "manifests": str(manifest_store.VERSION),
+        "references to runs": str(run.VERSION),
+        "load generators": str(generator.VERSION),
+        "progress of sinks, in the consistency topic": str(consistency.VERSION),
     }
 
 
