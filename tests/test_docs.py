@@ -98,7 +98,7 @@ def anchors(path: Path) -> set[str]:
 
 def resolves(name: str) -> bool:
     """Whether a dotted name is a module, an attribute of one, a system relation or a file."""
-    if name in FILES or name in {f"reclock.{r.name}" for r in RELATIONS.values()}:
+    if name in FILES or name in RELATIONS:
         return True
     try:
         resolve_name(name)
