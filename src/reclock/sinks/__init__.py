@@ -1,4 +1,4 @@
-"""Layer 5: the pieces of exactly-once Kafka sinks, below the coordinator; no Spark.
+"""Layer 5: the pieces of exactly-once sinks, below the coordinator; no Spark.
 
 Read in this order. ``log`` is the contract: an ``Unfenced`` producer can do nothing but fence,
 and only the ``Fenced`` one it becomes can read progress and send. ``consistency`` is what is
@@ -6,5 +6,6 @@ written down about progress, ``progress`` how it is found again, ``producer`` on
 transaction, ``failure`` what each error of the broker means for the sink. ``topics`` makes and
 checks topics, ``encode`` makes messages of changes, ``gather`` puts closed timestamps into groups,
 and ``export`` brings these together: from closed timestamps to committed ones, with no thread, no
-loop and no clock. What talks to a real cluster is in ``connect`` and ``admin``.
+loop and no clock. What talks to a real cluster is in ``connect`` and ``admin``; ``files`` is a log
+without transactions, for CDCv2.
 """

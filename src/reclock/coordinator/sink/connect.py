@@ -14,22 +14,24 @@ Tests: tests/coordinator/sink/test_sinks.py.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, Protocol
 
 from reclock.config import parse_duration
 from reclock.connectors.kafka.options import Connection
-from reclock.coordinator.sink.define import wanted_of
+from reclock.coordinator.sink.define import place_of, wanted_of
 from reclock.coordinator.sink.exporter import Outlet
 from reclock.errors import SinkRegressed
 from reclock.sinks.encode import choose
 from reclock.sinks.encode.avro_format import Ids
+from reclock.sinks.files import FileLog, Place
 from reclock.sinks.gather import Limits
 from reclock.sinks.producer import Patience, Target
 from reclock.sinks.progress import glimpse
 from reclock.sinks.topics import consistency_name, own_name, prepared
 from reclock.sql.parse.options import TRUE
-from reclock.sql.statement.source import KafkaConnection
+from reclock.sql.statement.source import FileConnection, KafkaConnection
 
 if TYPE_CHECKING:
     from reclock.connectors.kafka.cluster import Cluster
@@ -68,10 +70,10 @@ class Outlets(Protocol):
 
 def decide(statement: CreateSink, item: ObjectId, as_of: Timestamp, *, own: bool = False) -> Json:
     """Return the facts of a new sink that begins at ``as_of``; its ``own`` topic, if asked."""
-    assert isinstance(statement.connection, KafkaConnection)
     options = dict(statement.options)
-    topic = statement.connection.topic
-    if own or options.get("reuse_topic", "false") not in TRUE:
+    topic = place_of(statement)
+    named = isinstance(statement.connection, FileConnection)
+    if own or (not named and options.get("reuse_topic", "false") not in TRUE):
         topic = own_name(topic, str(item), as_of, token_hex(4))
     return {
         "as_of": int(as_of),
@@ -84,6 +86,9 @@ def decide(statement: CreateSink, item: ObjectId, as_of: Timestamp, *, own: bool
 
 def prepare(statement: CreateSink, facts: Json, outlets: Outlets) -> None:
     """Make the topics of a new sink, or see that they are as they must be."""
+    if (place := files_of(statement, facts)) is not None:
+        place.prepare()
+        return
     options = dict(statement.options)
     partitions = options.get("partitions", options.get("partition_count"))
     replication = options.get("replication_factor")
@@ -100,8 +105,14 @@ def prepare(statement: CreateSink, facts: Json, outlets: Outlets) -> None:
 
 
 def refuse_orphans(sink: Sink, outlets: Outlets) -> None:
-    """Refuse topics in which somebody's output is."""
+    """Refuse topics, or files, in which somebody's output is."""
     data = sink.facts["topic"]
+    if (place := files_of(sink.statement, sink.facts)) is not None:
+        if place.is_used():
+            message = f'"{data}" has output that this database did not write'
+            hint = "name another place, or write ON ORPHAN USE NONCE to get one of its own"
+            raise SinkRegressed(message, hint=hint)
+        return
     cluster = outlets.cluster(connection_of(sink.statement))
     found = cluster.describe(data)
     marks = cluster.watermarks(data, found.partitions if found else ())
@@ -131,6 +142,10 @@ def outlet_of(sink: Sink, outlets: Outlets) -> Outlet:
     statement, facts = sink.statement, sink.facts
     options = dict(statement.options)
     identity = f"{sink.name}@{facts['topic']}"
+    if (place := files_of(statement, facts)) is not None:
+        log, where = FileLog(place, identity), str(place.progress)
+        target = Target(identity, facts["topic"], where, identity)
+        return Outlet(lambda: log, target, place.peek, limits_of(statement))
     prefix = options.get("transactional_id_prefix", "")
     target = Target(identity, facts["topic"], facts["consistency_topic"], f"{prefix}{identity}")
     timeout = options.get("transaction_timeout")
@@ -146,6 +161,13 @@ def outlet_of(sink: Sink, outlets: Outlets) -> Outlet:
         return glimpse(identity, target.consistency, committed, patience.progress)
 
     return Outlet(new, target, peek, limits_of(statement))
+
+
+def files_of(statement: CreateSink, facts: Json) -> Place | None:
+    """Return the files that a sink writes, if it writes files."""
+    if not isinstance(statement.connection, FileConnection):
+        return None
+    return Place(Path(facts["topic"]), statement.connection.directory)
 
 
 def limits_of(statement: CreateSink) -> Limits:

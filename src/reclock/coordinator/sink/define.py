@@ -8,7 +8,8 @@ Tests: tests/coordinator/sink/test_sinks.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import os
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from reclock.coordinator.item import MaterializedView, RelationItem, Sink, View
 from reclock.coordinator.source.secrets import hidden, secrets_of
@@ -17,7 +18,7 @@ from reclock.errors import InvalidDefinition, NotSupported, StatementError
 from reclock.ids import ObjectId
 from reclock.sinks.encode import choose
 from reclock.sinks.encode.choose import Wanted
-from reclock.sql.statement.source import KafkaConnection
+from reclock.sql.statement.source import FileConnection, KafkaConnection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from reclock.durable.keyed import Json
     from reclock.sql.statement import CreateSink
     from reclock.sql.syntax.expression import Name
+
+
+_FILE_OPTIONS: Final = ("on_orphan", "snapshot", "transaction_bytes", "transaction_rows")
 
 
 def define_sink(
@@ -76,11 +80,10 @@ class Key(NamedTuple):
 def key_of(statement: CreateSink, relation: RelationItem) -> Key:
     """Return the positions of the key's columns; refuse what cannot be written."""
     position = statement.name.position
-    if not isinstance(statement.connection, KafkaConnection):
-        message = "INTO FILE is not supported"
-        raise NotSupported(message, hint="write INTO KAFKA BROKER … TOPIC …", position=position)
+    if isinstance(statement.connection, FileConnection):
+        _check_files(statement)
     try:
-        key = choose.key_of(wanted_of(statement, statement.connection.topic), relation.schema)
+        key = choose.key_of(wanted_of(statement, place_of(statement)), relation.schema)
     except StatementError as error:
         error.position = position
         raise
@@ -96,6 +99,39 @@ def key_of(statement: CreateSink, relation: RelationItem) -> Key:
         )
         raise InvalidDefinition(message, detail=detail, hint=hint, position=position)
     return Key(key, key)
+
+
+def place_of(statement: CreateSink) -> str:
+    """Return the topic that a statement names, or the path, which is the same wherever it is run.
+
+    >>> from reclock.sql.parse import parse_statement
+    >>> place_of(parse_statement("CREATE SINK s FROM t INTO KAFKA BROKER 'b' TOPIC 'x' FORMAT "
+    ...                          "JSON ENVELOPE MATERIALIZE"))
+    'x'
+    """
+    match statement.connection:
+        case KafkaConnection(_, topic):
+            return topic
+        case FileConnection(path):
+            return os.path.abspath(path)
+
+
+def _check_files(statement: CreateSink) -> None:
+    """Refuse what files cannot have: they have no transactions, no keys and no brokers."""
+    position = statement.name.position
+    if statement.envelope != "materialize":
+        message = f"ENVELOPE {statement.envelope.upper()} into files is not supported"
+        hint = "write ENVELOPE MATERIALIZE: it alone is exact without transactions"
+        raise NotSupported(message, hint=hint, position=position)
+    if statement.format.kind != "json":
+        message = f"FORMAT {statement.format.kind.upper()} into files is not supported"
+        hint = "write FORMAT JSON: messages are lines"
+        raise NotSupported(message, hint=hint, position=position)
+    for name, _ in statement.options:
+        if name not in _FILE_OPTIONS:
+            message = f'option "{name}" is not for a sink into files'
+            hint = f"it has {', '.join(_FILE_OPTIONS)}"
+            raise StatementError(message, code="42601", hint=hint, position=position)
 
 
 def wanted_of(statement: CreateSink, topic: str) -> Wanted:

@@ -172,6 +172,8 @@ def parse_sink(cursor: Cursor) -> CreateSink:
     connection: KafkaConnection | FileConnection
     if cursor.accept("KAFKA"):
         connection = _kafka(cursor)
+    elif cursor.accept("DIRECTORY"):
+        connection = FileConnection(cursor.string(), directory=True)
     else:
         cursor.expect("FILE")
         connection = FileConnection(cursor.string())
