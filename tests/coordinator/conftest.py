@@ -23,13 +23,14 @@ class Opener:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.clock = ManualClock(1_000)
+        self.engine: type[ModelEngine] = ModelEngine
         self.kafka = MemoryKafka()
         self.outlets = MemoryOutlets(self.kafka)
         self._opened: list[Database] = []
 
     def __call__(self, *, background: bool = False) -> Database:
         db = Database(
-            self.path, ModelEngine(), clock=self.clock, background=background,
+            self.path, self.engine(), clock=self.clock, background=background,
             clusters=lambda connection: self.kafka.cluster(connection.isolation),
             outlets=self.outlets,
         )  # fmt: skip

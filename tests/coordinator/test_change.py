@@ -72,7 +72,7 @@ def test_a_name_that_is_taken_is_refused_unless_that_is_fine(sales, statement):
         ("CREATE INDEX i ON nothing (a)", "42P01"),
         ("CREATE INDEX i ON t (nothing)", "42703"),
         ("CREATE INDEX i ON t (a + 1)", "0A000"),
-        ("CREATE MATERIALIZED VIEW v WITH (REFRESH EVERY '1 day') AS SELECT a FROM t", "0A000"),
+        ("CREATE MATERIALIZED VIEW v WITH (REFRESH AT 1) AS SELECT a FROM t", "42P17"),
         ("CREATE TABLE elsewhere.t (a INT)", "3F000"),
         ("CREATE TABLE u (a INT) WITH (timeline = 'mz_x')", "42602"),
         ("DROP TABLE nothing", "42P01"),

@@ -17,6 +17,7 @@ import pytest
 
 from reclock import ManualClock
 from reclock.coordinator.database import Database
+from reclock.coordinator.system.expirations import expiring
 from reclock.errors import DataflowExpired
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.local_engine import LocalEngine
@@ -215,6 +216,37 @@ def test_a_view_that_comes_after_the_end_expires_one_step_later(db):
     db.pass_to(9_000)
     db("CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE mz_now() < id")
     assert db.expiration()[0] > 9_001
+
+
+def test_a_subscription_that_ends_before_does_not_expire(db):
+    begin(db, "20s")
+    fill(db)
+    query = "SELECT id + 1 FROM t WHERE mz_now() < id + 25000"
+    ending = db.db.subscribe(f"SUBSCRIBE ({query}) UP TO 15000")
+    later = db.db.subscribe(f"SUBSCRIBE ({query}) UP TO 90000")
+    names = {int(view.up_to): view.name for view in db.db._core.world.transients.values()}
+    assert db.expiration(names[15_000])[:2] == (None, "it ends at until {15000} already")
+    assert db.expiration(names[90_000])[0] == 21_000
+    db.pass_to(20_999)
+    assert len(list(ending)) == 100
+    assert next(iter(later)).diff == 1
+
+
+def test_what_a_metrics_exporter_reads(db):
+    begin(db, "20s")
+    db("INSERT INTO t VALUES (1000), (-20000)")
+    db("CREATE MATERIALIZED VIEW r WITH (REFRESH EVERY '5 s' ALIGNED TO 0) AS SELECT id FROM t")
+    db.pass_to(1_500)
+    core = db.db._core
+    found = {made.object: made for made in expiring(core, core.world)}
+    assert found["v"]._asdict() == {
+        "object": "v", "expiration": 21_000, "dropped": 1, "remaining_ms": 19_500, "pending": 1,
+        "reason": f"{OFFSET} is 20000ms",
+    }  # fmt: skip
+    assert found["r"].pending == 3  # two rows, and the end of the error before the first refresh
+    assert found["r"].expiration is None
+    columns = db("SELECT * FROM reclock.expirations").columns
+    assert tuple(columns) == type(found["v"])._fields
 
 
 def test_renewal_in_the_last_tenth_lets_a_process_live_on(db):

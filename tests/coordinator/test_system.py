@@ -36,7 +36,7 @@ CONTRACT = {
 }
 """What programs of others rely on."""
 
-MORE = {"sink_status": ", retries, last_error"}
+MORE = {"sink_status": ", retries, last_error", "expirations": ", remaining_ms, pending"}
 """What we have besides, behind it."""
 
 

@@ -17,11 +17,12 @@ MINUTE = 60_000
 
 
 def test_the_patterns_run(tmp_path):
-    text = DOCUMENT.read_text(encoding="utf-8").split("## Patterns")[1]
-    text = text.split("## Long windows")[0]
+    document = DOCUMENT.read_text(encoding="utf-8")
+    text = document.split("## Patterns")[1].split("## Long windows")[0]
+    text += document.split("## Views that are refreshed")[1]
     clock = reclock.ManualClock(1_000)
     with reclock.open(tmp_path, clock=clock, background=False) as db:
-        db.execute("ALTER SYSTEM SET logical_compaction_window = '1 day'")
+        db.execute("ALTER SYSTEM SET logical_compaction_window = '10 days'")
         for block in re.findall(r"```sql\n(.*?)```", text, re.DOTALL):
             db.execute(block)
         for at, user in (("00:00:10", 1), ("00:00:50", 1), ("00:01:30", 2), ("00:40:00", 1)):
@@ -32,7 +33,7 @@ def test_the_patterns_run(tmp_path):
             "INSERT INTO readings VALUES (1, '1970-01-01 00:00:10', '1970-01-01 00:00:20'),"
             " (2, '1970-01-01 00:00:10', '1970-01-01 00:05:00')"
         )
-        clock.set(60 * MINUTE)
+        clock.set(2 * 1_440 * MINUTE)
         db.tick()
 
         def rows(name: str, time: int, what: str = "*") -> list:
@@ -41,6 +42,8 @@ def test_the_patterns_run(tmp_path):
         assert rows("last_5_minutes", 5 * MINUTE) == [(1, 3), (2, 1)]
         assert rows("last_5_minutes", 5 * MINUTE + 10_000) == [(1, 2), (2, 1)]
         assert rows("last_5_minutes", 7 * MINUTE) == [(1, 1)]
+        assert rows("daily", 60 * MINUTE) == []  # created before there were events
+        assert rows("daily", 2 * 1_440 * MINUTE) == [(1, 3), (2, 1)]
         assert rows("live", 1_499, "key") == [("a",), ("c",)]
         assert rows("live", 1_500, "key") == [("c",)]
         assert rows("published", 2 * MINUTE - 1) == []

@@ -22,6 +22,7 @@ def dispatch(case: Case) -> str:
         [dependency(line) for line in case.input],
         Lifetime(int(case.options["start"]), int(case.options["offset"])),
         parse_frontier(case.options.get("until", "{}")),
+        scheduled="scheduled" in case.args,
     )
     lines = [f"expiration {decision.expiration} until {decision.until}"]
     if decision.reason is not None:

@@ -108,6 +108,14 @@ def test_a_newer_format_is_refused_with_what_to_do(engine: Engine) -> None:
     assert newer.value.hint == f"use reclock {written_by} or newer"
 
 
+@pytest.mark.parametrize("number", range(1, len(MIGRATIONS)))
+def test_every_older_reclock_refuses_a_state_of_this_one(engine: Engine, number: int) -> None:
+    """Among them the one that would take the until of a manifest for a broken record."""
+    run(engine)
+    with pytest.raises(NewerFormat, match=f"has format {len(MIGRATIONS)}"):
+        run(engine, MIGRATIONS[:number])
+
+
 def test_a_migration_that_fails_leaves_the_old_format(engine: Engine) -> None:
     run(engine)
     with pytest.raises(Exception, match="syntax error"):

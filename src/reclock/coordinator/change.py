@@ -29,10 +29,11 @@ from typing import TYPE_CHECKING, Final
 from reclock.coordinator import joint
 from reclock.coordinator.arrangements import beginning, layouts_of, write_runs
 from reclock.coordinator.expirations import Renewal
-from reclock.coordinator.item import Source, Table
+from reclock.coordinator.item import MaterializedView, Source, Table
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.tick import compute, tick, write
 from reclock.dataflow.graph import Limits, collection_of, errors_of
+from reclock.errors import InvalidDefinition
 from reclock.failpoints import hit
 from reclock.time.pace import order
 
@@ -41,13 +42,14 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.arrangements import Runs
     from reclock.coordinator.core import Core
-    from reclock.coordinator.item import Item, MaterializedView
+    from reclock.coordinator.item import Item
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
     from reclock.durable.keyed import Json
     from reclock.durable.store import Append
     from reclock.ids import ObjectId
+    from reclock.time.timestamp import Timestamp
 
 INPUTS: Final = (Table, Source)
 """What cannot be computed from anything else."""
@@ -66,6 +68,14 @@ def change_catalog(
         paces = {**world.catalog.paces, **catalog.paces}
         moved = {paces[i.id] for i in concerned if i.arranges and i.id in paces}
         states = [tick(core, pace) for pace in sorted(moved, key=order)]
+        uppers = {state.pace: state.upper for state in states}
+        made = tuple(
+            _begun(item, uppers[paces[item.id]].back())
+            if isinstance(item, MaterializedView) and item.id not in world.catalog.items
+            else item
+            for item in made
+        )
+        catalog = world.catalog.changed(made, gone)
         records: dict[ObjectId, Json | None] = dict.fromkeys(gone)
         records |= {item.id: item.record() for item in made}
         append, stored = core.catalog_store.change(core.world.stored, records)
@@ -76,6 +86,18 @@ def change_catalog(
         _publish(core, after, [append], states)
         if gone:
             core.collect_garbage()
+
+
+def _begun(view: MaterializedView, as_of: Timestamp) -> MaterializedView:
+    """Return a view whose schedule, if it has one, begins when its first rows are computed."""
+    if view.schedule is None:
+        return view
+    schedule = view.schedule.begun(as_of)
+    if schedule.first is None:
+        message = f"every REFRESH AT of {view} is in the past"
+        hint = "write REFRESH AT CREATION, or a time to come"
+        raise InvalidDefinition(message, hint=hint)
+    return replace(view, schedule=schedule)
 
 
 def change_transients(

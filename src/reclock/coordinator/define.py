@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.as_of import time_of
 from reclock.coordinator.catalog import Catalog
 from reclock.coordinator.item import (
     VERSION,
@@ -47,13 +48,16 @@ from reclock.sql.statement import (
 )
 from reclock.sql.syntax.expression import Name
 from reclock.sql.syntax.place import place_of
+from reclock.time.refresh import Every, Schedule
 from reclock.time.timeline import EPOCH_MS, parse_timeline, user_timeline
+from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from reclock.durable import catalog_store
     from reclock.durable.keyed import Json
     from reclock.sql.names import CatalogItem
     from reclock.sql.plan.node import Node
+    from reclock.sql.statement import Refresh
 
 
 def load_catalog(stored: catalog_store.Catalog) -> Catalog:
@@ -112,7 +116,12 @@ def _read(item: ObjectId, record: Json, statement: object, catalog: Catalog) -> 
         case CreateMaterializedView():
             plan = rewrite(plan_view(statement, catalog)[0], RewriteContext())
             key = tuple(record["key"])
-            return MaterializedView(item, name, sql, at, depends, retain, plan=plan, key=key)
+            schedule = None
+            if statement.refresh is not None:
+                schedule = schedule_of(statement.refresh).begun(Timestamp(record["created"]))
+            return MaterializedView(
+                item, name, sql, at, depends, retain, plan=plan, key=key, schedule=schedule
+            )
         case CreateIndex():
             on, key = ObjectId(record["on"]), tuple(record["key"])
             return Index(item, name, sql, at, depends, retain, on=on, key=key)
@@ -151,19 +160,31 @@ def define_materialized_view(
     statement: CreateMaterializedView, sql: str, catalog: Catalog
 ) -> MaterializedView:
     """Return the materialized view that the statement makes."""
-    if statement.refresh_every_ms is not None:
-        message = "REFRESH EVERY is not supported"
-        raise NotSupported(message, hint="leave it out: the view is right at every tick")
     name = catalog.check_new(statement.name)
     written, depends = plan_view(statement, catalog)
     refuse_maintained(written, "a materialized view")
     plan = rewrite(written, RewriteContext())
     check_cost(plan, allowed=statement.allow_full_recompute, position=statement.name.position)
     timeline = written.timeline.timeline or EPOCH_MS
+    if statement.refresh is not None and timeline != EPOCH_MS:
+        message = f"REFRESH in timeline {timeline} is not supported"
+        hint = "leave it out: only the times of EpochMilliseconds are those of a clock"
+        raise NotSupported(message, hint=hint, position=statement.name.position)
     return MaterializedView(
-        catalog.next_id, name, sql, timeline, depends,
-        statement.retain_history_ms, plan=plan, key=key_of(plan),
+        catalog.next_id, name, sql, timeline, depends, statement.retain_history_ms,
+        plan=plan, key=key_of(plan),
+        schedule=None if statement.refresh is None else schedule_of(statement.refresh),
     )  # fmt: skip
+
+
+def schedule_of(refresh: Refresh) -> Schedule:
+    """Return the schedule that a statement asks for; when it begins is decided later."""
+    every = tuple(
+        Every(e.interval_ms, None if e.aligned_to is None else time_of(e.aligned_to, EPOCH_MS))
+        for e in refresh.every
+    )
+    at = tuple(int(time_of(time, EPOCH_MS)) for time in refresh.at)
+    return Schedule(every, at, refresh.at_creation)
 
 
 def define_index(statement: CreateIndex, sql: str, catalog: Catalog) -> Index:

@@ -34,24 +34,28 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.arrangements import Swap, layouts_of, write_runs
+from reclock.coordinator.item import Index, MaterializedView
 from reclock.dataflow.graph import Limits
 from reclock.failpoints import hit
 from reclock.sql.plan.relation import Get, walk
 from reclock.time.description import Description
-from reclock.time.expiry import DataflowKind, Decision, Dependency, Lifetime, check, decide
+from reclock.time.expiry import Decision, Dependency, Lifetime, check, decide
 from reclock.time.frontier import at
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from reclock.coordinator.core import Core
+    from reclock.coordinator.item import Item
     from reclock.coordinator.shape import Shape
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
-    from reclock.sql.plan.node import Node
+    from reclock.ids import ObjectId
     from reclock.time.pace import Pace
+
+    Reads = list[tuple[ObjectId, str]]
 
 TENTH: Final = 10
 """Renewal begins when one of so many parts of the window is left."""
@@ -99,19 +103,26 @@ class Expirations:
 
     # Decisions.
 
-    def decision(self, kind: DataflowKind, state: TimelineState, reads: Iterable[str]) -> Decision:
-        """Apply the decision table to a dataflow that reads some objects of a timeline."""
-        inputs = [Dependency(name, state.frontier) for name in reads]
+    def decision(self, item: MaterializedView | Index, state: TimelineState) -> Decision:
+        """Apply the decision table to the dataflow that keeps an object."""
+        items = self._core.world.items
+        inputs = [
+            Dependency(name, state.frontier, refreshed=_is_refreshed(read, items))
+            for read, name in _reads(item, items)
+        ]
         timeline = None if state.is_own else state.timeline  # its times are the sender's
-        return decide(kind, timeline, inputs, self.lifetime)
+        if isinstance(item, Index):
+            return decide(item.dataflow, timeline, inputs, self.lifetime)
+        scheduled = item.schedule is not None
+        return decide(
+            item.dataflow, timeline, inputs, self.lifetime, item.until, scheduled=scheduled
+        )
 
     def untils(self, state: TimelineState, shape: Shape) -> dict[ArrangementId, int | None]:
         """Return until when each pending arrangement of a shape is to be kept."""
         found: dict[ArrangementId, int | None] = {}
         for name, views in shape.filters.items():
-            kind = DataflowKind.MATERIALIZED_VIEW
-            made = [self.decision(kind, state, reads_of(shape.views[view])) for view in views]
-            ends = [d.expiration for d in made]
+            ends = [self.decision(shape.defined[view], state).expiration for view in views]
             forever = not ends or any(end.is_closed for end in ends)
             found[name] = None if forever else max(int(end.element()) for end in ends)
         return found
@@ -244,9 +255,20 @@ class Expirations:
         return Renewal(swaps, untils)
 
 
-def reads_of(plan: Node) -> list[str]:
-    """Return the names of the objects that a plan reads."""
-    return sorted({node.name for node in walk(plan) if isinstance(node, Get)})
+def _reads(item: MaterializedView | Index, items: Mapping[ObjectId, Item]) -> Reads:
+    """Return the objects that a dataflow actually reads, and their names."""
+    if isinstance(item, Index):
+        return [(item.on, items[item.on].name)]
+    return sorted({(node.item, node.name) for node in walk(item.plan) if isinstance(node, Get)})
+
+
+def _is_refreshed(read: ObjectId, items: Mapping[ObjectId, Item]) -> bool:
+    """Return whether an object has a refresh schedule, or is made of one that has."""
+    item = items.get(read)
+    if not isinstance(item, MaterializedView):
+        return False
+    through = (_is_refreshed(below, items) for below, _ in _reads(item, items))
+    return item.schedule is not None or any(through)
 
 
 def _is_past(time: Timestamp, untils: Mapping[ArrangementId, int | None]) -> bool:

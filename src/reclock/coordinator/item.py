@@ -25,6 +25,8 @@ from reclock.ids import ObjectId
 from reclock.sql.names import CatalogItem
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import Varchar
+from reclock.time.expiry import DataflowKind
+from reclock.time.frontier import CLOSED
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from reclock.sql.statement import CreateSink, CreateSource
     from reclock.sql.syntax.expression import Expression
     from reclock.sql.types import Declared
+    from reclock.time.frontier import Frontier
+    from reclock.time.refresh import Schedule
     from reclock.time.timeline import Timeline
 
 VERSION: Final = 1
@@ -219,12 +223,22 @@ class View(RelationItem):
 
 @dataclass(frozen=True)
 class MaterializedView(RelationItem):
-    """A query whose rows are kept; ``key`` holds the positions they are arranged by."""
+    """A query whose rows are kept; ``key`` holds the positions they are arranged by.
+
+    With a ``schedule`` they are those of its last refresh.
+    """
 
     kind: ClassVar[str] = "materialized view"
+    dataflow: ClassVar[DataflowKind] = DataflowKind.MATERIALIZED_VIEW
 
     plan: Node = field(kw_only=True)
     key: tuple[int, ...] = ()
+    schedule: Schedule | None = None
+
+    @property
+    def until(self) -> Frontier:
+        """From when on nobody reads it."""
+        return CLOSED
 
     @property
     def schema(self) -> Schema:
@@ -233,12 +247,15 @@ class MaterializedView(RelationItem):
 
     def record(self) -> Json:
         """Return what the catalog stores."""
-        return super().record() | {"key": list(self.key)}
+        made = super().record() | {"key": list(self.key)}
+        return made if self.schedule is None else made | {"created": self.schedule.created}
 
     def relation(self) -> CatalogItem:
         """Return what planning sees of it: its rows, or its query if that reads nothing."""
         keys = self.plan.unique_keys
-        if self.plan.timeline.timeline is None:  # constants hold in every timeline
+        if (
+            self.plan.timeline.timeline is None and self.schedule is None
+        ):  # constants hold in every timeline
             plan = self.plan
             return CatalogItem(self.id, self.name, self.kind, self.schema, None, keys, plan)
         return CatalogItem(self.id, self.name, self.kind, self.schema, self.timeline, keys)
@@ -249,6 +266,7 @@ class Index(Item):
     """The rows of ``on``, arranged by some of its columns."""
 
     kind: ClassVar[str] = "index"
+    dataflow: ClassVar[DataflowKind] = DataflowKind.INDEX
 
     on: ObjectId = field(kw_only=True)
     key: tuple[int, ...] = ()

@@ -52,6 +52,8 @@ class Shape:
     """From when on pending arrangements keep nothing (``TimelineState.limited``)."""
     imports: frozenset[ObjectId] = frozenset()
     """The objects of other paces that a joint one reads, and has copies of."""
+    defined: Mapping[ObjectId, MaterializedView] = field(default_factory=dict)
+    """The views themselves."""
 
     @classmethod
     def of(cls, catalog: Catalog, pace: Pace, transients: Iterable[MaterializedView] = ()) -> Shape:
@@ -62,7 +64,11 @@ class Shape:
             if view.timeline is not None and catalog.pace(view.timeline, view.depends) == pace
         )
         items = (*catalog.of_pace(pace), *passing)
-        views = {i.id: render.View(i.plan, i.key) for i in items if isinstance(i, MaterializedView)}
+        views = {
+            i.id: render.View(i.plan, i.key, i.schedule)
+            for i in items
+            if isinstance(i, MaterializedView)
+        }
         sources = {
             i.id: render.Source(i.schema, i.primary_key, NONE if i.states else i.envelope)
             for i in items
@@ -108,7 +114,8 @@ class Shape:
         kept |= {item: (arrangement,) for item, arrangement in arranged.items()}
         plans = {item: view.plan for item, view in views.items()}
         others = frozenset(i.id for i in imports)
-        return cls(graph, plans, by, kept, sources, shadows, imports=others)
+        defined = {i.id: i for i in items if isinstance(i, MaterializedView)}
+        return cls(graph, plans, by, kept, sources, shadows, imports=others, defined=defined)
 
     def reading(self, of: Mapping[ObjectId, Shape]) -> Shape:
         """Return a shape with what one query reads: of each object what its own shape has."""

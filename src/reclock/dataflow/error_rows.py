@@ -23,6 +23,7 @@ _HINTS: Final = {
     "on_error = 'inline', which shows such records as rows",
     "23502": "records of an upsert source need a key; create the source anew, beyond that record",
     "55000": "drop the source and create it anew",
+    "55R00": "wait until then, or create the view WITH (REFRESH AT CREATION, …)",
     "22P02": "leave out rows whose text is no such value, with WHERE or CASE",
     "22025": "write the escape character twice to mean itself",
     "2201B": "leave out rows whose pattern is not one, with WHERE or CASE",

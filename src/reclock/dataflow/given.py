@@ -9,7 +9,8 @@ anyway), those views are not read but computed again.
 
 A source is always read, for its records are gone. It never needs to be computed again: its
 steps are those of no other object, so its errors are in question only as a part of those of
-views above it, which are then computed from it.
+views above it, which are then computed from it. So is a view with a refresh schedule: what
+it shows is past, and its errors are those of one step that no other object has.
 
 Tests: tests/dataflow/test_envelope_views.py.
 """
@@ -26,6 +27,7 @@ from reclock.dataflow.steps.faults import Faults
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.steps.linear import FlatMap, Linear
 from reclock.dataflow.steps.multiset import Union
+from reclock.dataflow.steps.refresh import Refresh
 from reclock.dataflow.steps.temporal import Temporal
 from reclock.dataflow.steps.upsert import Upsert
 
@@ -39,7 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Given:
-    """The steps whose rows are read, and the kept views whose errors a new view takes over."""
+    """The steps whose rows are read, and the kept views whose errors a new view takes over.
+
+    Or delays: then they are those of the arrangement in which they wait.
+    """
 
     steps: Mapping[int, ObjectId]
     errors: Mapping[ArrangementId, frozenset[ObjectId]]
@@ -65,13 +70,13 @@ class Given:
             steps = _steps(graph, kept)
             needed = graph.needed(new, steps)
             errors, doubtful = {}, set()
-            for item, cone in graph.cones.items():
-                if errors_of(item) in new:
+            for name, cone in graph.faulty.items():
+                if name in new:
                     reached = {steps[at] for at in needed & cone & steps.keys()} & failed
                     tops = _uppermost(graph, reached)
                     computed = needed & cone - steps.keys()
                     doubtful |= _doubtful(graph, tops, computed)
-                    errors[errors_of(item)] = frozenset(tops)
+                    errors[name] = frozenset(tops)
             if not doubtful:
                 return cls(steps, errors)
             kept -= doubtful
@@ -94,14 +99,15 @@ def _steps(graph: Graph, kept: set[ObjectId]) -> dict[int, ObjectId]:
 
 def _uppermost(graph: Graph, views: set[ObjectId]) -> set[ObjectId]:
     """Return the views that no other one is made of."""
-    return {v for v in views if not any(graph.cones[v] < graph.cones[other] for other in views)}
+    cones = {view: graph.faulty[errors_of(view)] for view in views}
+    return {v for v in views if not any(cones[v] < cone for cone in cones.values())}
 
 
 def _doubtful(graph: Graph, views: set[ObjectId], computed: Iterable[int]) -> set[ObjectId]:
     """Return the views whose errors are partly those of another view, or of computed steps."""
     seen: dict[int, set[ObjectId | None]] = {at: {None} for at in computed}
     for view in views:
-        for at in graph.cones[view]:
+        for at in graph.faulty[errors_of(view)]:
             seen.setdefault(at, set()).add(view)
     found: set[ObjectId] = set()
     for at, owners in seen.items():
@@ -114,4 +120,4 @@ def _may_fail(graph: Graph, at: int) -> bool:
     step = graph.steps[at]
     safe = isinstance(step, Linear) and step.is_local
     computes = isinstance(step, Accumulate | Groups | Linear | FlatMap) and not safe
-    return computes or isinstance(step, Faults | Upsert | Images | Floor | Temporal)
+    return computes or isinstance(step, Faults | Upsert | Images | Floor | Temporal | Refresh)

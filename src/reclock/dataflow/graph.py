@@ -69,6 +69,11 @@ def faults_of(item: ObjectId) -> ArrangementId:
     return ArrangementId(f"{item}!faults")
 
 
+def delayed_of(pending: ArrangementId) -> ArrangementId:
+    """Return how error rows that are to wait in ``pending`` are passed to workers."""
+    return ArrangementId(f"{pending}!delayed")
+
+
 def temp_of(item: ObjectId) -> ObjectId:
     """Return the collection of what a source has read and may not publish yet."""
     return ObjectId(f"{item}!temp")
@@ -120,6 +125,15 @@ class Tick(Protocol):
 
     def due(self, pending: ArrangementId) -> list[pa.RecordBatch]:
         """Return the updates that waited for a time of this tick; none while hydrating."""
+        ...
+
+    def errors(self, pending: ArrangementId) -> list[pa.RecordBatch]:
+        """Return the error rows that a step with this state delays, as deltas."""
+        ...
+
+    @property
+    def leads(self) -> bool:
+        """Whether what is said once, and of no row, is to be said here: by one worker."""
         ...
 
     @property
@@ -189,6 +203,8 @@ class Graph:
     """The steps that stand for the collections of views."""
     passing: Mapping[ArrangementId, Arrangement] = field(default_factory=dict)
     """How the input of a step lies between workers, where it is no state: never kept."""
+    delayed: Mapping[int, ArrangementId] = field(default_factory=dict)
+    """The steps that delay rows and errors (``operators.refresh``), and where these wait."""
 
     def keying(self, name: ArrangementId) -> Keying:
         """Return how an arrangement lies, one that is kept or one that is passing."""
@@ -276,6 +292,30 @@ class Graph:
     def cones(self) -> Mapping[ObjectId, frozenset[int]]:
         """The steps that each view depends on."""
         return {item: self.cone(step) for item, step in self.views.items()}
+
+    @cached_property
+    def faulty(self) -> Mapping[ArrangementId, frozenset[int]]:
+        """The steps whose errors are those of a view, or are delayed for one.
+
+        Errors that are delayed are those of the step that does: they come when it says.
+        """
+        found = {errors_of(item): self.fault_cone(step) for item, step in self.views.items()}
+        for at, pending in self.delayed.items():
+            (source,) = self.steps[at].inputs
+            found[pending] = self.fault_cone(source)
+        return found
+
+    def fault_cone(self, step: int) -> frozenset[int]:
+        """Return ``step`` and what it depends on, down to steps that delay errors."""
+        seen: set[int] = set()
+        waiting = [step]
+        while waiting:
+            at = waiting.pop()
+            if at not in seen:
+                seen.add(at)
+                if at not in self.delayed:
+                    waiting += self.steps[at].inputs
+        return frozenset(seen)
 
     def state_of(self, item: ObjectId) -> frozenset[ArrangementId]:
         """Return the arrangements that keeping ``item`` needs."""

@@ -59,10 +59,16 @@ def hydrate(
         for step in sorted(graph.needed(new, begin.steps) & begin.steps.keys())
     }
     times = range(as_of, as_of + 1)
-    tick = Tick(graph, {}, {}, times, hydrating=True, given=given, wanted=new, limits=limits)
+    known = {  # each view's own: they need not be the same
+        name: [kept(errors_of(item)) for item in sorted(items)]
+        for name, items in begin.errors.items()
+    }
+    tick = Tick(
+        graph, {}, {}, times, hydrating=True, given=given, wanted=new, limits=limits, errors=known
+    )
     made = tick.run(evaluator)
-    for name, items in begin.errors.items():  # each view's own: they need not be the same
-        errs = [kept(errors_of(item)) for item in sorted(items)]
+    for name in known.keys() - graph.delayed.values():
+        errs = known[name]
         keying = graph.arrangements[name].keying
         if name in made:
             errs.append(keying.restore(made[name]))

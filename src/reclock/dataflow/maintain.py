@@ -26,7 +26,7 @@ from reclock.dataflow.operators.temporal import is_due
 from reclock.dataflow.trace import EmptyTrace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.graph import ArrangementId, Graph, Running
@@ -38,8 +38,9 @@ class Tick:
     """One run of (a part of) a graph.
 
     ``times`` are those of ``[lower, upper)``. ``hydrating`` says that the steps begin from
-    nothing; then ``given`` has the outputs of some of them, and only the ``wanted``
-    arrangements, and what they need, are computed.
+    nothing; then ``given`` has the outputs of some of them, ``errors`` the error rows below
+    these that are to be delayed, and only the ``wanted`` arrangements, and what they need, are
+    computed.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Tick:
         given: Mapping[int, Output] | None = None,
         wanted: frozenset[ArrangementId] | None = None,
         limits: Limits | None = None,
+        errors: Mapping[ArrangementId, Sequence[pa.RecordBatch]] | None = None,
     ) -> None:
         self._graph = graph
         self._written = written
@@ -60,6 +62,7 @@ class Tick:
         self._times = times
         self._hydrating = hydrating
         self.limits = limits or Limits()
+        self._errors = errors or {}
         self._wanted = frozenset(graph.arrangements) if wanted is None else wanted
         self._outputs: dict[int, Output] = dict(given or {})
         needed = graph.needed(self._wanted, self._outputs)
@@ -79,6 +82,15 @@ class Tick:
     def hydrating(self) -> bool:
         """Whether the steps begin from nothing."""
         return self._hydrating
+
+    @property
+    def leads(self) -> bool:
+        """Always: there is no other worker."""
+        return True
+
+    def errors(self, pending: ArrangementId) -> list[pa.RecordBatch]:
+        """Return the error rows of the steps whose errors are delayed there."""
+        return [*self._errors.get(pending, ()), *self._errs(pending)]
 
     def written(self, item: ObjectId) -> pa.RecordBatch | None:
         """Return what was written to ``item`` from outside."""
@@ -144,6 +156,9 @@ class Tick:
         pending = self._graph.waiting.get(at)
         if pending is not None and is_due(self.trace(pending), self.first, self.last):
             quiet = False
+        delayed = self._graph.delayed.get(at)
+        if delayed is not None and self.errors(delayed):
+            quiet = False
         if quiet and step.inputs and not self._hydrating:
             return Output(deltas.empty(step.types))
         return step.run(self)
@@ -159,13 +174,15 @@ class Tick:
             for name, updates in output.appended.items():
                 if name in self._wanted:
                     self._add_arranged(appended, name, self._named(name, updates))
-        for item, cone in self._graph.cones.items():
-            if errors_of(item) in self._wanted:
-                known = sorted(cone & self._outputs.keys())
-                errs = [e for at in known if (e := self._outputs[at].errs) is not None]
-                if errs:
-                    self._add(appended, errors_of(item), deltas.union(errs))
+        for name in map(errors_of, self._graph.views):
+            if name in self._wanted and (errs := self._errs(name)):
+                self._add(appended, name, deltas.union(errs))
         return appended
+
+    def _errs(self, name: ArrangementId) -> list[pa.RecordBatch]:
+        """Return the error rows of the steps that have run and whose errors these are."""
+        known = sorted(self._graph.faulty[name] & self._outputs.keys())
+        return [e for at in known if (e := self._outputs[at].errs) is not None and e.num_rows]
 
     def _named(self, to: ArrangementId, updates: pa.RecordBatch) -> pa.RecordBatch:
         """Return updates that a step made by position with the names of the arrangement."""

@@ -78,6 +78,11 @@ MIGRATIONS: Final = (
             _UPDATE_TIME_1,
         ),
     ),
+    Migration(
+        "manifests say until when pending updates are kept, views when they are refreshed",
+        sqlite=(),  # records of a new kind: who reads format 1 would take them for broken ones
+        postgresql=(),
+    ),
 )
 """Migration n (counted from 1) makes format n − 1 into format n."""
 

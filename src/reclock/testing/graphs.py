@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
     from reclock.sql.types import Type
+    from reclock.time.refresh import Schedule
 
 Row = tuple[object, ...]
 Rows = Counter[Row]
@@ -55,15 +56,21 @@ def planned(text: str) -> Node:
 
 
 class MemoryGraph:
-    """Views over the tables, and their state."""
+    """Views over the tables, and their state; some may have a refresh schedule."""
 
-    def __init__(self, plans: Mapping[ObjectId, Node], evaluator: Evaluator) -> None:
+    def __init__(
+        self,
+        plans: Mapping[ObjectId, Node],
+        evaluator: Evaluator,
+        schedules: Mapping[ObjectId, Schedule] | None = None,
+    ) -> None:
         relations = {
             item.id: Relation(item.schema, tuple(range(len(item.schema))))
             for item in TABLES.values()
         }
         self.plans = plans
-        views = {item: View(plan, key_of(plan)) for item, plan in plans.items()}
+        known = schedules or {}
+        views = {item: View(plan, key_of(plan), known.get(item)) for item, plan in plans.items()}
         self.graph, _ = build_graph(relations, views, {})
         self.evaluator = evaluator
         self.state: dict[ArrangementId, DeltaTrace] = {}

@@ -22,6 +22,7 @@ from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import NONE
 from reclock.dataflow.error_rows import hint_of
 from reclock.dataflow.graph import collection_of, errors_of, faults_of, positions_of
+from reclock.dataflow.steps.refresh import UNREFRESHED, unrefreshed
 from reclock.dataflow.values import from_python
 from reclock.errors import ExpressionFailed, NotSupported
 from reclock.sql.plan.relation import Get, walk
@@ -29,9 +30,10 @@ from reclock.sql.plan.temporal import at_time, is_temporal
 from reclock.testing.envelopes import Held, fold_of
 from reclock.testing.evaluate import answer, evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
+from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.shape import Shape
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.relation import QueryPlan
     from reclock.testing.evaluate import Row, Rows
-    from reclock.time.timestamp import Timestamp
 
 Contents = dict["ArrangementId", "Rows"]
 
@@ -73,6 +74,7 @@ class ModelEngine:
         times = {t for batch in changes.values() for t in time_of(batch).tolist()}
         if _is_temporal(shape):
             times.add(int(lower))
+        times |= _refreshes(shape, lower, upper)
         done: set[int] = set()
         while times - done:
             time = min(times - done)
@@ -107,8 +109,8 @@ class ModelEngine:
         upper: Timestamp,
     ) -> bool:
         """Return whether it may: there is no telling without computing."""
-        del traces, lower, upper
-        return _is_temporal(shape)
+        del traces
+        return _is_temporal(shape) or bool(_refreshes(shape, lower, upper))
 
     def hydrate(
         self,
@@ -122,7 +124,7 @@ class ModelEngine:
         """Return the contents of new arrangements as of a time."""
         del beside
         contents = _contents(shape, traces, as_of)
-        _evaluate(shape, contents, as_of)
+        _evaluate(shape, contents, as_of, frozenset(map(str, new)))
         updates = {
             a: [(row, int(as_of), n) for row, n in rows.items() if n]
             for a, rows in contents.items()
@@ -256,17 +258,45 @@ def _is_temporal(shape: Shape) -> bool:
     return any(is_temporal(node) for plan in shape.views.values() for node in walk(plan))
 
 
-def _evaluate(shape: Shape, contents: Contents, time: int) -> set[int]:
+def _refreshes(shape: Shape, lower: Timestamp, upper: Timestamp) -> set[int]:
+    """Return the times in ``[lower, upper)`` at which some view is refreshed."""
+    found: set[int] = set()
+    for view in shape.defined.values():
+        due = None if view.schedule is None else view.schedule.round_up(lower)
+        while view.schedule is not None and due is not None and due < upper:
+            found.add(int(due))
+            due = view.schedule.round_up(due.step())
+    return found
+
+
+def _first(shape: Shape, item: ObjectId) -> int:
+    schedule = shape.defined[item].schedule
+    return -1 if schedule is None or schedule.first is None else int(schedule.first)
+
+
+def _is_refreshed(shape: Shape, item: ObjectId, time: int, is_new: bool) -> bool:
+    """Return whether a view is computed at a time: always, when scheduled, and when it is new."""
+    schedule = shape.defined[item].schedule
+    return schedule is None or is_new or schedule.round_up(time) == time
+
+
+def _evaluate(
+    shape: Shape, contents: Contents, time: int, new: Collection[str] = frozenset()
+) -> set[int]:
     """Compute every view, and what is arranged by other columns, from the tables.
 
+    One with a schedule only when it is refreshed; if it is new before that, it is not there yet.
     Return the times that were compared with ``time``, and those after them.
     """
     compared: set[int] = set()
     for item in (*shape.graph.tables, *shape.graph.views):
         collection, *others = _holding(shape, item)
-        if item in shape.views:
+        if item in shape.views and _is_refreshed(shape, item, time, collection.id in new):
             now = _Now(time, compared)
             rows, errors = _view(at_time(shape.views[item], now), contents)
+            if collection.id in new and (first := _first(shape, item)) > time:
+                text = unrefreshed(Timestamp(first))
+                rows, errors = Counter(), Counter({(UNREFRESHED, text): 1})
             contents[collection.id] = rows
             if errors_of(item) in shape.graph.arrangements:
                 contents[errors_of(item)] = errors

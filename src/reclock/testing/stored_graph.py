@@ -30,13 +30,20 @@ if TYPE_CHECKING:
     from reclock.dataflow.graph import ArrangementId
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
+    from reclock.time.refresh import Schedule
 
 
 class StoredGraph(MemoryGraph):
     """The same with its state in runs of ``store``; ticks run in parts, by ``workers``."""
 
-    def __init__(self, plans: Mapping[ObjectId, Node], workers: Workers, store: Store) -> None:
-        super().__init__(plans, PythonEvaluator())
+    def __init__(
+        self,
+        plans: Mapping[ObjectId, Node],
+        workers: Workers,
+        store: Store,
+        schedules: Mapping[ObjectId, Schedule] | None = None,
+    ) -> None:
+        super().__init__(plans, PythonEvaluator(), schedules)
         self.workers = workers
         self.store = store
         self.runs: dict[ArrangementId, list[RunRef]] = {}

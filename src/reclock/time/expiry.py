@@ -9,7 +9,7 @@ Decision table; the first line that applies decides:
     offset unset or 0                              off
     not a materialized view, index or subscribe    off    a peek ends by itself
     timeline is not EpochMilliseconds              off    its times are not the clock's
-    a refresh schedule in any dependency           off    its upper is not the clock's
+    a refresh schedule, its own or a dependency's  off    its upper is not the clock's
     the meet of the inputs' uppers is {}           off    constants and finished inputs
     otherwise                                      e = max(start + offset, upper + 1 step)
     until ≤ e                                      off    until drops no less
@@ -106,8 +106,10 @@ def decide(
     inputs: Iterable[Dependency],
     lifetime: Lifetime,
     until: Frontier = CLOSED,
+    *,
+    scheduled: bool = False,
 ) -> Decision:
-    """Apply the decision table to one dataflow.
+    """Apply the decision table to one dataflow; ``scheduled`` if it is refreshed by a schedule.
 
     >>> orders, view = Dependency("orders", at(1_500)), DataflowKind.MATERIALIZED_VIEW
     >>> decide(view, EPOCH_MS, [orders], Lifetime(1_000, 60_000)).expiration
@@ -124,6 +126,8 @@ def decide(
         reason = f"a {kind.value} does not expire"
     elif timeline != EPOCH_MS:
         reason = f"its timeline is {timeline or 'none'}, not {EPOCH_MS}"
+    elif scheduled:
+        reason = "it has a refresh schedule"
     elif refreshed:
         reason = f"it depends on a refresh schedule through {refreshed}"
     elif upper.is_closed:

@@ -18,8 +18,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.define import define_index, plan_view
-from reclock.coordinator.expirations import reads_of
+from reclock.coordinator.define import define_index, plan_view, schedule_of
 from reclock.coordinator.item import Index, MaterializedView, RelationItem, Table, View
 from reclock.coordinator.read import leaves, shapes
 from reclock.coordinator.result import Result
@@ -42,7 +41,6 @@ from reclock.sql.statement import (
 )
 from reclock.sql.syntax.expression import Name
 from reclock.sql.types import TEXT
-from reclock.time.expiry import DataflowKind
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -77,13 +75,16 @@ def _explained(
             return _answered(rewrite_query(plan, RewriteContext(outer_joins=True)), context, world)
         case CreateView() | CreateMaterializedView():
             written = plan_view(of, catalog)[0]
+            head = ""
             if isinstance(of, CreateMaterializedView):
                 refuse_maintained(written, "a materialized view")
-            return _maintained(written, catalog)
+                head = "" if of.refresh is None else f"Refresh: {schedule_of(of.refresh)}\n"
+            return head + _maintained(written, catalog)
         case Name():
             item = catalog.get(of, RelationItem)
             if isinstance(item, MaterializedView):
-                return _expiring(item, context, world) + _maintained(item.plan, catalog)
+                head = _expiring(item, context, world) + _refreshed(item, world)
+                return head + _maintained(item.plan, catalog)
             if isinstance(item, View):
                 return _maintained(item.plan, catalog)
             message = f'"{item.name}" is not a view'
@@ -97,14 +98,22 @@ def _explained(
 
 def _expiring(item: MaterializedView, context: Context, world: World) -> str:
     """Say from when on a view keeps nothing, if it expires."""
-    state, kind = world.of(item), DataflowKind.MATERIALIZED_VIEW
-    made = context.core.expirations.decision(kind, state, reads_of(item.plan))
+    state = world.of(item)
+    made = context.core.expirations.decision(item, state)
     if made.expiration.is_closed:
         return ""
     own = [name for name, views in state.shape.filters.items() if item.id in views]
     untils = [u for name in own if (u := state.arrangements.untils.get(name)) is not None]
     end = min(untils, default=int(made.expiration.element()))
     return f"Expiration: {end}; updates at that time and later are not stored\n"
+
+
+def _refreshed(item: MaterializedView, world: World) -> str:
+    """Say when a view is refreshed, and next, if it is not right at every time."""
+    if item.schedule is None:
+        return ""
+    due = item.schedule.round_up(world.of(item).upper)
+    return f"Refresh: {item.schedule}; next at {'no time' if due is None else int(due)}\n"
 
 
 def _followed(target: Target, catalog: Catalog) -> str:

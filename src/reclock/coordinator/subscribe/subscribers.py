@@ -26,12 +26,17 @@ from itertools import count
 from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import WeakSet
 
+from reclock.coordinator.as_of import time_of
 from reclock.coordinator.change import change_transients
 from reclock.coordinator.item import MaterializedView
 from reclock.coordinator.subscribe.changes import Steps
 from reclock.dataflow.render.build import key_of
 from reclock.errors import Error
 from reclock.ids import HolderId, ObjectId
+from reclock.sql.plan.relation import walk
+from reclock.sql.plan.temporal import is_temporal
+from reclock.time.expiry import DataflowKind
+from reclock.time.frontier import CLOSED, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +45,10 @@ if TYPE_CHECKING:
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.world import World
+    from reclock.time.frontier import Frontier
     from reclock.time.holds import Hold
     from reclock.time.pace import Pace
+    from reclock.time.timestamp import Timestamp
 
 PATIENCE: Final = 0.05
 """How many seconds those who wait are left in peace while a tick is at work."""
@@ -49,9 +56,17 @@ PATIENCE: Final = 0.05
 
 @dataclass(frozen=True)
 class Transient(MaterializedView):
-    """A query that is kept while somebody follows it."""
+    """A query that is kept while somebody follows it, up to ``up_to`` if that is known."""
 
     kind: ClassVar[str] = "query"
+    dataflow: ClassVar[DataflowKind] = DataflowKind.SUBSCRIBE
+
+    up_to: Timestamp | None = None
+
+    @property
+    def until(self) -> Frontier:
+        """From when on nobody reads it."""
+        return CLOSED if self.up_to is None else at(self.up_to)
 
 
 class Lease:
@@ -117,7 +132,7 @@ class Subscribers:
         self._lock = threading.Lock()
         self._holders = count(1)
         self._views = count(1)
-        self._leases: dict[tuple[Pace, str], Lease] = {}
+        self._leases: dict[tuple[Pace, str, Timestamp | None], Lease] = {}
         self._open: WeakSet[Subscription] = WeakSet()
         self._parked: set[Parked] = set()
         self._thread: threading.Thread | None = None
@@ -154,13 +169,14 @@ class Subscribers:
     def lease(self, target: Target) -> Lease:
         """Keep the query of a target, unless it is kept already; hold the lock of the core."""
         assert target.pace is not None
-        name = target.pace, target.plan.fingerprint
+        up_to = _end(target)
+        name = target.pace, target.plan.fingerprint, up_to
         found = self._leases.get(name)
         if found is None or found.view.id not in self._core.world.transients:
             number = next(self._views)
             view = Transient(
                 ObjectId(f"x{number}"), f"subscribed query {number}", "", target.timeline,
-                frozenset(target.names), plan=target.plan, key=key_of(target.plan),
+                frozenset(target.names), plan=target.plan, key=key_of(target.plan), up_to=up_to,
             )  # fmt: skip
             change_transients(self._core, [view])
             found = self._leases[name] = Lease(view)
@@ -271,3 +287,11 @@ def _moved(before: World, after: World) -> bool:
         return True
     known = before.timelines
     return any(t not in known or known[t].upper != s.upper for t, s in after.timelines.items())
+
+
+def _end(target: Target) -> Timestamp | None:
+    """Return until when a query is followed whose rows go by themselves, if that is known."""
+    given = target.statement.up_to
+    if given is None or not any(map(is_temporal, walk(target.plan))):
+        return None
+    return time_of(given, target.timeline)

@@ -1,54 +1,67 @@
-"""``reclock.expirations``: from when on dataflows keep nothing, and what they have left out."""
+"""``reclock.expirations``: from when on dataflows keep nothing, and what they have left out.
+
+``expiring`` gives the same as values with names, for whoever exports metrics: times are whole
+milliseconds, counts are of this process.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from reclock.coordinator.expirations import reads_of
-from reclock.coordinator.item import Index, MaterializedView, RelationItem
+from reclock.arrangement.shard import count_from
+from reclock.coordinator.item import Index, MaterializedView
 from reclock.coordinator.system.relation import Described, system_relation
 from reclock.sql.types import BIGINT, TEXT
-from reclock.time.expiry import DataflowKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reclock.coordinator.item import Item
-    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.system.relation import Moment
+    from reclock.coordinator.world import World
 
 
-def _rows(moment: Moment) -> Iterator[Row]:
-    world, expirations = moment.world, moment.core.expirations
+class Expiring(NamedTuple):
+    """What is to be said of one dataflow: the columns of the relation."""
+
+    object: str
+    expiration: int | None
+    """The first time it keeps nothing of, in milliseconds; None: none."""
+    reason: str
+    dropped: int
+    """Updates at later times that this process did not keep."""
+    remaining_ms: int | None
+    """How far the clock is from the expiration."""
+    pending: int
+    """Updates that wait for their time in its own temporal filters and schedule."""
+
+
+def expiring(core: Core, world: World) -> Iterator[Expiring]:
+    """Yield what is known of every materialized view, index and followed query, by name."""
+    expirations, now = core.expirations, core.clock.now_ms()
     for item in sorted(world.items.values(), key=lambda i: i.name):
         if item.timeline is None or not isinstance(item, MaterializedView | Index):
             continue
         state = world.of(item)
-        made = expirations.decision(_kind(item, moment), state, _reads(item, moment))
+        made = expirations.decision(item, state)
         own = [name for name, views in state.shape.filters.items() if item.id in views]
         untils = [u for name in own if (u := state.arrangements.untils.get(name)) is not None]
-        expiration = None if made.expiration.is_closed else int(made.expiration.element())
-        reason = made.reason or f"compute_replica_expiration_offset is {_offset(moment)}"
-        dropped = sum(expirations.dropped[name] for name in own)
-        yield item.name, min(untils, default=expiration), reason, dropped
+        decided = None if made.expiration.is_closed else int(made.expiration.element())
+        end = min(untils, default=decided)
+        offset = f"compute_replica_expiration_offset is {expirations.lifetime.offset_ms}ms"
+        waiting = [run for name in own for run in state.traces[name].runs]
+        yield Expiring(
+            item.name,
+            end,
+            made.reason or offset,
+            sum(expirations.dropped[name] for name in own),
+            None if end is None else end - now,
+            sum(count_from(run, state.upper) for run in waiting),
+        )
 
 
-def _kind(item: Item, moment: Moment) -> DataflowKind:
-    if isinstance(item, Index):
-        return DataflowKind.INDEX
-    passing = item.id in moment.world.transients
-    return DataflowKind.SUBSCRIBE if passing else DataflowKind.MATERIALIZED_VIEW
-
-
-def _reads(item: MaterializedView | Index, moment: Moment) -> list[str]:
-    if isinstance(item, MaterializedView):
-        return reads_of(item.plan)
-    on = moment.world.items[item.on]
-    assert isinstance(on, RelationItem)
-    return [on.name]
-
-
-def _offset(moment: Moment) -> str:
-    return f"{moment.core.expirations.lifetime.offset_ms}ms"
+def _rows(moment: Moment) -> Iterator[Expiring]:
+    return expiring(moment.core, moment.world)
 
 
 EXPIRATIONS = system_relation(
@@ -61,6 +74,15 @@ EXPIRATIONS = system_relation(
         ),
         Described("reason", TEXT, "why it expires, or does not"),
         Described("dropped", BIGINT, "updates at later times that were not kept"),
+        Described(
+            "remaining_ms",
+            BIGINT,
+            "how long until then, by the clock; NULL: it does not expire",
+            nullable=True,
+        ),
+        Described(
+            "pending", BIGINT, "updates that wait for their time in its own filters and schedule"
+        ),
     ),
     _rows,
 )

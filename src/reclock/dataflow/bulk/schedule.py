@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from reclock.dataflow.graph import collection_of, errors_of
+from reclock.dataflow.graph import collection_of, delayed_of, errors_of
 from reclock.dataflow.steps.accumulate import Accumulate, Stage
 from reclock.dataflow.steps.debezium import Floor, Fresh
 from reclock.dataflow.steps.groups import Groups
@@ -158,9 +158,9 @@ class _Scheduler:
             source = self._graph.arrangements[name].source
             if source is not None:
                 self._exchange(source, name)
-        for item, cone in self._graph.cones.items():
-            if errors_of(item) in self._new:
-                self._errors(errors_of(item), cone & self._made.keys())
+        for name in map(errors_of, self._graph.views):
+            if name in self._new:
+                self._stage(self._errors(name, name)).finished.add(name)
         return tuple(self._stages)
 
     def _stage(self, number: int) -> StagePlan:
@@ -183,6 +183,9 @@ class _Scheduler:
             number = self._asked(source, at)
         else:
             number = max((self._made.get(i, 0) for i in step.inputs), default=0)
+            if at in self._graph.delayed:
+                pending = self._graph.delayed[at]
+                number = max(number, self._errors(pending, delayed_of(pending)))
             for source in step.inputs:
                 self._keep(source, number)
         self._made[at] = number
@@ -214,12 +217,15 @@ class _Scheduler:
             self._stage(made + 1).finished.add(name)
         return made + 1
 
-    def _errors(self, name: ArrangementId, steps: frozenset[int]) -> None:
-        """Add up the errors of all steps, and those that kept views bring along."""
+    def _errors(self, name: ArrangementId, to: ArrangementId) -> int:
+        """Exchange the errors of all steps, and those that kept views bring along, as ``to``.
+
+        Return the stage in which they can be read.
+        """
         if self._kept_errors.get(name):
-            self._stage(0).kept_errors[name] = self._kept_errors[name]
+            self._stage(0).kept_errors[to] = self._kept_errors[name]
         last = 0
-        for at in sorted(steps):
+        for at in sorted(self._graph.faulty[name] & self._made.keys()):
             last = max(last, self._made[at])
-            self._stage(self._made[at]).errors.setdefault(name, []).append(at)
-        self._stage(last + 1).finished.add(name)
+            self._stage(self._made[at]).errors.setdefault(to, []).append(at)
+        return last + 1

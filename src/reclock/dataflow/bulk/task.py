@@ -21,7 +21,7 @@ from reclock.dataflow import delta as deltas
 from reclock.dataflow.bulk.answers import Answers, AskedNow
 from reclock.dataflow.bulk.exchange import Reader, by_hash, spill_layout
 from reclock.dataflow.bulk.schedule import Grouped, keyed_inputs
-from reclock.dataflow.graph import ArrangementId, Output, errors_of
+from reclock.dataflow.graph import ArrangementId, Output, delayed_of, errors_of
 from reclock.dataflow.spark_errors import carried
 from reclock.dataflow.steps.accumulate import Accumulate
 from reclock.dataflow.steps.groups import Groups
@@ -170,6 +170,14 @@ class _Part:
         first, last = max(self.first, self._reader.first), min(self.last, self._reader.last)
         return list(self.trace(pending).within(first, last))
 
+    def errors(self, pending: ArrangementId) -> list[pa.RecordBatch]:
+        """Return this part of the errors of earlier stages."""
+        return [self._reader.collection(delayed_of(pending))]
+
+    @property
+    def leads(self) -> bool:
+        return self._no_key
+
     # The stage.
 
     def run(self) -> list[tuple[str, str, RunRef]]:
@@ -202,7 +210,7 @@ class _Part:
         for name in {**self._plan.errors, **self._plan.kept_errors}:
             errs = self._errors(name)
             if errs:
-                keying = self._graph.arrangements[name].keying
+                keying = self._graph.keying(name)
                 updates = by_hash(keying.arrange(deltas.union(errs)))
                 writer.add(EXCHANGED, name, keying.layout, updates, self._part)
         for at in sorted(self._plan.kept):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from reclock.dataflow.error_rows import ERROR_TYPES
 from reclock.dataflow.render.builder import Builder
 from reclock.dataflow.render.nodes import render
 from reclock.dataflow.render.source import render_source
 from reclock.dataflow.steps.leaf import Input
+from reclock.dataflow.steps.refresh import Refresh
 from reclock.dataflow.types import arrow_types
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
     from reclock.sql.schema import Schema
+    from reclock.time.refresh import Schedule
 
 K = TypeVar("K")
 
@@ -45,10 +48,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An object that is computed: its plan, and the key its rows are arranged by."""
+    """An object that is computed: its plan, the key its rows are arranged by, and when."""
 
     plan: Node
     key: tuple[int, ...]
+    schedule: Schedule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +81,21 @@ def build_graph(
         render_source(builder, item, source)
     found: dict[K, ArrangementId] = {}
     for item, view in views.items():
-        builder.view(item, render(builder, view.plan), view.key)
+        rows = render(builder, view.plan)
+        if view.schedule is not None:
+            rows = _refreshed(builder, item, rows, view.schedule)
+        builder.view(item, rows, view.key)
     for name, index in indexes.items():
         found[name] = builder.index(builder.reference(index.on), index.key)
     return builder.graph(), found
+
+
+def _refreshed(builder: Builder, item: ObjectId, rows: int, schedule: Schedule) -> int:
+    """Return the step that shows the rows of another at the times of a schedule."""
+    types = builder.types(rows)
+    name = f"refresh {item}"
+    pending, keying = builder.pending(name, (*types, *ERROR_TYPES))
+    return builder.delayed(Refresh(rows, pending, schedule, types, keying), name, pending)
 
 
 def key_of(node: Node) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from reclock.dataflow.graph import (
     ArrangementId,
     Graph,
     collection_of,
+    delayed_of,
     errors_of,
     input_of,
 )
@@ -48,6 +49,7 @@ class Builder:
         self._sources: dict[ObjectId, int] = {}
         self._passing: dict[ArrangementId, Arrangement] = {}
         self._references: set[int] = set()
+        self._delayed: dict[int, ArrangementId] = {}
 
     def step(self, step: Step, fingerprint: str, *state: ArrangementId) -> int:
         """Add ``step`` unless it is there; ``fingerprint`` names what it computes."""
@@ -102,6 +104,14 @@ class Builder:
         self._arrangements[name] = Arrangement(name, keying, None, pending=True)
         return name, keying
 
+    def delayed(self, step: Step, fingerprint: str, pending: ArrangementId) -> int:
+        """Add a step that delays rows and errors, which wait in ``pending``."""
+        at = self.step(step, fingerprint, pending)
+        self._delayed[at] = pending
+        errors = delayed_of(pending)
+        self._passing[errors] = Arrangement(errors, Keying.whole_row(ERROR_TYPES), None)
+        return at
+
     def table(self, item: ObjectId, step: int, key: tuple[int, ...]) -> None:
         """Keep what is written to ``item`` as a collection."""
         self._tables[item] = step
@@ -153,6 +163,7 @@ class Builder:
             self._sources,
             frozenset(self._references),
             self._passing,
+            self._delayed,
         )
 
     def _collect(self, item: ObjectId, step: int, key: tuple[int, ...]) -> None:

@@ -9,6 +9,7 @@ from reclock.sql.parse.columns import parse_columns
 from reclock.sql.parse.connectors import parse_sink, parse_source
 from reclock.sql.parse.fragment import expression_of, query_of
 from reclock.sql.parse.options import BOOLEAN, DURATION, STRING, parse_options
+from reclock.sql.parse.refresh import RefreshOptions
 from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.table import CreateTable
 from reclock.sql.statement.view import CreateMaterializedView, CreateView
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 _TABLE = {"timeline": STRING, "retain_history": DURATION}
 _VIEW = {
     "retain_history": DURATION,
-    "refresh_every": DURATION,
-    "refresh": STRING,
     "allow_full_recompute": BOOLEAN,
 }
 _INDEX = {"retain_history": DURATION}
@@ -79,11 +78,8 @@ def _materialized_view(cursor: Cursor) -> CreateMaterializedView:
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name()
     columns = cursor.names_in_parens() if cursor.sees("(") else ()
-    options = parse_options(cursor, _VIEW)
-    refresh = options.text("refresh")
-    if refresh is not None and refresh.upper() != "ON COMMIT":
-        message = f"REFRESH = {refresh} is not supported"
-        raise NotSupported(message, hint="write REFRESH EVERY '…', or leave it out")
+    refresh = RefreshOptions()
+    options = parse_options(cursor, _VIEW, clause=refresh.accept)
     cursor.expect("AS")
     return CreateMaterializedView(
         name,
@@ -91,8 +87,8 @@ def _materialized_view(cursor: Cursor) -> CreateMaterializedView:
         columns,
         if_not_exists,
         options.duration("retain_history"),
-        options.duration("refresh_every"),
         options.boolean("allow_full_recompute"),
+        refresh.options,
     )
 
 

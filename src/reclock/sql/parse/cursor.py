@@ -127,6 +127,10 @@ class Cursor:
         if self.sees_kind(TokenType.PARAMETER):
             self._at += 1
             return Parameter(self.number(), position)
+        return self.constant_time()
+
+    def constant_time(self) -> int | str:
+        """Read a time: a number of the timeline, or a date and time in quotes."""
         return self.string() if self.sees_kind(TokenType.STRING) else self.number()
 
     def duration(self) -> int:

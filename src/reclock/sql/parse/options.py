@@ -11,7 +11,7 @@ from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Callable, Container, Mapping
 
 BOOLEAN = "boolean"
 STRING = "string"
@@ -20,7 +20,7 @@ NUMBER = "number"
 
 TRUE = {"true", "on", "yes", "1"}
 _FALSE = {"false", "off", "no", "0"}
-_MULTIWORD = ("RETAIN HISTORY FOR", "REFRESH EVERY", "EVENTS PER TICK")
+_MULTIWORD = ("RETAIN HISTORY FOR", "EVENTS PER TICK")
 
 
 class Options:
@@ -54,11 +54,13 @@ def parse_options(
     *,
     keyword: bool = True,
     prefixes: tuple[str, ...] = (),
+    clause: Callable[[Cursor], bool] | None = None,
 ) -> Options:
     """Read ``[WITH] (name [=] value, …)`` if it comes next; ``known`` maps names to kinds.
 
     A boolean option without a value is true. ``RETAIN HISTORY FOR '1 h'`` is the option
     ``retain_history``. Names that begin with one of ``prefixes`` are strings of any name.
+    A ``clause`` reads options that have a grammar of their own, if one comes next.
     """
     given: dict[str, str] = {}
     if keyword and not cursor.accept("WITH"):
@@ -66,6 +68,10 @@ def parse_options(
     cursor.expect("(")
     while True:
         position = cursor.position
+        if clause is not None and clause(cursor):
+            if not cursor.accept(","):
+                break
+            continue
         name = _option_name(cursor)
         kind = STRING if name.startswith(prefixes) else known.get(name)
         if kind is None:

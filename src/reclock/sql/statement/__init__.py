@@ -17,7 +17,7 @@ from reclock.sql.statement.source import CreateSource
 from reclock.sql.statement.subscribe import Subscribe
 from reclock.sql.statement.table import CreateTable
 from reclock.sql.statement.transaction import Begin, Commit, Rollback
-from reclock.sql.statement.view import CreateMaterializedView, CreateView
+from reclock.sql.statement.view import CreateMaterializedView, CreateView, Refresh
 from reclock.sql.statement.write import Delete, Insert, Update
 
 Statement = (
@@ -64,6 +64,7 @@ __all__ = [
     "ExplainPlan",
     "ExplainTimestamp",
     "Insert",
+    "Refresh",
     "Rollback",
     "SelectStatement",
     "SetVariable",

@@ -22,6 +22,23 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshEvery:
+    """``REFRESH EVERY '…' [ALIGNED TO time]``."""
+
+    interval_ms: int
+    aligned_to: int | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """The refresh options of a view that is not refreshed on every commit."""
+
+    every: tuple[RefreshEvery, ...] = ()
+    at: tuple[int | str, ...] = ()
+    at_creation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CreateMaterializedView:
     """``CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] [WITH (…)] AS query``."""
 
@@ -30,5 +47,5 @@ class CreateMaterializedView:
     columns: tuple[str, ...] = ()
     if_not_exists: bool = False
     retain_history_ms: int | None = None
-    refresh_every_ms: int | None = None
     allow_full_recompute: bool = False
+    refresh: Refresh | None = None
