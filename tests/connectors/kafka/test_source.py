@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import gc
 import pickle
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from confluent_kafka import OFFSET_INVALID
+from confluent_kafka import TopicPartition as Place
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.connectors.kafka import fetch
+from reclock.connectors.kafka import client, fetch
 from reclock.connectors.kafka.client import KafkaCluster
 from reclock.connectors.kafka.cluster import Span
 from reclock.connectors.kafka.options import Connection
 from reclock.connectors.kafka.source import KafkaReader, KafkaSource, spans_of
-from reclock.connectors.kafka.start import parse_start_offset
+from reclock.connectors.kafka.start import StartTimestamp, parse_start_offset
 from reclock.errors import Error, InvalidValue, SourceUnavailable
 from reclock.remap.batch import Range
 from reclock.testing.kafka import PASSWORD, USER
@@ -258,6 +261,36 @@ def test_columns_that_records_do_not_have_are_refused(name: str) -> None:
 def test_a_start_offset_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(Error, match="invalid start offset"):
         parse_start_offset(text)
+
+
+def test_a_broker_that_goes_while_it_is_asked_has_not_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The client reports no error then, but an offset that is none."""
+
+    class Admin:
+        def list_offsets(self, asked: dict[object, object], **_: object) -> dict[object, Future]:
+            answers = {place: Future() for place in asked}
+            for place, answer in answers.items():
+                answer.set_result(Place("t", 0, OFFSET_INVALID if place.partition else 7))
+            return answers
+
+    monkeypatch.setattr(client, "admin_of", lambda connection: (Admin(), None))
+    cluster = KafkaCluster(Connection.of(NOWHERE, {}))
+    assert cluster.watermarks("t", [0, 1]) == {0: (7, 7)}
+    assert cluster.offsets_at("t", [0, 1], 5) == {0: 7}
+
+
+def test_a_start_at_a_time_waits_for_every_partition() -> None:
+    kafka = MemoryKafka()
+    topic = kafka.create_topic(2)
+    cluster = kafka.cluster()
+    monkey = type("Forgetful", (), {
+        "describe": cluster.describe, "watermarks": cluster.watermarks,
+        "offsets_at": lambda _, name, parts, ms: {0: None},
+    })()  # fmt: skip
+    with pytest.raises(SourceUnavailable, match=r"partition 1 of .* has no leader"):
+        KafkaSource.create(monkey, topic, StartTimestamp(5))
 
 
 def test_frontiers_of_topics_without_leaders() -> None:

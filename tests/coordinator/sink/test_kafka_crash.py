@@ -36,11 +36,12 @@ from reclock.testing.kafka_conformance import Record
 pytestmark = pytest.mark.kafka
 
 PROGRAM = """
-import json, sys
+import faulthandler, json, signal, sys
 from reclock.coordinator.database import Database
 from reclock.failpoints import arm
 from reclock.testing.model_engine import ModelEngine
 
+faulthandler.register(signal.SIGUSR1)  # what it waits for, when a test has waited in vain
 for line in sys.stdin:
     what = json.loads(line)
     if what.startswith("open "):
@@ -53,7 +54,7 @@ for line in sys.stdin:
         answer = db.execute(what).rows
     print(json.dumps(answer, default=str), flush=True)
 """
-STATUS = "SELECT sink, state, frontier, detail FROM reclock.sink_status"
+STATUS = "SELECT sink, state, frontier, detail, retries, last_error FROM reclock.sink_status"
 REGIONS = ("north", "south", "east", "west", "middle")
 ACCOUNTS = 30
 
@@ -79,8 +80,7 @@ class Process:
         self.tell(f"arm {point}=exit")
 
     def status(self):
-        return {sink: (state, frontier, detail) for sink, state, frontier, detail in
-                self.execute(STATUS)}  # fmt: skip
+        return {sink: found for sink, *found in self.execute(STATUS)}
 
     def signal(self, number):
         os.kill(self._process.pid, number)
@@ -102,7 +102,8 @@ class Load:
 
     def __init__(self, kafka, topic, seed):
         self._random = random.Random(seed)
-        self._producer = Producer({"bootstrap.servers": kafka.address, "linger.ms": 5})
+        config = {"bootstrap.servers": kafka.address, "linger.ms": 5, "enable.idempotence": True}
+        self._producer = Producer(config)  # what is written is known, though brokers go
         self._topic = topic
         self._stopped = threading.Event()
         self.written = []
@@ -207,7 +208,9 @@ class Pipeline:
     def wait(self, done, seconds=60):
         deadline = time.monotonic() + seconds
         while not done():
-            assert time.monotonic() < deadline, self.process.status()
+            if time.monotonic() >= deadline:
+                self.process.signal(signal.SIGUSR1)
+                raise AssertionError(self.process.status())
             time.sleep(0.05)
 
     def goes_on(self, seconds=60):

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import (
+    OFFSET_INVALID,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # it is public
 
@@ -95,10 +101,13 @@ class KafkaCluster:
         answers: dict[int, int] = {}
         for place, answer in asked.items():
             try:
-                answers[place.partition] = answer.result().offset
+                offset = answer.result().offset
             except KafkaException as error:
                 if _code(error) not in LEADERLESS:
                     raise self._failure(error) from None
+                continue
+            if offset != OFFSET_INVALID:  # no error, and no answer: its broker went meanwhile
+                answers[place.partition] = offset
         return answers
 
     def _failure(self, error: KafkaException) -> Error:

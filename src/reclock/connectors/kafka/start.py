@@ -18,6 +18,8 @@ from reclock.errors import InvalidValue, PositionsLost, SourceUnavailable
 from reclock.time.position import KafkaPosition
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reclock.connectors.kafka.cluster import Cluster, Topic, Watermarks
     from reclock.time.antichain import Antichain
 
@@ -68,9 +70,7 @@ def parse_start_offset(text: str) -> Start:
 def resolve(start: Start, cluster: Cluster, name: str, topic: Topic) -> Antichain[KafkaPosition]:
     """Return the frontier at which a source of topic ``name`` begins."""
     marks = cluster.watermarks(name, topic.partitions)
-    if leaderless := sorted(set(topic.partitions) - marks.keys()):
-        message = f'partition {leaderless[0]} of topic "{name}" has no leader'
-        raise SourceUnavailable(message, hint="a source begins when all partitions are there")
+    _check_all(name, topic, marks)
     match start:
         case Earliest():
             offsets = {p: mark.low for p, mark in marks.items()}
@@ -78,13 +78,21 @@ def resolve(start: Start, cluster: Cluster, name: str, topic: Topic) -> Antichai
             offsets = {p: mark.high for p, mark in marks.items()}
         case StartTimestamp(ms):
             found = cluster.offsets_at(name, marks, ms)
+            _check_all(name, topic, found)
             offsets = {
-                p: mark.high if (at := found.get(p)) is None else max(mark.low, min(at, mark.high))
+                p: mark.high if (at := found[p]) is None else max(mark.low, min(at, mark.high))
                 for p, mark in marks.items()
             }
         case StartOffsets(wanted):
             offsets = _checked(name, wanted, marks)
     return KafkaPosition.frontier(offsets)
+
+
+def _check_all(name: str, topic: Topic, answered: Mapping[int, object]) -> None:
+    """Refuse to begin where not every partition has answered."""
+    if leaderless := sorted(set(topic.partitions) - answered.keys()):
+        message = f'partition {leaderless[0]} of topic "{name}" has no leader'
+        raise SourceUnavailable(message, hint="a source begins when all partitions are there")
 
 
 def _checked(name: str, wanted: tuple[int, ...], marks: dict[int, Watermarks]) -> dict[int, int]:
