@@ -21,7 +21,7 @@ from benchmarks.measure import Measure, median_seconds, seconds
 from reclock.connectors.kafka.options import Connection
 from reclock.sinks.connect import SETTINGS, connect
 from reclock.sinks.encode.avro_format import AvroFormat
-from reclock.sinks.encode.cdcv2 import Cdcv2Encoder
+from reclock.sinks.encode.cdcv2 import Cdcv2Encoder, JsonWording
 from reclock.sinks.encode.debezium import DebeziumEncoder
 from reclock.sinks.encode.json_format import JsonFormat
 from reclock.sinks.encode.upsert import UpsertEncoder
@@ -120,7 +120,7 @@ def run() -> Iterator[Measure]:
             UpsertEncoder(AvroFormat(COLUMNS, (0,), 1, 2), (0,)),
             snapshot(),
         ),
-        "materialize, new rows": (Cdcv2Encoder(FORMAT), snapshot()),
+        "materialize, new rows": (Cdcv2Encoder(JsonWording(FORMAT)), snapshot()),
     }
     with running_kafka() as kafka:
         config = {

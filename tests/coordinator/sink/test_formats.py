@@ -77,6 +77,33 @@ def test_what_a_sink_writes_a_source_reads_back(bench, registry, relation, envel
     assert len(bench.rows("SELECT * FROM back")) == 2
 
 
+@pytest.mark.parametrize("form", ["json", "avro"])
+def test_the_round_trip_of_cdcv2_is_the_identity_at_every_time(bench, registry, form):
+    given, options = formats(form, registry)
+    kept = "RETAIN HISTORY FOR '1 h'"
+    bench.run(f"CREATE TABLE t ({COLUMNS}) WITH ({kept})", f"INSERT INTO t VALUES ({ROWS[0]})")
+    sink(bench, "t", f"{given} ENVELOPE MATERIALIZE", options)
+    begun = int(bench.opener.clock.now_ms())
+    for statement in (
+        f"INSERT INTO t VALUES ({ROWS[2]}), ({ROWS[1]}), ({ROWS[1]})",
+        "UPDATE t SET x = 'other', n = 1 WHERE k <> 2",
+        "DELETE FROM t WHERE k = 1",
+    ):
+        bench.run(statement)
+        bench.tick()
+    bench.crash()
+    bench.run(
+        f"CREATE SOURCE back ({COLUMNS}) FROM KAFKA BROKER 'b:1' TOPIC 'out' {given} ENVELOPE "
+        f"MATERIALIZE WITH (epoch_ms_timeline = true, on_error = 'stop', {kept}{options})"
+    )
+    bench.tick()
+    (upper,) = bench.db.execute("SELECT upper FROM reclock.frontiers WHERE object = 'back'").rows[0]
+    assert upper > begun + 3_000
+    for time in range(begun, upper, 500):
+        there, back = (bench.rows(f"SELECT * FROM {n} AS OF {time}") for n in ("t", "back"))
+        assert str(back) == str(there), time
+
+
 def test_a_sink_of_a_source(bench):
     bench.kafka.recreate_topic("in", 2)
     bench.run(

@@ -135,13 +135,13 @@ def test_changes_have_both_sides() -> None:
 def test_schemas_are_registered_once(registry: SchemaRegistry) -> None:
     described = (Column("id", t.BIGINT, nullable=False), Column("s", t.TEXT))
     where = Registry.of(registry.url, {})
-    schemas = Schemas(described, (0,), changes=True)
+    schemas = Schemas(described, (0,), "debezium")
     ids = schemas.registered(where, "sales")
     assert ids == schemas.registered(where, "sales")
     assert ids.key != ids.value
     assert set(registry.asked) == {"/subjects/sales-key/versions", "/subjects/sales-value/versions"}
     fastavro.parse_schema(change_schema(described))
-    keyless = Schemas(described, (), changes=False)
+    keyless = Schemas(described, (), "upsert")
     made = AvroFormat(described, (), keyless.registered(where, "other"))
     assert "/subjects/other-key/versions" not in registry.asked
     assert made.rows([pa.array([1]), pa.array(["x"])]).to_pylist()[0][5:] == b"\x02\x02\x02x"
@@ -149,7 +149,7 @@ def test_schemas_are_registered_once(registry: SchemaRegistry) -> None:
 
 def test_known_schemas_are_looked_for_and_not_registered_again(registry: SchemaRegistry) -> None:
     where = Registry.of(registry.url, {})
-    schemas = Schemas((Column("id", t.BIGINT),), (0,), changes=False)
+    schemas = Schemas((Column("id", t.BIGINT),), (0,), "upsert")
     ids = schemas.registered(where, "sales")
     registry.asked.clear()
     assert AvroFormat.known(where, "sales", schemas, ids).ids == ids
@@ -158,7 +158,7 @@ def test_known_schemas_are_looked_for_and_not_registered_again(registry: SchemaR
 
 def test_a_registry_that_calls_schemas_otherwise_is_refused(registry: SchemaRegistry) -> None:
     where = Registry.of(registry.url, {})
-    schemas = Schemas((Column("id", t.BIGINT),), (0,), changes=False)
+    schemas = Schemas((Column("id", t.BIGINT),), (0,), "upsert")
     registry.register("other", {"type": "long"})
     with pytest.raises(InvalidDefinition, match='schema of "sales-value" 2; it was 1'):
         AvroFormat.known(where, "sales", schemas, Ids(2, 1))
@@ -167,7 +167,7 @@ def test_a_registry_that_calls_schemas_otherwise_is_refused(registry: SchemaRegi
 
 def test_a_registry_that_does_not_take_a_schema(registry: SchemaRegistry) -> None:
     registry.refused = "Schema being registered is incompatible with an earlier schema"
-    schemas = Schemas((Column("id", t.BIGINT),), (), changes=False)
+    schemas = Schemas((Column("id", t.BIGINT),), (), "upsert")
     with pytest.raises(InvalidDefinition, match="incompatible"):
         schemas.registered(Registry.of(registry.url, {}), "t")
     with pytest.raises(SourceUnavailable):

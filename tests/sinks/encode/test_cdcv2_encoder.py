@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.change.cdcv2.codec import decode
-from reclock.change.cdcv2.message import Updates
+from reclock.change.cdcv2.message import Message, Updates
 from reclock.change.cdcv2.reader import Reader
 from reclock.sinks.encode import cdcv2
-from reclock.sinks.encode.cdcv2 import Cdcv2Encoder
+from reclock.sinks.encode.avro_format import AvroFormat, Ids, statement_schema
+from reclock.sinks.encode.cdcv2 import AvroWording, Cdcv2Encoder, JsonWording
 from reclock.sinks.encode.json_format import JsonFormat
 from reclock.sql import types as t
 from reclock.sql.schema import Column
@@ -24,7 +29,23 @@ from reclock.time.frontier import CLOSED, at
 if TYPE_CHECKING:
     import random
 
-ENCODER = Cdcv2Encoder(JsonFormat((Column("k", t.BIGINT), Column("v", t.TEXT))))
+COLUMNS = (Column("k", t.BIGINT), Column("v", t.TEXT))
+ENCODER = Cdcv2Encoder(JsonWording(JsonFormat(COLUMNS)))
+AVRO = Cdcv2Encoder(AvroWording(AvroFormat(COLUMNS, (), Ids(0, 7))))
+SCHEMA = fastavro.parse_schema(statement_schema(COLUMNS))
+
+
+def read_avro(value: bytes) -> Message:
+    """Return a message in Avro as that which says the same in JSON."""
+    assert value[:5] == b"\0\0\0\0\7"
+    stream = io.BytesIO(value[5:])
+    said = fastavro.schemaless_reader(stream, SCHEMA, None)
+    assert not stream.read()
+    assert isinstance(said, dict)
+    return decode(json.dumps({name: part for name, part in said.items() if part is not None}))
+
+
+ENCODERS = {"json": (ENCODER, decode), "avro": (AVRO, read_avro)}
 
 Changes = dict[tuple[int, tuple[int | None, str | None]], int]
 
@@ -49,22 +70,24 @@ def delta(changes: Changes) -> pa.RecordBatch | None:
     return pa.RecordBatch.from_arrays(arrays, names=["c0", "c1", "time", "diff"])
 
 
+@pytest.mark.parametrize("form", ENCODERS)
 @given(CHANGES, st.lists(st.integers(1, 19), unique=True), st.randoms(), st.integers(1, 500))
 def test_a_reader_closes_every_time_with_its_updates(
-    changes: Changes, cuts: list[int], shuffle: random.Random, size: int
+    form: str, changes: Changes, cuts: list[int], shuffle: random.Random, size: int
 ) -> None:
+    encoder, read_message = ENCODERS[form]
     cdcv2.SIZE, before = size, cdcv2.SIZE  # type: ignore[misc]
     messages: list[bytes] = []
     bounds = [0, *sorted(cuts), 20]
     for lower, upper in pairwise(bounds):
         part = {c: d for c, d in changes.items() if lower <= c[0] < upper}
-        encoded = ENCODER.encode(delta(part), Description(at(lower), at(upper), at(0)))
+        encoded = encoder.encode(delta(part), Description(at(lower), at(upper), at(0)))
         counts: Counter[int] = Counter()
         for message in (m for chunk in encoded.chunks() for m in chunk):
             assert message.key is None
             assert message.value is not None
             assert lower <= message.time < upper
-            decoded = decode(message.value)
+            decoded = read_message(message.value)
             if isinstance(decoded, Updates):
                 counts[message.time] += 1
                 assert {int(u.time) for u in decoded.array} == {message.time}
@@ -77,7 +100,7 @@ def test_a_reader_closes_every_time_with_its_updates(
     reader = Reader()
     read: dict[Any, int] = {}
     for message in messages:
-        closed = reader.receive(decode(message))
+        closed = reader.receive(read_message(message))
         for u in () if closed is None else closed.updates:
             read[int(u.time), (u.data["k"], u.data["v"])] = u.diff
     assert reader.upper == at(20)

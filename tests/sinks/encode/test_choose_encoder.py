@@ -6,7 +6,7 @@ import pytest
 
 from reclock.errors import Error, InvalidDefinition, NotSupported, UndefinedName
 from reclock.sinks.encode.avro_format import AvroFormat
-from reclock.sinks.encode.cdcv2 import Cdcv2Encoder
+from reclock.sinks.encode.cdcv2 import AvroWording, Cdcv2Encoder, JsonWording
 from reclock.sinks.encode.choose import Wanted, encoder_of
 from reclock.sinks.encode.debezium import DebeziumEncoder
 from reclock.sinks.encode.json_format import JsonFormat
@@ -31,7 +31,7 @@ def test_json() -> None:
     assert encoder_of(wanted("debezium", "b"), SCHEMA) == DebeziumEncoder(keyed, (1,))
     plain = JsonFormat(SCHEMA.columns)
     assert encoder_of(wanted("debezium"), SCHEMA) == DebeziumEncoder(plain, ())
-    assert encoder_of(wanted("materialize"), SCHEMA) == Cdcv2Encoder(plain)
+    assert encoder_of(wanted("materialize"), SCHEMA) == Cdcv2Encoder(JsonWording(plain))
 
 
 def test_a_key_that_is_not_enforced() -> None:
@@ -53,6 +53,9 @@ def test_avro() -> None:
         assert isinstance(change.format, AvroFormat)
         assert change.format.ids.key == made.format.ids.key
         assert change.format.ids.value != made.format.ids.value
+        said = encoder_of(wanted("materialize", format=avro), SCHEMA)
+        assert isinstance(said, Cdcv2Encoder)
+        assert isinstance(said.wording, AvroWording)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,6 @@ def test_avro() -> None:
         (wanted("upsert"), InvalidDefinition),
         (wanted("upsert", "c"), UndefinedName),
         (wanted("materialize", "a"), InvalidDefinition),
-        (wanted("materialize", format=Format("avro", registry="http://x")), NotSupported),
         (wanted("none"), NotSupported),
         (wanted("upsert", "a", format=Format("csv")), NotSupported),
         (wanted("upsert", "a", format=Format("avro")), InvalidDefinition),

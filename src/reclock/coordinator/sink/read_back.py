@@ -135,7 +135,9 @@ class Topic:
         update = Record((("data", row), ("time", BIGINT), ("diff", BIGINT)))
         kind = Array(update)
         fields = [Field("array", kind, arrow_type(kind), nullable=True)]
-        found = decoder_of(self.statement.format, fields, {}).decode(raw.column("value"))
+        found = decoder_of(self.statement.format, fields, dict(self.statement.options)).decode(
+            raw.column("value")
+        )
         if found.faults is not None and found.faults.null_count < len(found.faults):
             raise _foreign(pc.drop_null(found.faults)[0].as_py())
         data, _, diff = found.columns[0].flatten().flatten()

@@ -149,7 +149,8 @@ def _numbers(column: pa.Array) -> NDArray[Any]:
     return numbers
 
 
-def _integers(column: pa.Array) -> pa.Array:
+def integers(column: pa.Array) -> pa.Array:
+    """Return integers, and what is counted by them, as longs."""
     return _longs(_numbers(column))
 
 
@@ -192,7 +193,7 @@ def _arrays(column: pa.Array, element: Type) -> pa.Array:
 
 
 _SIMPLE: Final[dict[Type, Callable[[pa.Array], pa.Array]]] = {
-    **dict.fromkeys((*t.INTEGERS, *t.DATETIMES), _integers),
+    **dict.fromkeys((*t.INTEGERS, *t.DATETIMES), integers),
     **dict.fromkeys(t.FLOATS, _floats),
     **dict.fromkeys((t.TEXT, t.JSON, t.BYTEA), _measured),
     t.BOOLEAN: _booleans,

@@ -7,6 +7,7 @@ look in: ``<topic>-key`` and ``<topic>-value``. ::
     key       record ``key`` of the key columns
     row       record ``row`` of all columns
     change    record ``envelope``: before and after, each null or a ``row``
+    CDCv2     record ``statement``: an array of updates of ``row``, or progress (``cdcv2``)
 
 The ids are kept with the sink (``Ids``), because the bytes of a key have its schema's id in them: a
 restart sees that the registry has the schemas by these ids, and goes on with them or not at all.
@@ -100,6 +101,15 @@ class AvroFormat:
         """Return each row as a value."""
         return _records(_header(self.ids.value), self.columns, columns)
 
+    @property
+    def header(self) -> bytes:
+        """What every value begins with."""
+        return _header(self.ids.value)
+
+    def bare(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Return each row as a part of a value."""
+        return _records(b"", self.columns, columns)
+
     def changes(
         self, before: Sequence[pa.Array], after: Sequence[pa.Array], which: Which
     ) -> pa.Array:
@@ -124,16 +134,22 @@ class AvroFormat:
 
 @dataclass(frozen=True, slots=True)
 class Schemas:
-    """The schemas of a topic: its values are ``changes``, or else rows."""
+    """The schemas of a topic, whose values are those of an ``envelope``."""
 
     columns: tuple[Column, ...]
     key: tuple[int, ...]
-    changes: bool
+    envelope: str
 
     def subjects(self, topic: str) -> list[tuple[str, str]]:
         """Return where each schema belongs, and its text: that of values, of keys if any."""
         columns = self.columns
-        value = change_schema(columns) if self.changes else record_schema("row", columns)
+        match self.envelope:
+            case "debezium":
+                value = change_schema(columns)
+            case "materialize":
+                value = statement_schema(columns)
+            case _:
+                value = record_schema("row", columns)
         found = [(f"{topic}-value", json.dumps(value))]
         if self.key:
             keys = record_schema("key", [columns[at] for at in self.key])
@@ -163,6 +179,22 @@ def change_schema(columns: Sequence[Column]) -> Node:
     before = {"name": "before", "type": ["null", row], "default": None}
     after = {"name": "after", "type": ["null", "row"], "default": None}
     return {"type": "record", "name": "envelope", "fields": [before, after]}
+
+
+def statement_schema(columns: Sequence[Column]) -> Node:
+    """Return the schema of a statement of CDCv2."""
+    numbers = {"type": "array", "items": "long"}
+    update = _record("update", data=record_schema("row", columns), time="long", diff="long")
+    count = _record("count", time="long", count="long")
+    counts = {"type": "array", "items": count}
+    progress = _record("progress", lower=numbers, upper=numbers, counts=counts)
+    branches = {"array": {"type": "array", "items": update}, "progress": progress}
+    return _record("statement", **{name: ["null", made] for name, made in branches.items()})
+
+
+def _record(name: str, **fields: Node) -> Node:
+    made = [{"name": field, "type": kind} for field, kind in fields.items()]
+    return {"type": "record", "name": name, "fields": made}
 
 
 def _field(name: str, kind: Type, prefix: str, *, nullable: bool) -> Node:

@@ -5,7 +5,7 @@ envelope           key                       formats
 =================  ========================  ===========================================
 ``UPSERT``         needed                    JSON, AVRO
 ``DEBEZIUM``       if there is one           JSON, AVRO
-``MATERIALIZE``    none                      JSON
+``MATERIALIZE``    none                      JSON, AVRO
 =================  ========================  ===========================================
 
 Anything else is refused by ``key_of``, which asks nobody. AVRO needs a registry: ``registered``
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from reclock.connectors.format.registry import Registry
 from reclock.errors import InvalidDefinition, NotSupported, UndefinedName
 from reclock.sinks.encode.avro_format import AvroFormat, Schemas
-from reclock.sinks.encode.cdcv2 import Cdcv2Encoder
+from reclock.sinks.encode.cdcv2 import AvroWording, Cdcv2Encoder, JsonWording
 from reclock.sinks.encode.debezium import DebeziumEncoder
 from reclock.sinks.encode.json_format import JsonFormat
 from reclock.sinks.encode.shadow import ShadowEncoder
@@ -72,9 +72,6 @@ def key_of(wanted: Wanted, schema: Schema) -> tuple[int, ...]:
         case "materialize", (_, *_):
             message = "ENVELOPE MATERIALIZE has no KEY"
             raise InvalidDefinition(message, hint="leave out KEY, or write ENVELOPE UPSERT")
-        case "materialize", () if wanted.format.kind == "avro":
-            message = "ENVELOPE MATERIALIZE is supported with FORMAT JSON alone"
-            raise NotSupported(message, hint="write FORMAT JSON")
         case (("upsert" | "debezium" | "materialize"), _):
             pass
         case _:
@@ -107,9 +104,12 @@ def registered(wanted: Wanted, schema: Schema) -> Ids | None:
 def encoder_of(wanted: Wanted, schema: Schema) -> Encoder:
     """Return the encoder of the changes of a relation of this schema."""
     key = key_of(wanted, schema)
-    if wanted.envelope == "materialize":
-        return Cdcv2Encoder(JsonFormat(schema.columns), wanted.begins)
     written = _format(wanted, schema, key)
+    if wanted.envelope == "materialize":
+        return Cdcv2Encoder(
+            AvroWording(written) if isinstance(written, AvroFormat) else JsonWording(written),
+            wanted.begins,
+        )
     if wanted.envelope == "debezium":
         return DebeziumEncoder(written, key)
     if wanted.contents is not None:
@@ -143,7 +143,7 @@ def _format(wanted: Wanted, schema: Schema, key: tuple[int, ...]) -> JsonFormat 
 
 
 def _schemas(wanted: Wanted, schema: Schema, key: tuple[int, ...]) -> Schemas:
-    return Schemas(schema.columns, key, wanted.envelope == "debezium")
+    return Schemas(schema.columns, key, wanted.envelope)
 
 
 def _registry(wanted: Wanted) -> Registry:
