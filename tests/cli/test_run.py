@@ -14,11 +14,14 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+import reclock
 from reclock import ManualClock
 from reclock.cli.log import Log
 from reclock.cli.progress import PipelineProgress
 from reclock.cli.run import apply, keep, run
 from reclock.coordinator.database import Database
+from reclock.coordinator.look import look
+from reclock.coordinator.result import Result
 from reclock.errors import Fenced, UndefinedName
 from reclock.testing.model_engine import ModelEngine
 
@@ -34,22 +37,79 @@ def db(tmp_path):
         yield db
 
 
-def test_a_file_is_applied_and_kept_running_and_can_be_run_again(tmp_path):
+def until(process, wanted):
+    """Read what a process says until it says what is wanted."""
+    said = ""
+    deadline = time.monotonic() + 120
+    while not re.search(wanted, said):
+        line = process.stderr.readline()
+        said += line
+        assert line, f"it ended: {said}"
+        assert time.monotonic() < deadline, said
+    return said
+
+
+def bound(db):
+    return max(offset for (offset,) in db.execute('SELECT "offset" FROM reclock.bindings').rows)
+
+
+def test_a_file_is_applied_and_kept_running_and_goes_on_after_a_kill(tmp_path):
     path = tmp_path / "pipeline.sql"
     path.write_text(PIPELINE)
     command = [sys.executable, "-m", "reclock", "run", str(path), "--state", str(tmp_path / "s")]
-    for expected in ('done="CREATE SOURCE" statement="CREATE', "done=unchanged"):
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            said = ""
-            deadline = time.monotonic() + 60
-            while not re.search(r"event=source name=numbers state=running records=[1-9]", said):
-                said += process.stderr.readline()
-                assert time.monotonic() < deadline, said
-            process.send_signal(signal.SIGINT)
-            said += process.stderr.read()
-        assert process.returncode == 0, said
-        assert expected in said
-        assert said.rstrip().endswith("event=stopped")
+    loaded = r"event=source name=numbers state=running records=[1-9]"
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        said = until(process, loaded)
+        assert 'done="CREATE SOURCE" statement="CREATE' in said
+        process.kill()
+    with look(tmp_path / "s") as db:
+        assert db.check() == []
+        before = bound(db)
+        assert before > 0
+        assert db.execute("SELECT n FROM total").rows == [(before,)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        said = until(process, loaded)
+        assert said.count("done=unchanged") == 2
+        process.send_signal(signal.SIGTERM)
+        said += process.stderr.read()
+    assert process.returncode == 0, said
+    assert said.rstrip().endswith("event=stopped")
+    with look(tmp_path / "s") as db:
+        assert db.check() == []
+        assert bound(db) > before
+        assert db.execute("SELECT n FROM total").rows == [(bound(db),)]
+        counted = sorted(db.execute("SELECT counter FROM numbers").rows)
+        assert counted == [(n,) for n in range(1, bound(db) + 1)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("when", ["a statement runs", "it is kept running"])
+def test_an_interrupt_is_no_failure_whoever_handles_it(db, tmp_path, monkeypatch, number, when):
+    """Spark has a handler of its own, which raises."""
+    path = tmp_path / "pipeline.sql"
+    path.write_text(PIPELINE)
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+
+    def sparks(*_):
+        raise KeyboardInterrupt
+
+    def executed(sql, *_):
+        signal.signal(signal.SIGINT, sparks)
+        if when == "a statement runs":
+            signal.raise_signal(number)
+        return Result("done")
+
+    monkeypatch.setattr(reclock, "open", lambda *_, **__: db)
+    monkeypatch.setattr(db, "execute", executed)
+    monkeypatch.setattr(PipelineProgress, "update", lambda _: signal.raise_signal(number))
+    try:
+        done = CliRunner().invoke(run, [str(path), "--state", str(tmp_path / "s")])
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert done.exit_code == 0, done.output
+    assert done.stderr.rstrip().endswith("event=stopped")
+    assert ("event=running" in done.stderr) is (when == "it is kept running")
 
 
 def test_a_dry_run_makes_nothing(tmp_path):
@@ -86,3 +146,27 @@ def test_bars_on_a_terminal_show_how_far_sources_are(db):
     assert "numbers" in shown
     assert "10/10" in shown
     assert "running" in shown
+
+
+def test_ticks_that_fail_are_told_once(db):
+    said = io.StringIO()
+    log = Log(Console(file=said), ManualClock(0))
+    rows = [
+        ("v", "22012", "division by zero", None),
+        (None, "53100", "no space left", "2 attempts failed"),
+    ]
+    told = {"reclock.errors": rows}
+
+    class Failing:
+        def execute(self, sql):
+            return Result("SELECT", rows=next((r for n, r in told.items() if n in sql), []))
+
+    progress = PipelineProgress(Failing(), log)
+    progress.update()
+    progress.update()
+    rows.clear()
+    progress.update()
+    lines = said.getvalue().splitlines()
+    assert len(lines) == 2
+    assert 'event=tick state=failing code=53100 error="no space left"' in lines[0]
+    assert lines[1].endswith("event=tick state=running")

@@ -62,6 +62,13 @@ def test_an_error_says_where_it_is_and_stops_what_follows(said):
     assert not said.shell.failed
 
 
+def test_a_plan_is_shown_line_by_line(said):
+    said("CREATE TABLE t (a INT);\n")
+    assert "timeline: EpochMilliseconds\n  timestamp: " in said(
+        "EXPLAIN TIMESTAMP FOR SELECT * FROM t;\n"
+    )
+
+
 def test_a_syntax_error_is_told_not_raised(said):
     assert "ERROR 42601" in said("SELEKT 1;\n")
 

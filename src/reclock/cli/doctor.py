@@ -108,13 +108,13 @@ def whole(state: Path) -> Iterator[Finding]:
     """Look whether the parts of a state fit each other, and the clock of this machine."""
     from reclock.clock import SystemClock  # noqa: PLC0415
     from reclock.coordinator.look import look  # noqa: PLC0415
+    from reclock.time.timeline import EPOCH_MS  # noqa: PLC0415
 
     try:
         with look(state) as db:
             broken = db.check()
-            ahead = db.execute(
-                "SELECT max(write_ts) FROM reclock.timelines WHERE timeline = 'EpochMilliseconds'"
-            ).rows[0][0]
+            timelines = dict(db.execute("SELECT timeline, write_ts FROM reclock.timelines").rows)
+            ahead = timelines.get(str(EPOCH_MS))
     except Error as error:
         yield Finding("state", False, error.message, error.hint or "")
         return

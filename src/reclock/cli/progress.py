@@ -1,7 +1,8 @@
 """How sources load and sinks write, for people who watch: a bar each, with rate and time to go.
 
 On a terminal the bars move; elsewhere a line is printed when the state of one changes. What is
-shown is ``reclock.source_status`` and ``reclock.sink_status``.
+shown is ``reclock.source_status`` and ``reclock.sink_status``, and a line when ticks begin to fail,
+or to fail of something else, from ``reclock.errors``.
 
 Tests: tests/cli/test_run.py.
 """
@@ -27,6 +28,7 @@ _SOURCES: Final = (
     "SELECT source, state, rows, errors, upstream, bound, lag_ms, detail "
     "FROM reclock.source_status ORDER BY source"
 )
+_ERRORS: Final = "SELECT object, code, message, detail FROM reclock.errors"
 _SINKS: Final = (
     "SELECT sink, state, messages, lag_ms, detail FROM reclock.sink_status ORDER BY sink"
 )
@@ -41,6 +43,7 @@ class PipelineProgress:
         self._console = log.console
         self._tasks: dict[str, TaskID] = {}
         self._states: dict[str, str] = {}
+        self._failing: set[tuple[str, str]] = set()
         self._progress = Progress(
             TextColumn("{task.fields[state]:>8} {task.description}"),
             BarColumn(),
@@ -61,6 +64,7 @@ class PipelineProgress:
 
     def update(self) -> None:
         """Show how everything is doing now."""
+        self._ticks()
         for source, state, rows, errors, upstream, bound, lag_ms, detail in self._db.execute(
             _SOURCES
         ).rows:
@@ -83,6 +87,19 @@ class PipelineProgress:
                 self._bar(sink, state, note, messages, None)
             else:
                 self._line("sink", sink, state, messages=messages, lag_ms=lag_ms, detail=detail)
+
+    def _ticks(self) -> None:
+        errors = self._db.execute(_ERRORS).rows
+        rows = [row for object_, *row in errors if object_ is None]  # those of the loop
+        for code, message, detail in rows:
+            if (code, message) not in self._failing:
+                words = f"ticks fail: {message} ({detail})"
+                self._log.say(
+                    "tick", words, state="failing", code=code, error=message, detail=detail
+                )
+        if self._failing and not rows:
+            self._log.say("tick", "ticks go on", state="running")
+        self._failing = {(code, message) for code, message, _ in rows}
 
     def _bar(self, name: str, state: str, note: str, done: int, total: int | None) -> None:
         if name not in self._tasks:

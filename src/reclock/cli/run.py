@@ -4,8 +4,10 @@ The file is compared with what is there (``reclock.coordinator.pipeline``) befor
 what is missing is created, what is there from the same text stays, anything else is a conflict
 that is shown, and nothing is applied. ``--dry-run`` stops after planning every statement.
 
-The command ends when it is interrupted (status 0), when a statement fails, or when nothing could
-be right any more (status 1, with the reason): the state is broken, or somebody took it over.
+The command ends when it is interrupted (SIGINT, SIGTERM: status 0), when a statement fails, or when
+nothing could be right any more (status 1, with the reason): the state is broken, or somebody took
+it over. A statement that is interrupted has not happened; what was durable before stays, and so
+does what a process leaves that is killed.
 
 Tests: tests/cli/test_run.py.
 """
@@ -23,6 +25,8 @@ from rich.console import Console
 from reclock.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reclock.cli.log import Log
     from reclock.coordinator.database import Database
 
@@ -45,13 +49,16 @@ def run(file: Path, state: Path, master: str | None, *, dry_run: bool) -> None:
         _rehearse(text, state, log)
         return
     stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
-    with reclock.open(state, master=master) as db:
-        apply(db, text, log)
-        words = f"running, state in {state}; interrupt to stop"
-        log.say("running", words, state=state)
-        keep(db, log, stopped)
+    try:
+        _on_signals(_interrupt)
+        with reclock.open(state, master=master) as db:
+            apply(db, text, log)
+            _on_signals(lambda *_: stopped.set())  # again: Spark, once started, has its own
+            words = f"running, state in {state}; interrupt to stop"
+            log.say("running", words, state=state)
+            keep(db, log, stopped)
+    except KeyboardInterrupt:
+        pass  # what ran has not happened
     log.say("stopped", "stopped")
 
 
@@ -76,6 +83,15 @@ def keep(db: Database, log: Log, stopped: threading.Event) -> None:
             if (failure := db.failure) is not None:
                 raise failure
             progress.update()
+
+
+def _on_signals(handler: Callable[..., object]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _rehearse(text: str, state: Path, log: Log) -> None:

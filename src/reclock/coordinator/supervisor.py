@@ -6,7 +6,8 @@ when the tick is tried again::
     pause after the n-th failure in a row  =  min(FIRST_PAUSE · 2^(n−1), LONGEST_PAUSE)
 
 A tick that succeeds ends it. Failures of the classes in ``PERMANENT`` cannot heal while this
-process lives (the state does not decode, a file of it is gone, another process owns it): the
+process lives (the state does not decode, a file of it is gone, another process owns it, there is no
+Java): the
 timeline stops there, and whoever waits for it is told why. All others are tried again for as
 long as it takes: a full disk, a broken connection, a lost race, a Spark job. Nothing is wrong
 meanwhile, only late: a tick happens whole or not at all.
@@ -25,6 +26,7 @@ from reclock.errors import (
     DataflowExpired,
     Error,
     Fenced,
+    JavaMissing,
     NewerFormat,
     SegmentMissing,
     StateInUse,
@@ -39,7 +41,9 @@ FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 30.0
 """Seconds between a failure and the next attempt."""
 
-PERMANENT: Final = (Corrupt, DataflowExpired, Fenced, NewerFormat, SegmentMissing, StateInUse)
+PERMANENT: Final = (
+    Corrupt, DataflowExpired, Fenced, JavaMissing, NewerFormat, SegmentMissing, StateInUse
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,8 @@ class Shell:
     def _show(self, result: Result) -> None:
         if result.schema is None:
             self._out(result.tag)
+        elif (text := document(result)) is not None:
+            self._out(text)
         elif self._expanded:
             self._out(records(result.rows, result.schema))
         else:
@@ -179,6 +181,14 @@ class Shell:
             message = f'cannot read "{path}": {error.strerror}'
             raise InvalidValue(message, hint="write \\i and the path of a file") from None
         self._all(text)
+
+
+def document(result: Result) -> str | None:
+    """Return the one value of a result that is a text of several lines, such as a plan."""
+    match result.rows:
+        case [(str(text),)] if "\n" in text:
+            return text
+    return None
 
 
 def whole(text: str) -> bool:
