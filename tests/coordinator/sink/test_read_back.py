@@ -115,8 +115,6 @@ def records(encoded: Any, begin: int) -> Iterator[tuple[pa.RecordBatch, Any]]:
 @settings(max_examples=20, deadline=None)
 @given(histories())
 def test_it_is_read_back(shape: str, form: str, registry: str, given: Any) -> None:
-    if (shape, form) == ("materialize", "AVRO"):
-        pytest.skip("there is none")
     kind, history = given
     text = f"AVRO USING CONFLUENT SCHEMA REGISTRY '{registry}'" if form == "AVRO" else form
     statement = statement_of(shape, text)

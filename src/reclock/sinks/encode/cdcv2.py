@@ -152,7 +152,7 @@ class Cdcv2Encoder:
         """Return the messages of all updates with times in ``[lower, upper)``; None for none."""
         times = np.empty(0, np.int64)
         moments, values = times, pa.array([], pa.binary())
-        if updates is not None:
+        if updates is not None and updates.num_rows:
             found = Updates.of(updates)
             times = found.times
             moments, values = self._messages(found, self._texts(found))
