@@ -24,6 +24,14 @@ made, changed or taken away.
 
 A null value follows a deletion, for the compaction of the topic: it says nothing.
 
+With ``transactional`` a record also has the transaction that it belongs to, and its place there
+(``connectors.transactions``)::
+
+    {…, "transaction": {"id": "…", "total_order": n, "data_collection_order": n}}
+
+Messages of sinks have it in the header ``reclock-timestamp``, without a place. Records without a
+value are left out then: nobody counts them.
+
 Tests: tests/connectors/test_debezium.py.
 """
 
@@ -42,9 +50,9 @@ from reclock.connectors.records import NO_VALUE, UNDECODABLE, Faults, included, 
 from reclock.sql.types import BIGINT, TEXT, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from reclock.connectors.format.decoder import Decoder
+    from reclock.connectors.format.decoder import Decoded, Decoder
 
 _SOURCE: Final = (
     ("sequence", TEXT), ("file", TEXT), ("pos", BIGINT), ("row", BIGINT),
@@ -53,8 +61,25 @@ _SOURCE: Final = (
 DIGITS: Final = 19
 _MESSAGE: Final = ("before", "after", "op", "source")
 
+HEADER: Final = "reclock-timestamp"
+"""Which transaction a message of a sink belongs to."""
 
-def fields_of(columns: Sequence[Field]) -> list[Field]:
+_TRANSACTION: Final = (("id", TEXT), ("total_order", BIGINT), ("data_collection_order", BIGINT))
+_STATED: Final = (pa.string(), pa.int64(), pa.int64(), pa.string())
+"""What is said of transactions themselves: nothing, by records of rows."""
+
+
+def transaction_fields() -> list[Field]:
+    """Return what to decode of a message to know its transaction alone."""
+    kinds = {TEXT: pa.string(), BIGINT: pa.int64()}
+    arrow = pa.struct([pa.field(name, kinds[kind]) for name, kind in _TRANSACTION])
+    made = Field("transaction", Record(_TRANSACTION), arrow, nullable=True)
+    payload = Record((("transaction", made.type),))
+    wrapped = pa.struct([pa.field("transaction", arrow)])
+    return [made, Field("payload", payload, wrapped, nullable=True)]
+
+
+def fields_of(columns: Sequence[Field], *, transactional: bool = False) -> list[Field]:
     """Return what to decode of a message whose rows have ``columns``."""
     row = Record(tuple((c.name, c.type) for c in columns))
     arrow_row = pa.struct([pa.field(c.name, c.arrow) for c in columns])
@@ -66,6 +91,7 @@ def fields_of(columns: Sequence[Field]) -> list[Field]:
         Field("after", row, arrow_row, nullable=True),
         Field("op", TEXT, pa.string(), nullable=True),
         Field("source", source, arrow_source, nullable=True),
+        *(transaction_fields()[:1] if transactional else ()),
     ]
     payload = Record(tuple((f.name, f.type) for f in message))
     arrow_payload = pa.struct([pa.field(f.name, f.arrow) for f in message])
@@ -95,17 +121,19 @@ class DebeziumDecode:
     key_at: tuple[int, ...] = ()
     included: tuple[tuple[int, str], ...] = ()
     whose: str = "partition"
+    transaction: Decoder | None = None
+    """Of ``transaction_fields``, if records belong to transactions."""
 
     def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         """Return the input of the envelope, one row for each record, in their order."""
+        if self.transaction is not None:
+            raw = raw.filter(raw.column("value").is_valid())
         faults = Faults(raw, self.whose)
         decoded = self.value.decode(raw.column("value"))
         if decoded.faults is not None:
             faults.add_each(decoded.faults, UNDECODABLE, "its value cannot be decoded")
-        message = dict(zip((*_MESSAGE, "payload"), decoded.columns, strict=True))
-        if message["payload"].null_count < raw.num_rows:
-            inside = dict(zip(_MESSAGE, message["payload"].flatten(), strict=True))
-            message = {n: _either(inside[n], message[n]) for n in _MESSAGE}
+        names = _MESSAGE if self.transaction is None else (*_MESSAGE, "transaction")
+        message = _inside(names, decoded.columns)
         before, after = message["before"], message["after"]
         there = raw.column("value").is_valid()
         neither = pc.and_(there, pc.and_(before.is_null(), after.is_null()))
@@ -123,13 +151,28 @@ class DebeziumDecode:
         for at, name in self.included:
             rows[at] = included(raw, name, self.types[at], faults)
         old += rows[width:]
+        places = [] if self.transaction is None else self._transactions(message, decoded, raw)
         return named(
             [
                 raw.column(0), raw.column(1), *rows, *old, before.is_valid(), after.is_valid(),
                 _operations(message["op"], before, after), raw.column(0),
-                *_positions(message["source"]), raw.column(1), *faults.columns(),
+                *_positions(message["source"]), raw.column(1), *places, *faults.columns(),
             ]
         )  # fmt: skip
+
+    def _transactions(
+        self, message: Mapping[str, pa.Array], decoded: Decoded, raw: pa.RecordBatch
+    ) -> list[pa.Array]:
+        """Return which transaction each record belongs to, also of those that do not decode."""
+        found = message["transaction"]
+        assert self.transaction is not None
+        if decoded.faults is not None:
+            again = self.transaction.decode(raw.column("value")).columns
+            found = _either(found, _inside(("transaction",), again)["transaction"])
+        name, total, order = found.flatten()
+        if "headers" in raw.schema.names and name.null_count:
+            name = _either(name, _headers(raw.column("headers")))
+        return [name, total, order, *(pa.nulls(raw.num_rows, kind) for kind in _STATED)]
 
     def _with_keys(
         self, rows: list[pa.Array], old: list[pa.Array], raw: pa.RecordBatch
@@ -145,6 +188,25 @@ class DebeziumDecode:
             if keys:
                 made[at] = _either(made[at], keys[n])
         return made
+
+
+def _inside(names: Sequence[str], columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
+    """Return the fields of messages: those of the payload, where there is one."""
+    message = dict(zip((*names, "payload"), columns, strict=True))
+    payload = message.pop("payload")
+    if payload.null_count == len(payload):
+        return message
+    inside = dict(zip(names, payload.flatten(), strict=True))
+    return {name: _either(inside[name], message[name]) for name in names}
+
+
+def _headers(headers: pa.Array) -> pa.Array:
+    """Return the transactions that messages of sinks have in their headers."""
+    values: list[str | None] = []
+    for some in headers.to_pylist():
+        own = [h["value"] for h in some or () if h["key"] == HEADER and h["value"] is not None]
+        values.append(own[-1].decode(errors="replace") if own else None)
+    return pa.array(values, pa.string())
 
 
 def _operations(said: pa.Array, before: pa.Array, after: pa.Array) -> pa.Array:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from reclock.connectors.cdcv2 import Cdcv2Decode
     from reclock.connectors.debezium import DebeziumDecode
     from reclock.connectors.format.decoder import Decoder
+    from reclock.connectors.transactions import TransactionsDecode
 
 UNDECODABLE: Final = "22P04"
 NO_VALUE: Final = "22004"
@@ -199,7 +200,7 @@ def included(raw: pa.RecordBatch, name: str, kind: pa.DataType, faults: Faults) 
 
 
 def decoded(
-    decode: Decode | DebeziumDecode | Cdcv2Decode | Typed,
+    decode: Decode | DebeziumDecode | Cdcv2Decode | TransactionsDecode | Typed,
     raw: pa.RecordBatch,
     kinds: Sequence[pa.DataType],
 ) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from reclock.dataflow.envelope import NONE, OWN_TIMES
+from reclock.dataflow.envelope import NONE, OWN_TIMES, TRANSACTIONS
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.types import arrow_types
 from reclock.ids import ObjectId
@@ -165,7 +165,8 @@ class Source(RelationItem):
     @property
     def brings_times(self) -> bool:
         """Whether the times of its rows are not the system's: it has a pace of its own."""
-        return self.states or self.using is not None
+        states = self.states and not self.statement.reclock_into_epoch
+        return states or self.using is not None
 
     @property
     def using(self) -> ObjectId | None:
@@ -174,8 +175,23 @@ class Source(RelationItem):
 
     @property
     def states(self) -> bool:
-        """Whether its records state times: what they say waits until these are complete."""
-        return self.envelope in OWN_TIMES
+        """Whether its records state times, or transactions: what they say waits for the rest."""
+        return self.envelope in OWN_TIMES or self.is_transactional
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether a consistency topic says which of its rows belong together."""
+        return self.statement.consistency_topic is not None
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether its transactions are released in their order."""
+        return dict(self.statement.options).get("transaction_order", "strict") == "strict"
+
+    @property
+    def records(self) -> str:
+        """The envelope of what is read; ``envelope`` is that of what comes into the graph."""
+        return TRANSACTIONS if self.is_transactional else self.envelope
 
     def record(self) -> Json:
         """Return what the catalog stores."""

@@ -6,13 +6,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from reclock.coordinator.item import Index, MaterializedView, Sink, Source, Table
-from reclock.dataflow.envelope import NONE
+from reclock.dataflow.envelope import NONE, OWN_TIMES, envelope_fields
 from reclock.dataflow.graph import Limits, collection_of, errors_of, temp_of
 from reclock.dataflow.render import build as render
+from reclock.dataflow.types import arrow_types
 from reclock.sql.plan.relation import Get, walk
 from reclock.sql.schema import Column, Schema
-from reclock.sql.types import BIGINT, TEXT
+from reclock.sql.types import BIGINT, BOOLEAN, INTEGER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,11 +28,10 @@ if TYPE_CHECKING:
     from reclock.time.pace import Pace
 
 
-_STATED: Final = (
-    *(Column(name, BIGINT) for name in ("time", "diff", "lower", "upper")),
-    *(Column(name, TEXT) for name in ("counts", "code", "message")),
-)
-"""What a statement has beside a row: the envelope ``materialize``."""
+_KINDS: Final = {
+    pa.int64(): BIGINT, pa.int32(): INTEGER, pa.string(): TEXT, pa.bool_(): BOOLEAN,
+}  # fmt: skip
+"""The types of what an envelope says beside the columns of rows."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Shape:
             if isinstance(i, MaterializedView)
         }
         sources = {
-            i.id: render.Source(i.schema, i.primary_key, NONE if i.states else i.envelope)
+            i.id: render.Source(i.schema, i.primary_key, _taken_in(i))
             for i in items
             if isinstance(i, Source)
         }
@@ -164,6 +166,15 @@ def _imports(catalog: Catalog, pace: Pace, views: Iterable[render.View]) -> list
 
 
 def temp_schema(source: Source) -> Schema:
-    """Return the columns of what a source with times of its own has not published yet."""
-    row = (Column(f"c{i}", column.type) for i, column in enumerate(source.schema))
-    return Schema((*row, *_STATED))
+    """Return the columns of what a source has read and not published yet."""
+    row = [Column(f"c{i}", column.type) for i, column in enumerate(source.schema)]
+    fields = envelope_fields(source.records, arrow_types(source.schema))
+    images = [Column(f"b{i}", column.type) for i, column in enumerate(row)]
+    before = images if source.is_transactional else []
+    stated = (Column(f.name, _KINDS[f.type]) for f in fields[len(before) :])
+    return Schema((*row, *before, *stated))
+
+
+def _taken_in(source: Source) -> str:
+    """Return the envelope of what of a source comes into the graph."""
+    return NONE if source.envelope in OWN_TIMES else source.envelope

@@ -9,6 +9,9 @@ Definition. The input of a source has the columns of its rows, then those of its
               position_3 int64, order int64, code text, message text
     materialize   time int64, diff int64, lower int64, upper int64, counts text,
               code text, message text
+    transactions  those of debezium up to order, transaction text, total_order int64,
+              collection_order int64, status text, number int64, count int64,
+              collections text, code text, message text
 
 A record with a ``code`` is a fault: it could not be decoded, and becomes an error row (code,
 message). ``order`` is never NULL, and tells which of the records of one key at one time is
@@ -26,6 +29,13 @@ progress has ``lower``, ``upper`` (NULL: all times) and ``counts``, a JSON array
 and counts; a fault that has been given a time has ``time``. Its rows bring their times with
 them: statements wait, outside of the graph, until a time is closed, and what they say of it comes
 into the graph as with the envelope none.
+
+In the transactions envelope a record is one of debezium that belongs to a ``transaction``, at a
+place in it (``total_order``, and ``collection_order`` among those of its table), or what is said
+of a transaction: it has a ``status``, BEGIN, or END with the ``count`` of its rows in this source,
+NULL if that is not among the ``collections`` that it names. A ``number`` is given to it when it is
+kept; what was released is kept by its number for a while, as DONE. These too wait outside of the
+graph; rows of a transaction that is whole come into it as with the envelope debezium.
 
 Tests: tests/dataflow/test_envelopes.py.
 """
@@ -45,6 +55,7 @@ NONE: Final = "none"
 UPSERT: Final = "upsert"
 DEBEZIUM: Final = "debezium"
 MATERIALIZE: Final = "materialize"
+TRANSACTIONS: Final = "transactions"
 
 OWN_TIMES: Final = frozenset({MATERIALIZE})
 """Those whose records bring their times with them."""
@@ -67,6 +78,15 @@ _DEBEZIUM: Final = (
     pa.field("order", pa.int64()),
     *_FAULT,
 )
+_TRANSACTION: Final = (
+    pa.field("transaction", pa.string()),
+    pa.field("total_order", pa.int64()),
+    pa.field("collection_order", pa.int64()),
+    pa.field("status", pa.string()),
+    pa.field("number", pa.int64()),
+    pa.field("count", pa.int64()),
+    pa.field("collections", pa.string()),
+)
 
 
 def envelope_fields(envelope: str, row: Types) -> tuple[pa.Field, ...]:
@@ -77,8 +97,10 @@ def envelope_fields(envelope: str, row: Types) -> tuple[pa.Field, ...]:
     >>> [field.name for field in envelope_fields(DEBEZIUM, (pa.int64(),))][:3]
     ['before_0', 'has_before', 'has_after']
     """
-    if envelope == DEBEZIUM:
+    if envelope in (DEBEZIUM, TRANSACTIONS):
         before = (pa.field(f"before_{i}", kind) for i, kind in enumerate(row))
+        if envelope == TRANSACTIONS:
+            return (*before, *_DEBEZIUM[: -len(_FAULT)], *_TRANSACTION, *_FAULT)
         return (*before, *_DEBEZIUM)
     return {NONE: _FAULT, UPSERT: _UPSERT, MATERIALIZE: _MATERIALIZE}[envelope]
 

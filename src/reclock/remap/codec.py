@@ -5,6 +5,7 @@ One JSON object per element of a frontier, readable in any database shell::
     {"partition": 3, "offset": 50}                   a partition's next offset
     {"after": 3, "before": null, "offset": 0}        partitions not born yet
     {"file": "a.csv", "offset": 120}                 a file's next byte
+    {"part": "orders/3", "offset": 50}               a partition's, of one of several topics
     {"sequence": 7}   {"lsn": "16/B374D848"}         counters, PostgreSQL
 
 ``Codec`` says how one gauge is written; a remap uses one for its life. What does not
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 from reclock.errors import Corrupt, Error, InvalidValue
 from reclock.time.antichain import Antichain
 from reclock.time.order import T
-from reclock.time.position import AFTER, BEFORE, FilePosition, KafkaPosition
+from reclock.time.position import AFTER, BEFORE, FilePosition, KafkaPosition, TopicPosition
 from reclock.time.timestamp import Lsn, Sequence
 
 if TYPE_CHECKING:
@@ -95,7 +96,15 @@ def _file_from_json(value: Json) -> FilePosition:
     return FilePosition(*_cuts(value, "file", str), offset=_integer(value["offset"]))
 
 
-def _parts_to_json(position: KafkaPosition | FilePosition, noun: str) -> Json:
+def _topic_to_json(position: TopicPosition) -> Json:
+    return _parts_to_json(position, "part")
+
+
+def _topic_from_json(value: Json) -> TopicPosition:
+    return TopicPosition(*_cuts(value, "part", str), offset=_integer(value["offset"]))
+
+
+def _parts_to_json(position: KafkaPosition | FilePosition | TopicPosition, noun: str) -> Json:
     if position.part is not None:
         return {noun: position.part, "offset": position.offset}
     low, high = position.low, position.high
@@ -137,6 +146,9 @@ KAFKA: Final = Codec(
 )
 FILES: Final = Codec(
     "file", Antichain.of(FilePosition.everything()), _file_to_json, _file_from_json
+)
+TOPICS: Final = Codec(
+    "topics", Antichain.of(TopicPosition.everything()), _topic_to_json, _topic_from_json
 )
 SEQUENCE: Final = Codec(
     "sequence",

@@ -13,7 +13,8 @@ born yet are therefore representable ("these have not started"), which answers t
 question of the reclocking document; a part that appears later splits a gap, which is
 progress in the order, and one that disappears is a regression.
 
-``KafkaPosition`` has integer parts, ``FilePosition`` has file names.
+``KafkaPosition`` has integer parts, ``FilePosition`` has file names, ``TopicPosition`` partitions
+of several topics, by name.
 
 Properties, with sparse and unordered ids: tests/time/test_position.py.
 """
@@ -189,7 +190,12 @@ class FilePosition(Position[str]):
     """(file names, byte after the last whole line) of a file or directory source."""
 
 
-PositionT = TypeVar("PositionT", KafkaPosition, FilePosition)
+@dataclass(frozen=True, slots=True)
+class TopicPosition(Position[str]):
+    """(partitions of topics, offset) of a source that reads several topics: ``topic/partition``."""
+
+
+PositionT = TypeVar("PositionT", KafkaPosition, FilePosition, TopicPosition)
 
 
 def offsets_of(frontier: Antichain[PositionT]) -> dict[int | str, int]:

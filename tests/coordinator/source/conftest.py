@@ -16,6 +16,7 @@ from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.database import Database, segments_of
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.dataflow.session import Spark
+from reclock.testing.debezium import Change, Connector
 from reclock.testing.kafka import RealKafka
 from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
@@ -166,3 +167,69 @@ def real(tmp_path: Path, kafka: RealKafka, monkeypatch: pytest.MonkeyPatch) -> I
     made = Lab(tmp_path / "state", kafka)
     yield made
     made.close()
+
+
+class Shop:
+    """A database that Debezium captures, and sources over it."""
+
+    def __init__(self, opener: Any, partitions: int = 3) -> None:
+        self.opener, self.kafka = opener, opener.kafka
+        self.connector = Connector(self.kafka.create_topic(1), ("orders", "items"), partitions)
+        self.metadata, self.topics = self.connector.metadata, self.connector.topics
+        self.rows = self.connector.rows
+        for topic in self.topics.values():
+            self.kafka._make(topic, partitions)
+        self.db = opener()
+
+    def create(
+        self,
+        table: str = "orders",
+        name: str | None = None,
+        *,
+        rest: str = "",
+        options: str = "RETAIN HISTORY FOR '1 h'",
+        columns: str = "(id BIGINT PRIMARY KEY, x TEXT)",
+        topic: str | None = None,
+    ) -> None:
+        given = f"consistency_topic = '{topic or self.metadata}'"
+        self.db.execute(
+            f"CREATE SOURCE {name or table} {columns} FROM KAFKA BROKER 'b:1' TOPIC "
+            f"'{self.topics[table]}' FORMAT JSON ENVELOPE DEBEZIUM {rest} WITH ({given}, {options})"
+        )
+
+    def transaction(self, *changes: Any, name: str | None = None) -> Any:
+        return self.connector.transaction(*(Change(*c) for c in changes), name=name)
+
+    def send(self, *messages: Any) -> None:
+        for message in messages:
+            self.kafka.produce(message.topic, message.partition, message.record)
+
+    def commit(self, *changes: Any) -> Any:
+        messages = self.transaction(*changes)
+        self.send(*messages)
+        return messages
+
+    def tick(self, ms: int = 0) -> Any:
+        self.opener.clock.advance(ms)
+        return self.db.tick()
+
+    def read(self, query: str) -> Any:
+        return sorted(self.db.execute(query).rows, key=repr)
+
+    def status(self, source: str = "orders") -> Any:
+        query = f"SELECT state, detail FROM reclock.source_status WHERE source = '{source}'"
+        return self.db.execute(query).rows[0]
+
+    def crash(self) -> None:
+        self.db = self.opener.reopened(self.db)
+
+
+@pytest.fixture
+def shop(opener: Any) -> Shop:
+    return Shop(opener)
+
+
+@pytest.fixture(scope="session")
+def make_shop() -> Callable[[Any], Shop]:
+    """For hypothesis: a shop of its own per example."""
+    return Shop

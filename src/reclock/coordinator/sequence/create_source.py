@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.result import Result
 from reclock.coordinator.source.connect import discover
+from reclock.coordinator.source.consistency import counter_of
 from reclock.coordinator.source.define import check, define_source
 from reclock.coordinator.source.given import check_relation
 from reclock.sql.statement.source import FileConnection
@@ -45,5 +47,8 @@ def create_source(context: Context, statement: CreateSource) -> Result:
                 facts = {**facts, "external": f"{name} {item}"}
             using = using_of(statement, world.catalog)
             source = define_source(statement, context.text, item, name, facts, using=using)
+            if source.is_transactional:
+                facts = {**facts, "counter": counter_of(world, source)}
+                source = replace(source, facts=facts)
             change_catalog(core, [source])
     return Result("CREATE SOURCE")

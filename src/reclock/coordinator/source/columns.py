@@ -19,17 +19,23 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.connectors import cdcv2
 from reclock.connectors.cdcv2 import Cdcv2Decode
-from reclock.connectors.debezium import DebeziumDecode, fields_of, key_fields_of
+from reclock.connectors.debezium import (
+    DebeziumDecode,
+    fields_of,
+    key_fields_of,
+    transaction_fields,
+)
 from reclock.connectors.format.choose import decoder_of
 from reclock.connectors.format.decoder import Field
 from reclock.connectors.key import BareKey
 from reclock.connectors.records import Decode, Part
+from reclock.connectors.transactions import TransactionsDecode, metadata_decoder
 from reclock.coordinator.item import TableColumn
 from reclock.dataflow.envelope import DEBEZIUM, MATERIALIZE, UPSERT
 from reclock.dataflow.types import arrow_type
 from reclock.errors import StatementError
 from reclock.sql.schema import Column
-from reclock.sql.statement.source import Format
+from reclock.sql.statement.source import Format, KafkaConnection
 from reclock.sql.types import BIGINT, BYTEA, INTEGER, JSON, TEXT, TIMESTAMPTZ, Array, Record
 
 if TYPE_CHECKING:
@@ -101,9 +107,11 @@ def _included_type(what: str, statement: CreateSource) -> Type:
 
 def decode_of(
     statement: CreateSource, columns: Sequence[TableColumn], part: str = "partition"
-) -> Decode | DebeziumDecode | Cdcv2Decode:
+) -> Decode | DebeziumDecode | Cdcv2Decode | TransactionsDecode:
     """Return how the records of a source are decoded."""
     assert statement.value_format is not None
+    if statement.consistency_topic is not None:
+        return _transactions(statement, columns)
     if statement.envelope.kind == DEBEZIUM:
         return _debezium(statement, columns)
     if statement.envelope.kind == MATERIALIZE:
@@ -149,13 +157,35 @@ def _debezium(statement: CreateSource, columns: Sequence[TableColumn]) -> Debezi
     if key_at:
         key_fields = key_fields_of([fields[at] for at in key_at])
         key = decoder_of(statement.key_format or statement.value_format, key_fields, ignoring)
+    transactional = statement.consistency_topic is not None
+    wanted = fields_of(fields, transactional=transactional)
+    transaction = None
+    if transactional:
+        transaction = decoder_of(statement.value_format, transaction_fields(), ignoring)
     return DebeziumDecode(
         types=tuple(arrow_type(c.column.type) for c in columns),
-        value=decoder_of(statement.value_format, fields_of(fields), ignoring),
+        value=decoder_of(statement.value_format, wanted, ignoring),
         required=tuple((f.name, not f.nullable) for f in fields),
         key=key,
         key_at=key_at,
         included=tuple((declared + at, i.what) for at, i in enumerate(statement.include)),
+        whose=f'source "{statement.name}", partition',
+        transaction=transaction,
+    )
+
+
+def _transactions(statement: CreateSource, columns: Sequence[TableColumn]) -> TransactionsDecode:
+    assert statement.value_format is not None
+    assert statement.consistency_topic is not None
+    assert isinstance(statement.connection, KafkaConnection)
+    options = dict(statement.options)
+    ignoring = {k: v for k, v in options.items() if k != "unknown_fields"}
+    return TransactionsDecode(
+        rows=_debezium(statement, columns),
+        metadata=metadata_decoder(statement.value_format, ignoring),
+        topic=statement.connection.topic,
+        consistency_topic=statement.consistency_topic,
+        collection=options.get("data_collection"),
         whose=f'source "{statement.name}", partition',
     )
 
@@ -211,4 +241,6 @@ def extra_columns(statement: CreateSource) -> tuple[str, ...]:
     )
     if keyed and "key" not in wanted:
         wanted.insert(0, "key")
+    if statement.consistency_topic is not None:
+        wanted.append("headers")
     return tuple(dict.fromkeys(wanted))

@@ -22,17 +22,20 @@ from reclock.connectors.files.source import DirectorySource, FileSource
 from reclock.connectors.files.text import Header, Text
 from reclock.connectors.generator.source import GeneratorSource
 from reclock.connectors.kafka.cluster import Cluster
+from reclock.connectors.kafka.consistent import ConsistentSource, origin_of
 from reclock.connectors.kafka.options import Connection
 from reclock.connectors.kafka.source import KafkaSource
 from reclock.connectors.kafka.start import Earliest, Start, StartTimestamp, parse_start_offset
 from reclock.connectors.records import Decode, Typed, decoded
+from reclock.connectors.transactions import TransactionsDecode
 from reclock.coordinator.as_of import time_of
 from reclock.coordinator.source.columns import decode_of, extra_columns, field_of, source_columns
+from reclock.coordinator.source.consistency import discover_counter
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import input_types
 from reclock.dataflow.types import arrow_type
 from reclock.errors import Error, InvalidValue, SourceStopped
-from reclock.remap.codec import FILES, KAFKA
+from reclock.remap.codec import FILES, KAFKA, TOPICS
 from reclock.sql.parse.options import TRUE
 from reclock.sql.statement.source import FileConnection, KafkaConnection, LoadGenerator
 from reclock.time.antichain import Antichain
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from reclock.sql.statement import CreateSource
     from reclock.time.timestamp import Timestamp
 
-AnyDecode = Decode | DebeziumDecode | Cdcv2Decode | Typed
+AnyDecode = Decode | DebeziumDecode | Cdcv2Decode | TransactionsDecode | Typed
 """How records become input."""
 
 PLACES: Final = 2
@@ -159,7 +162,12 @@ def discover(statement: CreateSource, clusters: Clusters) -> Json:
         case KafkaConnection(_, topic):
             cluster = clusters(_connection(statement))
             source, origin = KafkaSource.create(cluster, topic, _start(statement))
-            return {"topic_id": source.topic_id, "origin": [KAFKA.encode(e) for e in origin]}
+            facts: Json = {
+                "topic_id": source.topic_id, "origin": [KAFKA.encode(e) for e in origin],
+            }  # fmt: skip
+            if (consistency := statement.consistency_topic) is not None:
+                facts["counter"] = discover_counter(cluster, consistency)
+            return facts
         case FileConnection(path, directory):
             content = content_of(statement, source_columns(statement)[0])
             tail = dict(statement.options).get("tail", "true") in TRUE
@@ -178,14 +186,15 @@ def connect(item: Source, clusters: Clusters) -> Connected:
     return Connected(
         source,
         decode,
-        input_types(item.envelope, types),
+        input_types(item.records, types),
         len(types),
         item.primary_key,
         item.name,
         upserts=item.envelope == "upsert",
         stops=options.get("on_error") == "stop",
         paced=isinstance(item.statement.connection, LoadGenerator),
-        parts_have_names=isinstance(item.statement.connection, FileConnection),
+        parts_have_names=item.is_transactional
+        or isinstance(item.statement.connection, FileConnection),
     )
 
 
@@ -196,7 +205,11 @@ def _source(item: Source, clusters: Clusters) -> tuple[Connector[Any], AnyDecode
             cluster = clusters(_connection(statement))
             extra = extra_columns(statement)
             source = KafkaSource(cluster, topic, item.facts["topic_id"], extra)
-            return source, decode_of(statement, item.columns)
+            decode = decode_of(statement, item.columns)
+            if (consistency := statement.consistency_topic) is None:
+                return source, decode
+            metadata = KafkaSource(cluster, consistency, item.facts["counter"]["topic_id"])
+            return ConsistentSource(source, metadata), decode
         case LoadGenerator(kind, options):
             made = GeneratorSource.open(kind, dict(options), item.facts)
             return made, Typed(tuple(arrow_type(c.column.type) for c in item.columns))
@@ -228,7 +241,11 @@ def codec_of(item: Source) -> Codec[Any]:
     match item.statement.connection:
         case KafkaConnection():
             origin = Antichain(map(KAFKA.decode, item.facts["origin"]))
-            return replace(KAFKA, origin=origin)
+            if (consistency := item.statement.consistency_topic) is None:
+                return replace(KAFKA, origin=origin)
+            begun = Antichain(map(KAFKA.decode, item.facts["counter"]["origin"]))
+            topic = item.statement.connection.topic
+            return replace(TOPICS, origin=origin_of((topic, origin), (consistency, begun)))
         case FileConnection():
             return FILES
     return KAFKA

@@ -15,6 +15,7 @@ from reclock.config import parse_duration
 from reclock.connectors.generator.source import GeneratorSource
 from reclock.coordinator.item import Source, TableColumn
 from reclock.coordinator.source.columns import decode_of, source_columns
+from reclock.coordinator.source.consistency import check_transactions
 from reclock.coordinator.source.secrets import hidden, secrets_of
 from reclock.dataflow.envelope import DEBEZIUM, MATERIALIZE, OWN_TIMES, UPSERT
 from reclock.errors import InvalidValue, NotSupported, StatementError
@@ -26,7 +27,7 @@ from reclock.sql.statement.source import (
     LoadGenerator,
     PostgresConnection,
 )
-from reclock.time.timeline import EPOCH_MS, External, user_timeline
+from reclock.time.timeline import EPOCH_MS, Counter, External, user_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +44,7 @@ _DECODED: Final = {*_EVERY, "epoch_ms_timeline", "on_error", "unknown_fields", "
 _OPTIONS: Final[dict[type, set[str]]] = {
     KafkaConnection: {
         *_DECODED, "start_offset", "start_timestamp", "isolation_level", "group_id_prefix",
+        "consistency_topic", "transaction_order", "data_collection",
     },
     FileConnection: {*_DECODED, "tail", "header", "compression"},
     LoadGenerator: _EVERY,
@@ -89,10 +91,8 @@ def check(statement: CreateSource) -> None:
         raise NotSupported(message, hint=hint, position=position)
     if statement.reclock_using is not None:
         _check_using(statement)
-    if statement.envelope.transaction_topic:
-        message = "ENVELOPE DEBEZIUM with a transaction topic is not supported"
-        raise NotSupported(message, hint="leave the topic out", position=position)
     _check_options(statement)
+    check_transactions(statement)
     _check_epoch_ms(statement)
     timeline_of(statement)
     if isinstance(statement.connection, LoadGenerator):
@@ -119,6 +119,11 @@ def timeline_of(statement: CreateSource, facts: Json | None = None) -> Timeline:
     if (named := options.get("timeline")) is not None:
         return user_timeline(named)
     own = _brings_times(statement) and "epoch_ms_timeline" not in options
+    if (topic := statement.consistency_topic) is not None and not statement.reclock_into_epoch:
+        assert isinstance(statement.connection, KafkaConnection)
+        if options.get("transaction_order", "strict") == "strict":
+            return Counter(statement.connection.broker, topic)
+        own = True  # in which order they become complete here, no topic tells
     name = (facts or {}).get("external", statement.name.parts[-1])
     return External(name) if own else EPOCH_MS
 
@@ -134,6 +139,8 @@ def _check_using(statement: CreateSource) -> None:
         why = "a load generator: it moves with the clock"
     elif statement.envelope.kind in OWN_TIMES:
         why = "ENVELOPE MATERIALIZE: its records bring their times"
+    elif statement.consistency_topic is not None:
+        why = "a source with a consistency topic: its transactions are numbered"
     elif "timestamp_interval" in dict(statement.options):
         why = 'the option "timestamp_interval": the bindings say when'
     if why is not None:

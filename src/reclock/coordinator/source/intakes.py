@@ -21,6 +21,7 @@ from reclock.coordinator.source.connect import connect, interval_of
 from reclock.coordinator.source.intake import Intake
 from reclock.coordinator.source.own import OwnIntake
 from reclock.coordinator.source.pump import Pump
+from reclock.coordinator.source.reclocked import ReclockedIntake, limits
 from reclock.coordinator.source.staging import Grid
 from reclock.coordinator.source.stated import StatedIntake
 from reclock.coordinator.source.supplied import SuppliedIntake
@@ -96,7 +97,8 @@ class Intakes:
             core = self._core
             made: Intake
             if source.states:
-                made = StatedIntake(connected, core, state, source, most)
+                kind = StatedIntake if source.brings_times else ReclockedIntake
+                made = kind(connected, core, state, source, most)
             elif source.using is not None:
                 made = SuppliedIntake(connected, core, state, source, most)
             else:
@@ -137,6 +139,7 @@ class Intakes:
         found = {}
         if state.is_own:
             return {item: own.take_own(state, time) for item, own in self._own(state.pace)}
+        whole = limits(i for _, i in self._of(state.pace) if isinstance(i, ReclockedIntake))
         for item, intake in self._of(state.pace):
             source = self._core.world.catalog[item]
             assert isinstance(source, Source)
@@ -145,7 +148,11 @@ class Intakes:
                 state.upper, time, max(system, own or 0), own is not None,
                 state.timeline == EPOCH_MS,
             )  # fmt: skip
-            taken = intake.take(state.bindings[item].remap, grid)
+            remap = state.bindings[item].remap
+            if isinstance(intake, ReclockedIntake):
+                taken = intake.take_whole(remap, grid, whole.get(intake))
+            else:
+                taken = intake.take(remap, grid)
             if taken is not None:
                 found[item] = taken
         return found
@@ -154,7 +161,7 @@ class Intakes:
         """Forget what a published tick has bound; end what will bind nothing any more."""
         for item, intake in self._of(state.pace):
             remap = state.bindings[item].remap
-            if isinstance(intake, OwnIntake):
+            if isinstance(intake, OwnIntake) and state.is_own:
                 intake.settle_own(state)
             else:
                 intake.settle(remap)

@@ -88,9 +88,11 @@ class OwnIntake(Intake, ABC):
 
     def skew(self, now_ms: int) -> str | None:
         """Say how far its times are from the clock, if that is theirs and it is far."""
+        if self._source.timeline != EPOCH_MS:
+            return None
         with self.room:
             last = max(self.last_ms(None) or 0, self.latest or 0)
-        if self._source.timeline != EPOCH_MS or not last:
+        if not last:
             return None
         if abs(last - now_ms) <= AHEAD_MS:
             return None

@@ -1,6 +1,7 @@
 """The reading of a source that brings its times: statements wait until a time is closed.
 
-What is read is kept, as statements, until they close a time. Then a tick of the source's own pace
+Times are the sender's (``statements``), or the numbers of its transactions (``transactions``). What
+is read is kept, as statements, until they close a time. Then a tick of the source's own pace
 (``own``) publishes, in one append::
 
     its rows        the updates of the closed times, at these times
@@ -10,7 +11,8 @@ What is read is kept, as statements, until they close a time. Then a tick of the
 so what is published at t, what waits at t, and the positions that t is bound to, are always of
 one moment: a process that begins with these three goes on as the first would have (P2).
 
-Tests: tests/coordinator/source/test_materialize.py; by chance: test_statements.py.
+Tests: tests/coordinator/source/test_materialize.py, test_consistency.py; by chance:
+test_statements.py, test_transactions.py.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from reclock.coordinator.source.intake import STAGED_BYTES
 from reclock.coordinator.source.own import OwnIntake
 from reclock.coordinator.source.staging import Taken
 from reclock.coordinator.source.statements import Statements
+from reclock.coordinator.source.transactions import Transactions
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of, temp_of
 from reclock.dataflow.scan import repeated
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.item import Source
     from reclock.coordinator.source.connect import Connected
     from reclock.coordinator.source.staging import Chunk
-    from reclock.coordinator.source.statements import Offer
+    from reclock.coordinator.source.waiting import Offer, Waiting
     from reclock.coordinator.timeline import TimelineState
     from reclock.errors import Error
     from reclock.remap.trace import Remap
@@ -57,8 +60,7 @@ class StatedIntake(OwnIntake):
         self._frontier = state.bindings[source.id].remap.latest
         self._offer: Offer | None = None
         self._complete_ms: int | None = None
-        begun = state.upper if state.upper > FIRST else Timestamp(0)
-        self.statements = Statements(begun, connected.width, _durable(state, source))
+        self.statements: Waiting = waiting_of(connected, state, source)
 
     @property
     def upper(self) -> Timestamp:
@@ -150,8 +152,7 @@ class StatedIntake(OwnIntake):
         """Return the end of a source: an error row, and nothing more for ever."""
         sealed = self._sealed(remap, time, failure)
         assert sealed.changes is not None
-        columns = deltas.rows_of(sealed.changes)
-        row = columns[: self.connected.width] + columns[-2:]
+        row = self.statements.taken_in(deltas.rows_of(sealed.changes))
         return sealed._replace(changes=deltas.build(row, *sealed.changes.columns[-2:]))
 
     def settle_own(self, state: TimelineState) -> None:
@@ -163,6 +164,26 @@ class StatedIntake(OwnIntake):
             if self.statements.waiting_for() is None:
                 self.complete_ms = self._complete_ms
             self.room.notify_all()
+
+
+def waiting_of(connected: Connected, state: TimelineState, source: Source) -> Waiting:
+    """Return what of a source waits, as it is durable."""
+    if source.is_transactional:
+        return transactions_of(connected, state, source)
+    begun = state.upper if state.upper > FIRST else Timestamp(0)
+    return Statements(begun, connected.width, _durable(state, source))
+
+
+def transactions_of(connected: Connected, state: TimelineState, source: Source) -> Transactions:
+    """Return the transactions of a source that wait, as they are durable."""
+    return Transactions(
+        state.upper if state.upper > FIRST else Timestamp(0),
+        connected.decode.types,
+        source.primary_key,
+        _durable(state, source),
+        strict=source.is_strict,
+        base=source.facts["counter"]["base"],
+    )
 
 
 def _durable(state: TimelineState, source: Source) -> list[pa.RecordBatch]:

@@ -11,9 +11,8 @@ come in any order, and again; at an upper U ::
 
 Nothing can be read before ``FIRST``, the time after 0: what is said of 0 is published there.
 
-An ``Offer`` is that of one moment: what a tick publishes, and how the durable copy of what waits
-changes. It changes nothing here; ``settle`` does, when it is durable. A restarted process that
-reads what waits, and goes on where reading stood, makes the same offers (P2).
+An ``Offer`` (``waiting``) is that of one moment. A restarted process that reads what waits, and
+goes on where reading stood, makes the same offers (P2).
 
 Statements that cannot both be true raise ``ConflictingStatements`` when the time is closed that
 they are about: nothing of it is published. ``change.cdcv2.reader`` says the same, message by
@@ -36,13 +35,14 @@ import pyarrow as pa
 from reclock.change.cdcv2.coverage import END, Coverage
 from reclock.change.cdcv2.message import Progress
 from reclock.coordinator.arrangements import FIRST
+from reclock.coordinator.source.waiting import Offer, changed, concat
 from reclock.dataflow import delta as deltas
 from reclock.errors import ConflictingStatements
 from reclock.time.antichain import Antichain
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,22 +56,6 @@ _ODD: Final = 0x9E3779B97F4A7C15
 """Spreads times over all hashes."""
 
 _NEVER: Final = int(np.iinfo(np.int64).max)
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What can be published: all times before ``upper``; ``complete`` if there are no others.
-
-    ``closed`` is a delta of the row's columns, a code and a message; ``waiting`` one of
-    statements, as of the last time before ``upper``.
-    """
-
-    upper: Timestamp
-    complete: bool
-    closed: pa.RecordBatch | None
-    waiting: pa.RecordBatch | None
-    fresh: int
-    """How many of the parts that came since the last offer it knows."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +131,10 @@ class Statements:
         self._kept = [p for p in (p.filter(p.last >= upper) for p in kept) if len(p.last)]
         self._fresh = [p for p in (p.filter(p.last >= upper) for p in fresh) if len(p.last)]
         self.size = sum(p.rows.nbytes for p in (*self._kept, *self._fresh))
+
+    def taken_in(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        """Return of the columns of statements those of the envelope none."""
+        return [*columns[: self._width], *columns[-2:]]
 
     @property
     def _least(self) -> int:
@@ -292,7 +280,7 @@ class Statements:
         if rows is None or not rows.num_rows:
             return None
         stated = rows.columns[self._width :]
-        columns = [*rows.columns[: self._width], stated[_CODE], stated[_MESSAGE]]
+        columns = self.taken_in(rows.columns)
         times = np.maximum(self._times(rows), int(FIRST))
         return deltas.build(columns, times, stated[_DIFF].fill_null(1))
 
@@ -300,21 +288,7 @@ class Statements:
         """Return how the durable copy of what waits changes when times before ``end`` go."""
         gone = [p.rows.filter(pa.array(p.last < end)) for p in self._kept]
         come = [p.rows.filter(pa.array(p.last >= end)) for p in self._fresh]
-        made = []
-        for some, diff in ((gone, -1), (come, 1)):
-            for rows in some:
-                if rows.num_rows:
-                    times = np.full(rows.num_rows, int(upper) - 1, np.int64)
-                    diffs = np.full(rows.num_rows, diff, np.int64)
-                    made.append(deltas.build(rows.columns, times, diffs))
-        return deltas.union(made) if made else None
-
-
-def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch | None:
-    """Return all rows as one batch; None if there are none."""
-    if not batches:
-        return None
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        return changed(gone, come, int(upper) - 1)
 
 
 def _progress(lower: int, upper: int | None, counts: str) -> Progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.coordinator.source.connect import failed_text
 from reclock.coordinator.source.own import OwnIntake
 from reclock.dataflow.graph import errors_of
@@ -101,4 +102,4 @@ def _state(intake: Intake, remap: Remap[Any]) -> tuple[str, Error | None]:
 
 
 def _sum(frontier: Antichain[Any]) -> int:
-    return sum(offsets_of(frontier).values())
+    return sum(n for part, n in offsets_of(frontier).items() if part != TRANSACTION)

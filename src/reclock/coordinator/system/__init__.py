@@ -26,6 +26,7 @@ from reclock.coordinator.system.objects import OBJECTS
 from reclock.coordinator.system.settings import SETTINGS
 from reclock.coordinator.system.sink_status import SINK_STATUS
 from reclock.coordinator.system.source_status import SOURCE_STATUS
+from reclock.coordinator.system.source_transactions import SOURCE_TRANSACTIONS
 from reclock.coordinator.system.ticks import TICKS
 from reclock.coordinator.system.timelines import TIMELINES
 
@@ -48,6 +49,7 @@ RELATIONS: Final[Mapping[ObjectId, SystemRelation]] = {
         SETTINGS,
         HOLDS,
         SOURCE_STATUS,
+        SOURCE_TRANSACTIONS,
         SINK_STATUS,
         EXPIRATIONS,
     )

@@ -1,7 +1,8 @@
 """CREATE SOURCE and CREATE SINK, with the clause order of the contract.
 
 ``CREATE SOURCE name (columns) FROM … [KEY FORMAT f VALUE FORMAT f | FORMAT f] [INCLUDE …]
-[ENVELOPE …] [RECLOCK USING …] [WITH (…)]``; a clause out of its order is a syntax error.
+[ENVELOPE …] [RECLOCK USING … | RECLOCK INTO EPOCH] [WITH (…)]``; a clause out of its order is a
+syntax error.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ _SOURCE = {
     "group_id_prefix": STRING,
     "max_rows_per_tick": NUMBER,
     "on_error": STRING,
+    "consistency_topic": STRING,
+    "transaction_order": STRING,
+    "data_collection": STRING,
     "unknown_fields": STRING,
     "header": BOOLEAN,
     "delimiter": STRING,
@@ -86,6 +90,7 @@ def parse_source(cursor: Cursor) -> CreateSource:
     include = _includes(cursor)
     envelope = _envelope(cursor) if cursor.accept("ENVELOPE") else SourceEnvelope("none")
     reclock_using = cursor.name() if cursor.accept("RECLOCK", "USING") else None
+    into_epoch = reclock_using is None and cursor.accept("RECLOCK", "INTO", "EPOCH")
     options = parse_options(cursor, _SOURCE, prefixes=_CLIENT_PREFIXES)
     cursor.end()
     return CreateSource(
@@ -99,6 +104,7 @@ def parse_source(cursor: Cursor) -> CreateSource:
         reclock_using,
         options.pairs(),
         if_not_exists,
+        into_epoch,
     )
 
 

@@ -84,3 +84,10 @@ class CreateSource:
     reclock_using: Name | None = None
     options: tuple[tuple[str, str], ...] = ()
     if_not_exists: bool = False
+    reclock_into_epoch: bool = False
+
+    @property
+    def consistency_topic(self) -> str | None:
+        """The topic that says which rows belong to which transaction."""
+        given = dict(self.options).get("consistency_topic")
+        return given if given is not None else self.envelope.transaction_topic

@@ -1,0 +1,105 @@
+"""What a source has read and may not publish yet, and what of it can be: the protocol.
+
+Two kinds of source keep what they read until it is whole: those with times of their own
+(``statements``), and those whose rows come in transactions (``transactions``). What waits has a
+durable copy, the collection TEMP, as of the last time that was published.
+
+An ``Offer`` is what a tick can publish now. Making it changes nothing; ``settle`` does, when it
+is durable. A restarted process that begins with the durable copy, and reads on where it was made,
+makes the same offers (P2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from reclock.dataflow import delta as deltas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from reclock.time.timestamp import Timestamp
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What can be published: all times before ``upper``; ``complete`` if there are no others.
+
+    ``closed`` is a delta of what the graph takes in; ``waiting`` one of statements, as of the last
+    time before ``upper``.
+    """
+
+    upper: Timestamp
+    complete: bool
+    closed: pa.RecordBatch | None
+    waiting: pa.RecordBatch | None
+    fresh: int
+    """How many of the parts that came since the last offer it knows."""
+
+
+class Waiting(Protocol):
+    """What waits, of one source."""
+
+    upper: Timestamp
+    size: int
+    """Of all that waits, in bytes."""
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take statements in."""
+        ...
+
+    def offer(self, limit: int | None, most: int) -> Offer | None:
+        """Return what can be published of the times before ``limit``; None if there is none."""
+        ...
+
+    def settle(self, upper: Timestamp, offer: Offer | None) -> None:
+        """Forget what is published before ``upper``; an offer that is durable was that."""
+        ...
+
+    def taken_in(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        """Return of the columns of statements those that the graph takes in."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """How many rows wait."""
+        ...
+
+    @property
+    def stated(self) -> int:
+        """Up to where times are known to be stated."""
+        ...
+
+    @property
+    def latest(self) -> int | None:
+        """The last time that is spoken of; None if none is."""
+        ...
+
+    def waiting_for(self) -> str | None:
+        """Say, for a person, what the next time lacks; None if nothing is open."""
+        ...
+
+
+def changed(
+    gone: Iterable[pa.RecordBatch], come: Iterable[pa.RecordBatch], time: int
+) -> pa.RecordBatch | None:
+    """Return how the durable copy of what waits changes at a time."""
+    made = []
+    for some, diff in ((gone, -1), (come, 1)):
+        for rows in some:
+            if rows.num_rows:
+                times = np.full(rows.num_rows, time, np.int64)
+                diffs = np.full(rows.num_rows, diff, np.int64)
+                made.append(deltas.build(rows.columns, times, diffs))
+    return deltas.union(made) if made else None
+
+
+def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """Return all rows as one batch; None if there are none."""
+    if not batches:
+        return None
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
