@@ -27,6 +27,7 @@ CONTRACT = {
     "timelines": "timeline, read_ts, write_ts",
     "arrangement_sizes": "object, operator, records, pending, bytes, runs",
     "source_status": "source, state, rows, bytes, errors, upstream, bound, lag_ms, detail",
+    "source_transactions": "source, number, transaction, state, rows, counted",
     "sink_status": "sink, state, frontier, messages, bytes, in_flight, lag_ms, detail",
     "expirations": "object, expiration, reason, dropped",
     "ticks": "timestamp, phase, millis, rows",
