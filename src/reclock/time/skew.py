@@ -25,6 +25,21 @@ _ROUGHLY_MS: Final = 120_000
 _UNITS: Final = (("seconds", 1_000, 1), ("microseconds", 1, 1_000), ("nanoseconds", 1, 1_000_000))
 
 
+def distance(time: int, now_ms: int) -> str:
+    """Return how far a time is from now, roughly, for a person.
+
+    >>> distance(1_700_000_000_000, 1_700_011_578_777), distance(1_700_000_000_000, 1_700_000_000)
+    ('3.2 hours', '19656 days')
+    """
+    away = abs(time - now_ms)
+    for unit, size in (("days", DAY_MS), ("hours", 3_600_000), ("minutes", 60_000)):
+        if away >= 2 * size:
+            return (
+                f"{away / size:.0f} {unit}" if away >= 100 * size else f"{away / size:.1f} {unit}"
+            )
+    return f"{away / 1_000:.1f} seconds"
+
+
 def suspicion(time: int, now_ms: int) -> str | None:
     """Return what the times of a sender look like whose last one is ``time``, if not like now.
 

@@ -299,8 +299,9 @@ UNITS = {
     "nanoseconds": (NOW * 1_000_000, "timestamps look like nanoseconds"),
     "a zone ahead": (NOW + 2 * HOUR, "another time zone: 2:00:00 ahead"),
     "a zone behind": (NOW - 5 * HOUR, "another time zone: 5:00:00 behind"),
-    "far ahead": (NOW + 1_000 * HOUR, "ahead of the clock"),
-    "days behind": (NOW - 100 * HOUR, "behind the clock"),
+    "hours behind": (NOW - 3 * HOUR - 777_777, "is 3.2 hours behind the clock"),
+    "far ahead": (NOW + 1_000 * HOUR, "is 41.7 days ahead of the clock"),
+    "days behind": (NOW - 100 * HOUR, "is 4.2 days behind the clock"),
 }
 
 

@@ -17,11 +17,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
-from reclock.config import format_duration
 from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.source.intake import Intake
 from reclock.time.oracle import MAX_AHEAD_MS
-from reclock.time.skew import suspicion
+from reclock.time.skew import distance, suspicion
 from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
@@ -96,9 +95,9 @@ class OwnIntake(Intake, ABC):
             return None
         if abs(last - now_ms) <= AHEAD_MS:
             return None
-        away, where = format_duration(abs(last - now_ms)), "ahead of" if last > now_ms else "behind"
+        where = "ahead of" if last > now_ms else "behind"
         looks = suspicion(last, now_ms)
-        said = f"its last time, {last}, is {away} {where} the clock"
+        said = f"its last time, {last}, is {distance(last, now_ms)} {where} the clock"
         return said if looks is None else f"{said}: {looks}"
 
     def last_ms(self, otherwise: int | None) -> int | None:
