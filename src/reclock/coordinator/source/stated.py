@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from reclock.remap.trace import Remap
 
 MOST_BYTES: Final = 4 * STAGED_BYTES
-"""How much may wait; reading stops there."""
+"""How much may wait, in memory; reading stops there."""
 
 _WHOLE: Final = 1 << 62
 
@@ -116,11 +116,13 @@ class StatedIntake(OwnIntake):
         with self.room:
             count, limit = self.statements.waiting, self.limit(now_ms)
             waits = self.statements.waiting_for()
-            if self.is_full:
-                waits = f"more waits than fits, nothing is read until it is less; {waits}"
             if waits is None and limit is not None and self.statements.stated > limit:
                 waits = f"times from {limit} on are too far ahead of the clock"
-            return waits if waits is None or not count else f"{waits}; {count} updates wait"
+            said = [] if waits is None else [waits, *([f"{count} updates wait"] if count else [])]
+            if self.is_full:
+                most = f"{MOST_BYTES >> 20} MiB"
+                said.append(f"no more than {most} may, and nothing is read until these are fewer")
+            return "; ".join(said) or None
 
     def closable(self, state: TimelineState, now_ms: int) -> Timestamp | None:
         """Return the last time that is complete now; None if no other is than before."""

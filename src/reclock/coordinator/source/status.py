@@ -84,11 +84,13 @@ def _own_state(
     """Return how a source does that brings its times: it may wait for more of them."""
     if detail is not None or intake.upstream is None:
         return state, detail
-    if intake.is_behind:
+    full = intake.is_full
+    if intake.is_behind and not full:
         return "loading", intake.skew(now_ms)
     waits = intake.waits(now_ms)
     said = [text for text in (waits, intake.skew(now_ms)) if text is not None]
-    return "waiting" if waits else "running", "; ".join(said) or None
+    found = "stalled" if full else "waiting" if waits else "running"
+    return found, "; ".join(said) or None
 
 
 def _state(intake: Intake, remap: Remap[Any]) -> tuple[str, Error | None]:
