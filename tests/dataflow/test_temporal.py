@@ -22,8 +22,10 @@ from reclock.arrangement.store import LocalStore
 from reclock.change.consolidate import consolidate
 from reclock.change.model.temporal import Validity, temporal_filter
 from reclock.change.update import Update
+from reclock.dataflow import maintain
 from reclock.dataflow.bulk import stages
 from reclock.dataflow.bulk.workers import Threads
+from reclock.dataflow.graph import collection_of
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.operators import temporal
 from reclock.ids import ObjectId
@@ -32,7 +34,7 @@ from reclock.testing.deltas import delta_of, log_of
 from reclock.testing.evaluate import evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
 from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.graphs import Changes, MemoryGraph, planned
+from reclock.testing.graphs import TABLES, Changes, MemoryGraph, planned, written
 from reclock.testing.stored_graph import StoredGraph
 from reclock.time.timestamp import INT64_MAX, Timestamp
 
@@ -212,6 +214,26 @@ def test_random_temporal_plans_are_right_at_every_time(seed):
 @pytest.mark.parametrize("seed", MORE)
 def test_more_random_temporal_plans_are_right_at_every_time(seed):
     check(seed)
+
+
+@pytest.mark.parametrize("seed", QUICK[:15])
+def test_random_temporal_plans_are_right_where_arranged_rows_are_shared(seed, monkeypatch):
+    monkeypatch.setattr(maintain, "SHARED_ROWS", 1)
+    check(seed)
+
+
+def test_the_rows_of_a_view_that_are_those_of_its_table_are_arranged_once(monkeypatch):
+    monkeypatch.setattr(maintain, "SHARED_ROWS", 1)
+    engine = engine_of("SELECT * FROM t WHERE mz_now() < a")
+    log = [((100 + n, n, "x"), 1, 1) for n in range(5)]
+    table = TABLES["t"].id
+    tick = maintain.Tick(engine.graph, written({"t": log}), engine.state, range(1, 2))
+    made = tick.run(engine.evaluator)
+    assert made[collection_of(VIEW)] is made[collection_of(table)]
+    partly = written({"t": [*log, ((0, 0, "x"), 1, 1)]})  # one is over before it begins
+    made = maintain.Tick(engine.graph, partly, engine.state, range(1, 2)).run(engine.evaluator)
+    assert made[collection_of(VIEW)].num_rows == 5
+    assert made[collection_of(table)].num_rows == 6
 
 
 @pytest.mark.parametrize("seed", QUICK[:15])

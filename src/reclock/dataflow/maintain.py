@@ -15,7 +15,7 @@ rows at each of them.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -30,8 +30,13 @@ if TYPE_CHECKING:
 
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.graph import ArrangementId, Graph, Running
+    from reclock.dataflow.keying import Keying
     from reclock.dataflow.trace import Trace
     from reclock.ids import ObjectId
+
+
+SHARED_ROWS: Final = 10_000
+"""Larger deltas than this are arranged once, if a view has the same rows as what it reads."""
 
 
 class Tick:
@@ -63,6 +68,7 @@ class Tick:
         self._hydrating = hydrating
         self.limits = limits or Limits()
         self._errors = errors or {}
+        self._shared: dict[tuple[Keying, tuple[int, ...]], pa.RecordBatch] = {}
         self._wanted = frozenset(graph.arrangements) if wanted is None else wanted
         self._outputs: dict[int, Output] = dict(given or {})
         needed = graph.needed(self._wanted, self._outputs)
@@ -195,8 +201,18 @@ class Tick:
         to: ArrangementId,
         delta: pa.RecordBatch,
     ) -> None:
-        if delta.num_rows:
-            self._add_arranged(appended, to, self._graph.arrangements[to].keying.arrange(delta))
+        if not delta.num_rows:
+            return
+        keying = self._graph.arrangements[to].keying
+        if delta.num_rows < SHARED_ROWS:
+            self._add_arranged(appended, to, keying.arrange(delta))
+            return
+        known = keying, _memory(delta)
+        made = self._shared.get(known)
+        if made is None:
+            made = self._shared[known] = consolidate(keying.layout, keying.arrange(delta))
+        if made.num_rows:
+            appended[to] = made
 
     def _add_arranged(
         self,
@@ -208,3 +224,12 @@ class Tick:
         made = consolidate(self._graph.arrangements[to].keying.layout, updates)
         if made.num_rows:
             appended[to] = made
+
+
+def _memory(delta: pa.RecordBatch) -> tuple[int, ...]:
+    """Return where the columns of a delta lie: the same place has the same values."""
+    found = []
+    for column in delta.columns:
+        found += [column.offset, len(column)]
+        found += [0 if part is None else part.address for part in column.buffers()]
+    return tuple(found)

@@ -35,11 +35,12 @@ import pyarrow.compute as pc
 
 from reclock.arrangement.column import canonical
 from reclock.arrangement.layout import diff_of, kh_of, time_of
+from reclock.arrangement.stream import concat
 from reclock.dataflow import delta as deltas
 from reclock.time.timestamp import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -66,6 +67,14 @@ class Limit(NamedTuple):
 class Times:
     """The times of a span, for every row, ``[start, stop)``; none where they are empty."""
 
+    start: Int64s
+    stop: Int64s
+
+
+class Part(NamedTuple):
+    """Times of rows that no other part has: ``[start, stop)``, of those that are ``there``."""
+
+    there: Mask
     start: Int64s
     stop: Int64s
 
@@ -112,19 +121,36 @@ def split(
 
     ``delta`` has the columns of the output; ``upper`` is that of the tick.
     """
-    row, due, sign = _events(time_of(delta), spans)
-    diff = diff_of(delta)[row]
-    if (sign < 0).any() and (diff == np.iinfo(np.int64).min).any():
-        raise deltas.out_of_range()
-    diff *= sign
-    kept = due < min(until, FOREVER)
-    dropped = int(np.count_nonzero(~kept & (due < FOREVER)))
-    here = due < upper
+    time, diff, end = time_of(delta), diff_of(delta), min(until, FOREVER)
+    now: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
+    dropped = 0
+    for part in _parts(time, spans):
+        for due, is_end in ((part.start, False), (part.stop, True)):
+            kept = part.there & (due < end)
+            ends = np.count_nonzero(part.there & (due < FOREVER))
+            dropped += int(ends) - int(np.count_nonzero(kept))
+            here = kept & (due < upper)
+            later = kept & ~here
+            if here.any():
+                now.append(_emitted(delta, here, due, _signed(diff, here, is_end)))
+            if later.any():
+                pending.append(_pending(delta, later, due, _signed(diff, later, is_end), keying))
     return Split(
-        _emitted(delta, row[here & kept], due[here & kept], diff[here & kept]),
-        _pending(delta, row[~here & kept], due[~here & kept], diff[~here & kept], keying),
+        deltas.union(now) if now else delta.slice(0, 0),
+        concat(pending) if pending else keying.layout.empty(),
         dropped,
     )
+
+
+def _signed(diff: Int64s, rows: Mask, is_end: bool) -> Int64s:
+    """Return the diffs of rows where they begin, or where they end."""
+    chosen = diff if rows.all() else diff[rows]
+    if not is_end:
+        return chosen
+    if (chosen == np.iinfo(np.int64).min).any():
+        raise deltas.out_of_range()
+    return -chosen
 
 
 def come_due(updates: Sequence[pa.RecordBatch], keying: Keying) -> pa.RecordBatch:
@@ -140,34 +166,37 @@ def is_due(trace: Trace, first: int, last: int) -> bool:
     return next(iter(trace.within(first, last)), None) is not None
 
 
-def _events(time: Int64s, spans: Sequence[Times]) -> tuple[Int64s, Int64s, Int64s]:
-    """Return where disjoint parts of the spans begin and end: row, time, +1 or −1."""
+def _parts(time: Int64s, spans: Sequence[Times]) -> Iterator[Part]:
+    """Yield disjoint parts of the spans, from the time of each row on."""
+    if len(spans) == 1:
+        start = np.maximum(spans[0].start, time)
+        yield Part(start < spans[0].stop, start, spans[0].stop)
+        return
     starts = np.stack([np.maximum(s.start, time) for s in spans], 1)
     stops = np.stack([s.stop for s in spans], 1)
-    if len(spans) > 1:  # each part begins where all spans that began before it have ended
-        order = np.argsort(starts, axis=1, kind="stable")
-        starts = np.take_along_axis(starts, order, 1)
-        stops = np.take_along_axis(stops, order, 1)
-        ended = np.maximum.accumulate(stops, axis=1)[:, :-1]
-        starts[:, 1:] = np.maximum(starts[:, 1:], ended)
-    row, nth = np.nonzero(starts < stops)
-    begin, end = starts[row, nth], stops[row, nth]
-    signs = np.ones(len(row), np.int64)
-    return (
-        np.concatenate([row, row]),
-        np.concatenate([begin, end]),
-        np.concatenate([signs, -signs]),
-    )
+    order = np.argsort(starts, axis=1, kind="stable")
+    starts = np.take_along_axis(starts, order, 1)
+    stops = np.take_along_axis(stops, order, 1)
+    # Each part begins where all spans that began before it have ended.
+    ended = np.maximum.accumulate(stops, axis=1)[:, :-1]
+    starts[:, 1:] = np.maximum(starts[:, 1:], ended)
+    for nth in range(len(spans)):
+        yield Part(starts[:, nth] < stops[:, nth], starts[:, nth], stops[:, nth])
 
 
-def _emitted(delta: pa.RecordBatch, row: Int64s, time: Int64s, diff: Int64s) -> pa.RecordBatch:
-    at = pa.array(row)
-    return deltas.build([c.take(at) for c in deltas.rows_of(delta)], time, diff)
+def _emitted(delta: pa.RecordBatch, rows: Mask, due: Int64s, diff: Int64s) -> pa.RecordBatch:
+    """Return updates of rows at the times they are due; what does not change is not copied."""
+    if rows.all():
+        same = np.array_equal(due, time_of(delta))
+        time = delta.column(delta.num_columns - 2) if same else due
+        return deltas.build(deltas.rows_of(delta), time, diff)
+    chosen = pa.array(rows)
+    return deltas.build([c.filter(chosen) for c in deltas.rows_of(delta)], due[rows], diff)
 
 
 def _pending(
-    delta: pa.RecordBatch, row: Int64s, due: Int64s, diff: Int64s, keying: Keying
+    delta: pa.RecordBatch, rows: Mask, due: Int64s, diff: Int64s, keying: Keying
 ) -> pa.RecordBatch:
-    at = pa.array(row)
-    columns = [canonical(c.take(at)) for c in deltas.rows_of(delta)]
-    return keying.layout.batch(due, columns, time_of(delta)[row], diff)
+    chosen = delta if rows.all() else delta.filter(pa.array(rows))
+    columns = [canonical(c) for c in deltas.rows_of(chosen)]
+    return keying.layout.batch(due[rows], columns, time_of(chosen), diff)
