@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from operator import itemgetter
 
 import fastavro
 import pyarrow as pa
@@ -58,7 +59,10 @@ def decoded(values, given=Format("json")):  # noqa: B008 - a frozen value
             "value": pa.array(values, pa.binary()),
         }
     )
-    return list(zip(*(c.to_pylist() for c in made(raw).columns[1:]), strict=True))
+    found = list(zip(*(c.to_pylist() for c in made(raw).columns[1:]), strict=True))
+    if any(row[-1] is not None for row in found):
+        assert found == sorted(found, key=itemgetter(0)), "a fault is where its message is"
+    return sorted(found, key=itemgetter(0))  # which is stable
 
 
 def stated(messages):

@@ -102,7 +102,7 @@ class Cdcv2Decode:
     whose: str = "partition"
 
     def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the statements of all messages, in their order."""
+        """Return the statements of all messages; in their order, if there are faults."""
         faults = Faults(raw, self.whose)
         value = raw.column("value")
         decoded = self.value.decode(value)
@@ -118,25 +118,27 @@ class Cdcv2Decode:
         made = self._progress(progress, faults)
         code, message = faults.columns()
         bad = code.is_valid().to_numpy(zero_copy_only=False)
-        keep = pa.array(np.flatnonzero(~bad[of]))
+        keep = ~bad[of]
         said = np.array([at for at in made if not bad[at]], np.int64)
         wrong = np.flatnonzero(bad)
-        places = np.concatenate([of[keep.to_numpy()], said, wrong])
-        order = pa.array(np.argsort(places, kind="stable"))
-        rest, updates = len(said) + len(wrong), len(keep)
-        columns = [
-            pa.concat_arrays([column.take(keep), pa.nulls(rest, column.type)])
-            for column in (*rows, time, diff)
-        ]
+        stated = [*rows, time, diff]
+        if len(wrong):
+            of, stated = of[keep], [column.filter(pa.array(keep)) for column in stated]
+        places = np.concatenate([of, said, wrong])
+        rest, updates = len(said) + len(wrong), len(of)
+        columns = [pa.concat_arrays([c, pa.nulls(rest, c.type)]) for c in stated]
         for n, kind in enumerate((pa.int64(), pa.int64(), pa.string())):
-            stated = pa.array([made[at][n] for at in said.tolist()], kind)
-            parts = [pa.nulls(updates, kind), stated, pa.nulls(len(wrong), kind)]
+            progress = pa.array([made[at][n] for at in said.tolist()], kind)
+            parts = [pa.nulls(updates, kind), progress, pa.nulls(len(wrong), kind)]
             columns.append(pa.concat_arrays(parts))
         for column in (code, message):
             parts = [pa.nulls(updates + len(said), pa.string()), column.take(pa.array(wrong))]
             columns.append(pa.concat_arrays(parts))
-        at = pa.array(places[order.to_numpy()])
-        return named([c.take(at) for c in raw.columns[:2]] + [c.take(order) for c in columns])
+        whole = [c.take(pa.array(places)) for c in raw.columns[:2]] + columns
+        if not len(wrong):
+            return named(whole)
+        order = pa.array(np.argsort(places, kind="stable"))  # a fault is where its message is
+        return named([column.take(order) for column in whole])
 
     def _updates(
         self, array: pa.Array, faults: Faults
