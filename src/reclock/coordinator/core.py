@@ -192,7 +192,9 @@ class Core:
         ]
         try:
             lost = self.store.append([*appends, *oracles])
-        except BaseException:
+            if lost is None:
+                self._replace(world.with_states(moved))
+        except BaseException:  # an interrupt too, wherever it comes
             self._stale = True
             raise
         if lost is not None:
@@ -200,7 +202,6 @@ class Core:
             message = f'durable collection "{lost.collection}" has moved unexpectedly'
             detail = f"it is at {lost.current_upper}"
             raise StorageError(message, detail=detail, hint="try the statement again")
-        self._replace(world.with_states(moved))
 
     def adopt(self, state: TimelineState) -> None:
         """Make a state of a timeline the current one that differs in nothing durable."""
