@@ -13,6 +13,11 @@ import pytest
 from packaging.version import Version
 
 import reclock
+from reclock import ManualClock
+from reclock.coordinator.database import Database
+from reclock.coordinator.result import Result
+from reclock.coordinator.subscribe.subscription import Subscription
+from reclock.coordinator.subscribe.update import Update
 from reclock.errors import Error
 from reclock.failpoints import FailpointRaised
 from reclock.testing.scripted import ScriptAborted
@@ -47,6 +52,25 @@ def test_the_public_names_are_the_documented_ones() -> None:
     assert len(reclock.__all__) == len(set(reclock.__all__))
     assert set(reclock.__all__) == documented_names()
     assert all(hasattr(reclock, name) for name in reclock.__all__)
+
+
+@pytest.mark.parametrize("cls", [Database, Subscription, Update, Result, ManualClock])
+def test_every_method_is_documented(cls: type) -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    for name in (name for name in dir(cls) if not name.startswith("_")):
+        assert re.search(rf"`(?:\w+, )*{name}\b", text), (
+            f"docs/python.md lacks {cls.__name__}.{name}"
+        )
+
+
+def test_every_argument_of_open_is_documented() -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    signature = re.search(r"`reclock\.open\((.*?)\)`", text)
+    assert signature
+    assert re.findall(
+        r"\w+(?==|,|$)", signature[1].replace("=None", "=").replace("=True", "=")
+    ) == [*inspect.signature(reclock.open).parameters]
+    assert all(f"`reclock.{name}" in text for name in reclock.__all__)
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -17,6 +17,8 @@ from reclock.errors import InvalidValue
 from reclock.sql.types import INTERVAL, MONTHS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd  # type: ignore[import-untyped] # has no types
     import polars as pl
     import pyarrow as pa
@@ -75,15 +77,20 @@ class Result:
         """Show the result in a notebook."""
         if self.schema is None:
             return f"<p>{escape(self.tag)}</p>"
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>"
-            for row in self.rows[:SHOWN_ROWS]
-        )
+        table = html_table(self.columns, self.rows[:SHOWN_ROWS])
         count = f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
         some = f", the first {SHOWN_ROWS} shown" if len(self.rows) > SHOWN_ROWS else ""
         at = "" if self.timestamp is None else f" at {self.timestamp}"
-        return f"<table><tr>{head}</tr>{body}</table><p>{count}{some}{at}</p>"
+        return f"{table}<p>{count}{some}{at}</p>"
+
+
+def html_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return rows below their column names, for a notebook."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _cell(value: object) -> str:

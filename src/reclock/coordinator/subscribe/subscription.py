@@ -27,6 +27,7 @@ from weakref import finalize
 from reclock.change.value import sort_key
 from reclock.coordinator.subscribe.changes import Followed
 from reclock.coordinator.subscribe.envelope import Envelope
+from reclock.coordinator.subscribe.notebook import Shown, show
 from reclock.coordinator.subscribe.past import Past
 from reclock.coordinator.subscribe.subscribers import Parked, Pin
 from reclock.coordinator.subscribe.update import Update
@@ -165,6 +166,13 @@ class Subscription:
         with self._core.moved:
             self._core.moved.notify_all()
         self._finish()
+
+    def _ipython_display_(self) -> None:
+        """Show it in a notebook, as it changes, until it ends; nobody else reads it then."""
+        statement = self._target.statement
+        accumulated = statement.snapshot and self._envelope is None
+        names = self._target.schema.names if accumulated else self.columns
+        show(self, Shown(names, accumulated=accumulated))
 
     def __enter__(self) -> Self:
         return self
