@@ -3,7 +3,9 @@
 The same rows as lines of JSON, and as CDCv2 messages of five hundred updates with one time each,
 in files, so that no broker takes part; both until all is durable and can be read, rounds
 alternate. What a tick of a source costs, reading aside, after few and after many published
-times; and what ticks of tables cost beside a source in microseconds, whose rows wait for ever.
+times; the same of a source with a consistency topic, in memory, of which one transaction is stuck
+and another always half there; and what ticks of tables cost beside a source in microseconds, whose
+rows wait for ever.
 """
 
 from __future__ import annotations
@@ -17,6 +19,11 @@ from typing import TYPE_CHECKING
 
 import reclock
 from benchmarks.measure import Measure
+from reclock.coordinator.database import Database, segments_of
+from reclock.coordinator.spark_engine import SparkEngine
+from reclock.sinks.topics import NewTopic
+from reclock.testing.debezium import Change, Connector
+from reclock.testing.kafka_log import MemoryKafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +83,8 @@ def run() -> Iterator[Measure]:
     figure = f"{rates[1] / 1e3:,.0f} k rows/s, {share:.0%} of plain"
     yield Measure("CDCv2 → durable collection", figure, "≥ 50 % of plain", share >= 0.5)
     yield from _over_time(path)
+    for order in ("strict", "complete"):
+        yield from _over_transactions(path, order)
     yield from _beside(path)
 
 
@@ -99,6 +108,51 @@ def _over_time(path: Path) -> Iterator[Measure]:
     yield Measure("tick of a source, 20 times published", f"{first:.2f} ms")
     figure = f"{last:.2f} ms"
     yield Measure("tick of a source, 20,000 times published", figure, "< 1.5 ×", last < 1.5 * first)
+
+
+def _over_transactions(path: Path, order: str) -> Iterator[Measure]:
+    """Measure a whole tick, with what waits, after few and after many released transactions."""
+    kafka = MemoryKafka()
+    kafka.batch_rows = 10_000
+    connector = Connector(kafka.create_topic(1), ["orders"], 3)
+    topic, logs = connector.topics["orders"], [(connector.metadata, 0)]
+    kafka.create(NewTopic(topic, partitions=3))
+    logs += [(topic, partition) for partition in range(3)]
+    state = path / order
+    with Database(
+        state, SparkEngine(segments_of(state)), clock=reclock.ManualClock(NOW), background=False,
+        clusters=lambda connection: kafka.cluster(connection.isolation),
+    ) as db:  # fmt: skip
+        db.execute(
+            f"CREATE SOURCE s (id BIGINT PRIMARY KEY, x TEXT) FROM KAFKA BROKER 'b' TOPIC '{topic}'"
+            f" FORMAT JSON ENVELOPE DEBEZIUM WITH (consistency_topic = '{connector.metadata}', "
+            f"transaction_order = '{order}')"
+        )
+        late = connector.transaction(Change("orders", 0, "x"), Change("orders", 1, "x"))
+        if order == "complete":
+            late = late[:-1]  # stuck for ever
+        costs, key = [], 2
+        for count in (1, 1, 500, 1):
+            found = []
+            for _ in range(20):
+                messages = []
+                for _ in range(count):
+                    changes = [Change("orders", key + n, "x") for n in range(4)]
+                    messages += [*late, *(now := connector.transaction(*changes))[:3]]
+                    late, key = now[3:], key + 4
+                for message in messages:
+                    kafka.produce(message.topic, message.partition, message.record)
+                begun = time.process_time()  # of all threads, whoever else is busy
+                db.tick()
+                found.append(1_000 * (time.process_time() - begun))
+                for log in logs:
+                    kafka.truncate(*log, kafka.partition(*log).high)
+            costs.append(statistics.median(found))
+    _, first, _, last = costs
+    name = f"tick of transactions, {order}"
+    yield Measure(f"{name}, 40 released", f"{first:.2f} ms")
+    figure = f"{last:.2f} ms"
+    yield Measure(f"{name}, 10,000 released", figure, "< 1.5 ×", last < 1.5 * first)
 
 
 def _ticks(db: reclock.Database) -> list[float]:

@@ -123,6 +123,7 @@ class MemoryKafka:
         self._instances: dict[str, _Instance] = defaultdict(_Instance)
         self.settings: dict[str, dict[str, str]] = {}
         self.running = True
+        self.batch_rows = _BATCH_ROWS
 
     def cluster(self, isolation: str = "read_committed") -> Cluster:
         """Return what a source sees."""
@@ -274,8 +275,9 @@ class MemoryCluster:
                 for e in log.entries
                 if start <= e.offset < stop and e.visible(self.isolation)
             ]
-        for first in range(0, len(rows), _BATCH_ROWS):
-            yield pa.RecordBatch.from_pylist(rows[first : first + _BATCH_ROWS], schema_of(extra))
+        size = self.kafka.batch_rows
+        for first in range(0, len(rows), size):
+            yield pa.RecordBatch.from_pylist(rows[first : first + size], schema_of(extra))
 
 
 def _row(partition: int, entry: _Entry) -> dict[str, Any]:

@@ -125,7 +125,7 @@ CHANGES = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CHANGES, min_size=1, max_size=4), st.data())
 def test_at_every_time_all_sources_have_the_same_transactions(
     make_opener, make_shop, history, data

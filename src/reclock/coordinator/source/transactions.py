@@ -22,7 +22,9 @@ nothing behind (P5). Tests: tests/coordinator/source/test_transactions.py.
 
 from __future__ import annotations
 
+from bisect import insort
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -134,10 +136,11 @@ class _Part:
 
 @dataclass(frozen=True)
 class Release(Offer):
-    """An offer of transactions: which they are, and which of those before are still remembered."""
+    """An offer of transactions: which they are, and which are remembered then, or no more."""
 
     released: tuple[_Open, ...] = ()
     remembered: tuple[_Done, ...] = ()
+    forgotten: tuple[_Done, ...] = ()
     reach: int = 0
     """All transactions before this number are released with it."""
 
@@ -168,6 +171,7 @@ class Transactions:
         self._open: dict[str, _Open] = {}
         self._numbered: dict[int, _Open] = {}
         self._done: dict[str, _Done] = {}
+        self._by_number: list[_Done] = []
         self._recent: dict[str, int] = {}
         self._codes = 0
         self._kept: list[_Part] = []  # of which there is a durable copy
@@ -253,6 +257,7 @@ class Transactions:
             number: int | None = None
             if status == DONE:
                 self._remember(_Done(known, name, count))
+                self._note(name, known)
                 keep[at] = False
             elif status is None:
                 self._fault = self._fault or message
@@ -309,7 +314,7 @@ class Transactions:
 
     def _remember(self, done: _Done) -> None:
         self._done[done.id] = done
-        self._note(done.id, done.number)
+        insort(self._by_number, done)
 
     # What can be published.
 
@@ -338,6 +343,7 @@ class Transactions:
         if not released and (at is None or not self._loose):
             self._check_overfull()
             return None
+        self._fresh = _joined(self._fresh)
         least = max(int(self.upper), int(FIRST))
         numbers = [entry.number or 0 for entry in released]
         if at is not None:
@@ -350,12 +356,20 @@ class Transactions:
         order = np.argsort(codes)
         first = times[0] if at is None else int(at)
         closed = self._closed(codes[order], np.array(times, np.int64)[order], first)
-        remembered = self._forgotten(released)
-        waiting = self._waiting(codes, remembered, int(upper) - 1)
-        reach = max([self._next, *(n + 1 for n in numbers)])
+        cut = self._last - self._remembered
+        done = (_Done(entry.number or 0, entry.id, entry.arrived) for entry in released)
+        remembered = tuple(some for some in done if some.number > cut)
+        forgotten = tuple(takewhile(lambda some: some.number <= cut, self._by_number))
+        gone = [p.rows.filter(pa.array(_released(p, codes))) for p in self._kept]
+        come = [p.rows.filter(pa.array(~_released(p, codes))) for p in self._fresh]
+        waiting = changed(
+            [*gone, self._done_rows(forgotten)], [*come, self._done_rows(remembered)],
+            int(upper) - 1,
+        )  # fmt: skip
         return Release(
-            upper, False, closed, waiting, len(self._fresh), tuple(released), remembered, reach
-        )
+            upper, False, closed, waiting, len(self._fresh), tuple(released), remembered,
+            forgotten, max([self._next, *(number + 1 for number in numbers)]),
+        )  # fmt: skip
 
     def _in_turn(self, limit: int | None, most: int) -> list[_Open]:
         found: list[_Open] = []
@@ -373,6 +387,7 @@ class Transactions:
         whole = [entry for entry in whole if entry.is_complete]
         if not whole:
             return []
+        self._fresh = _joined(self._fresh)
         blocked = self._blocked({entry.code for entry in whole})
         found, rows = list[_Open](), 0
         for entry in whole:
@@ -456,24 +471,7 @@ class Transactions:
             made.append(column)
         return [*columns[:width], *made]
 
-    def _forgotten(self, released: Sequence[_Open]) -> tuple[_Done, ...]:
-        """Return which released transactions are remembered after some more are."""
-        every = [*self._done.values(), *(_Done(e.number or 0, e.id, e.arrived) for e in released)]
-        every.sort()
-        return tuple(done for done in every if done.number > self._last - self._remembered)
-
-    def _waiting(
-        self, codes: Int64s, remembered: tuple[_Done, ...], time: int
-    ) -> pa.RecordBatch | None:
-        """Return how the durable copy of what waits changes when some are released."""
-        known = set(self._done.values())
-        gone = [p.rows.filter(pa.array(_released(p, codes))) for p in self._kept]
-        come = [p.rows.filter(pa.array(~_released(p, codes))) for p in self._fresh]
-        gone.append(self._remembered_rows(sorted(known - set(remembered))))
-        come.append(self._remembered_rows(sorted(set(remembered) - known)))
-        return changed(gone, come, time)
-
-    def _remembered_rows(self, some: Sequence[_Done]) -> pa.RecordBatch:
+    def _done_rows(self, some: Sequence[_Done]) -> pa.RecordBatch:
         fields = envelope_fields(TRANSACTIONS, self._row)
         given = {
             "order": [0] * len(some), "transaction": [d.id for d in some],
@@ -497,7 +495,11 @@ class Transactions:
         for entry in offer.released:
             del self._open[entry.id]
             del self._numbered[entry.number or 0]
-        self._done = {done.id: done for done in offer.remembered}
+        del self._by_number[: len(offer.forgotten)]
+        for done in offer.forgotten:
+            del self._done[done.id]
+        for done in offer.remembered:
+            self._remember(done)
         codes = np.array([entry.code for entry in offer.released], np.int64)
         kept = [*self._kept, *self._fresh[: offer.fresh]]
         left = (p.filter(~_released(p, codes)) for p in kept)
