@@ -212,6 +212,6 @@ def leaves_of(
         found[node.item] = [
             Arranged(shape.graph.arrangements[name].keying, traces[name])
             for name in names
-            if traces[name].description.definite_at(as_of)
+            if name == collection_of(node.item) or traces[name].description.definite_at(as_of)
         ]
     return found

@@ -77,3 +77,39 @@ def test_the_times_of_a_sender_are_translated_too(opener):
         db.tick()
     assert rows(db, "SELECT * FROM reclock.translate('cdc', '0:1')") == [(89,)]
     assert rows(db, "SELECT * FROM reclock.translate('cdc', 80)") == [("0", 1)]
+
+
+def test_every_kind_of_source_is_translated_in_both_directions(opener, tmp_path):
+    """Now and AS OF; what a position is, and where parts have names, is the source's."""
+    db = opener()
+    lines = tmp_path / "lines.csv"
+    lines.write_text("1\n2\n")
+    db.execute("CREATE TABLE marks (timestamp BIGINT, partition TEXT, offset BIGINT)")
+    db.execute("INSERT INTO marks VALUES (2000, 'lines.csv', 2), (9000, 'lines.csv', 2)")
+    for name, rest in {
+        "plain": "",
+        "bound": f"RECLOCK USING marks WITH (epoch_ms_timeline = true, {KEPT})",
+    }.items():
+        options = rest or f"WITH ({KEPT})"
+        db.execute(f"CREATE SOURCE {name} (k INT) FROM FILE '{lines}' FORMAT CSV {options}")
+    db.execute(f"CREATE SOURCE made FROM LOAD GENERATOR COUNTER WITH ({KEPT})")
+    for at in (2_000, 4_000):
+        opener.clock.set(at)
+        db.tick()
+        with lines.open("a") as file:
+            file.write("3\n")
+    for name, later in {"plain": 3_000, "bound": 2_500, "made": 3_000}.items():
+        offsets = rows(db, f"SELECT * FROM reclock.translate('{name}', {later})")
+        assert offsets
+        for part, offset in offsets:
+            query = f"SELECT timestamp FROM reclock.translate('{name}', '{part}', {offset - 1})"
+            ((time,),) = rows(db, query)
+            assert rows(db, f"{query} AS OF {later}") == [(time,)]
+            assert time <= later
+            before, then = (
+                dict(rows(db, f"SELECT * FROM reclock.translate('{name}', {at})")).get(part, 0)
+                for at in (time - 1, time)
+            )
+            assert before <= offset - 1 < then
+            found = f"SELECT timestamp, \"offset\" FROM reclock.bindings WHERE source = '{name}'"
+            assert (time, then) in rows(db, found)
