@@ -28,6 +28,8 @@ def open(  # noqa: A001 - as reclock.open
     clock: Clock | None = None,
     background: bool = True,
     master: str | None = None,
+    store: str | None = None,
+    meta: str | None = None,
 ) -> Database:
     """Open the database in the state directory ``path``, creating it if there is none.
 
@@ -35,6 +37,10 @@ def open(  # noqa: A001 - as reclock.open
     ``tick`` runs a step, and reads run the ticks they need. ``master`` is any Spark master,
     by default this machine; Spark starts when something needs it, and with the opening if it
     runs in the background and its ticks have needed Spark before.
+
+    ``store`` is where files are, if not in the state directory: another directory, or an
+    address such as ``s3://bucket/prefix``; ``meta`` the address of a PostgreSQL database that has
+    the records. Both stay the same for as long as the database lives.
     """
     # Imports stay cheap, and Spark starts while the rest is loaded.
     from reclock.dataflow.early import EarlySpark  # noqa: PLC0415
@@ -45,4 +51,6 @@ def open(  # noqa: A001 - as reclock.open
         early.begin()
     from reclock.coordinator.database import open_database  # noqa: PLC0415
 
-    return open_database(path, clock=clock, background=background, early=early)
+    return open_database(
+        path, store=store, meta=meta, clock=clock, background=background, early=early
+    )

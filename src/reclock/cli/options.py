@@ -5,6 +5,8 @@ A setting is taken from the flag, else from the environment (``RECLOCK_STATE``),
 
     state = "reclock-state"
     master = "local[4]"
+    store = "s3://bucket/prefix"
+    meta = "postgresql://user@host/database"
 
 A file with a key that is not a setting is an error: a misspelt setting would be the default.
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 import click
 
@@ -45,9 +47,21 @@ class Setting(NamedTuple):
         return f"--{self.name}"
 
 
+class Where(TypedDict):
+    """What ``place`` hands to ``reclock.open`` beside the state directory."""
+
+    master: str | None
+    store: str | None
+    meta: str | None
+
+
 STATE: Final = Setting("state", "reclock-state", "The state directory.")
 MASTER: Final = Setting("master", None, "Any Spark master; this machine by default.")
-SETTINGS: Final = (STATE, MASTER)
+STORE: Final = Setting(
+    "store", None, "Where files are, if not in the state directory: a directory, or s3://…."
+)
+META: Final = Setting("meta", None, "The PostgreSQL database that has the records: postgresql://….")
+SETTINGS: Final = (STATE, MASTER, STORE, META)
 
 
 def state(*, must_exist: bool = False) -> Callable[[Any], Any]:
@@ -56,9 +70,12 @@ def state(*, must_exist: bool = False) -> Callable[[Any], Any]:
     return _option(STATE, type=kind, show_default=True)
 
 
-def master() -> Callable[[Any], Any]:
-    """Return the option of the Spark master."""
-    return _option(MASTER)
+def place(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where a database is, and which Spark it has."""
+    decorated = command
+    for option in (_option(META), _option(STORE), _option(MASTER), state()):
+        decorated = option(decorated)
+    return decorated
 
 
 def _option(setting: Setting, **more: Any) -> Callable[[Any], Any]:

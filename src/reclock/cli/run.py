@@ -17,17 +17,19 @@ from __future__ import annotations
 import signal
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 import click
 from rich.console import Console
 
 from reclock.cli import options
+from reclock.errors import NotSupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reclock.cli.log import Log
+    from reclock.cli.options import Where
     from reclock.coordinator.database import Database
 
 _REFRESH_SECONDS: Final = 0.25
@@ -35,10 +37,9 @@ _REFRESH_SECONDS: Final = 0.25
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@options.state()
-@options.master()
+@options.place
 @click.option("--dry-run", is_flag=True, help="Plan every statement, run none, and end.")
-def run(file: Path, state: Path, master: str | None, *, dry_run: bool) -> None:
+def run(file: Path, state: Path, *, dry_run: bool, **place: Unpack[Where]) -> None:
     """Apply the statements of FILE and keep them running until interrupted."""
     import reclock  # noqa: PLC0415 - the other commands start faster
     from reclock.cli.log import Log  # noqa: PLC0415
@@ -46,12 +47,12 @@ def run(file: Path, state: Path, master: str | None, *, dry_run: bool) -> None:
     text = file.read_text(encoding="utf-8")
     log = Log(Console(stderr=True), reclock.SystemClock())
     if dry_run:
-        _rehearse(text, state, log)
+        _rehearse(text, state, log, place["meta"])
         return
     stopped = threading.Event()
     try:
         _on_signals(_interrupt)
-        with reclock.open(state, master=master) as db:
+        with reclock.open(state, **place) as db:
             apply(db, text, log)
             _on_signals(lambda *_: stopped.set())  # again: Spark, once started, has its own
             words = f"running, state in {state}; interrupt to stop"
@@ -94,10 +95,14 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _rehearse(text: str, state: Path, log: Log) -> None:
+def _rehearse(text: str, state: Path, log: Log, meta: str | None) -> None:
     from reclock.connectors.kafka.client import KafkaCluster  # noqa: PLC0415
     from reclock.coordinator.look import look  # noqa: PLC0415
 
+    if meta is not None:
+        message = "a dry run with --meta is not supported"
+        hint = "leave out --meta to plan the file as if nothing were there"
+        raise NotSupported(message, hint=hint)
     with look(state, KafkaCluster) as db:
         steps = db.plan(text)
         db.rehearse(steps)

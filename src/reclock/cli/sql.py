@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from reclock.cli import options
 
+if TYPE_CHECKING:
+    from reclock.cli.options import Where
+
 
 @click.command()
-@options.state()
-@options.master()
+@options.place
 @click.option("-c", "--command", help="Run these statements, and end.")
 @click.option(
     "-f",
@@ -26,12 +29,12 @@ from reclock.cli import options
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Run the statements of a file, and end.",
 )
-def sql(state: Path, master: str | None, command: str | None, file: Path | None) -> None:
+def sql(state: Path, command: str | None, file: Path | None, **place: Unpack[Where]) -> None:
     """Ask questions in SQL, at a prompt or from a script."""
     import reclock  # noqa: PLC0415 - the other commands start faster
     from reclock.cli.shell.shell import Shell  # noqa: PLC0415
 
-    with reclock.open(state, master=master) as db:
+    with reclock.open(state, **place) as db:
         shell = Shell(db, click.echo)
         try:
             if command is None and file is None and sys.stdin.isatty():

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
-from reclock.arrangement.store import LocalStore
 from reclock.clock import SystemClock
 from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.change import reconcile
@@ -28,11 +26,11 @@ from reclock.coordinator.loop import Loop
 from reclock.coordinator.pipeline.failures import fatal
 from reclock.coordinator.pipeline.plan import plan_pipeline
 from reclock.coordinator.pipeline.rehearse import rehearse
+from reclock.coordinator.place import Place, open_place
 from reclock.coordinator.session import Session
 from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.coordinator.tick import tick
-from reclock.durable.sqlite import open_sqlite
 from reclock.errors import StorageError
 from reclock.time.pace import Own
 
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
     from reclock.errors import Error
     from reclock.time.timestamp import Timestamp
 
-SEGMENTS: Final = "segments"
 _FRAMES: Final = 64
 
 
@@ -63,7 +60,7 @@ class Database:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Place,
         engine: Engine,
         *,
         clock: Clock | None = None,
@@ -71,16 +68,15 @@ class Database:
         clusters: Clusters = KafkaCluster,
         outlets: Outlets = KAFKA_OUTLETS,
     ) -> None:
-        directory = Path(path).resolve()
-        self._store = open_sqlite(directory)
+        place = path if isinstance(path, Place) else open_place(path)
+        self._store = place.records
         self._engine = engine
         self._closed = False
         self._frames: deque[World] = deque()
         with ExitStack() as undo:
             undo.callback(self._store.close)
-            segments = segments_of(directory)
             self._core = Core(
-                self._store, segments, engine, clock or SystemClock(),
+                self._store, place.segments, engine, clock or SystemClock(),
                 clusters=clusters, outlets=outlets,
             )  # fmt: skip
             undo.callback(self._core.intakes.close)
@@ -220,18 +216,20 @@ class Database:
             raise StorageError(message, code="08003")
 
 
-def segments_of(path: str | os.PathLike[str]) -> LocalStore:
-    """Return where the runs of a state directory are."""
-    return LocalStore(Path(path).resolve() / SEGMENTS)
-
-
 def open_database(
-    path: str | os.PathLike[str], *, clock: Clock | None, background: bool, early: EarlySpark
+    path: str | os.PathLike[str],
+    *,
+    store: str | None,
+    meta: str | None,
+    clock: Clock | None,
+    background: bool,
+    early: EarlySpark,
 ) -> Database:
     """Open the database in ``path`` with Spark as its engine."""
-    engine = SparkEngine(segments_of(path), early=early)
     with ExitStack() as undo:
-        undo.callback(engine.close)
-        database = Database(path, engine, clock=clock, background=background)
+        undo.callback(early.close)
+        place = open_place(path, store, meta)  # which the database closes, if it does not open
+        engine = SparkEngine(place.segments, early=early)
+        database = Database(place, engine, clock=clock, background=background)
         undo.pop_all()
     return database

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.database import Database, segments_of
+from reclock.coordinator.database import Database
+from reclock.coordinator.place import segments_of
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.durable.look import copy_state
 from reclock.errors import SourceUnavailable

@@ -6,7 +6,8 @@ import pytest
 
 from reclock import ManualClock
 from reclock.connectors.kafka.cluster import Span
-from reclock.coordinator.database import Database, segments_of
+from reclock.coordinator.database import Database
+from reclock.coordinator.place import segments_of
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.outlets import MemoryOutlets

@@ -13,7 +13,8 @@ import pytest
 from reclock import ManualClock
 from reclock.connectors.kafka import fetch
 from reclock.connectors.kafka.client import KafkaCluster
-from reclock.coordinator.database import Database, segments_of
+from reclock.coordinator.database import Database
+from reclock.coordinator.place import segments_of
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.dataflow.session import Spark
 from reclock.testing.debezium import Change, Connector

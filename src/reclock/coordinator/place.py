@@ -1,0 +1,82 @@
+"""Where a database is: its records, and its files.
+
+By default both are in the state directory: SQLite, and the directory ``segments``. Records may be
+in PostgreSQL instead (``meta``: an address), files in another directory or on any file system that
+pyarrow has (``store``: a path or an address such as ``s3://bucket/prefix``), so that a machine that
+is lost takes nothing with it. Then files lie under the database's id (``durable.identity``): what
+one database does not name is garbage to it, and must not be another's. Files that are elsewhere are
+copied into ``cache`` of the state directory when they are first read.
+
+Tests: tests/coordinator/test_place.py.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyarrow import fs
+
+from reclock.arrangement.store import LocalStore, RemoteStore
+from reclock.durable.identity import identity_of
+from reclock.durable.postgres import open_postgres
+from reclock.durable.sqlite import open_sqlite
+from reclock.errors import InvalidValue
+
+if TYPE_CHECKING:
+    import os
+
+    from reclock.arrangement.store import Store
+    from reclock.durable.sql_store import SqlStore
+
+from_uri: Final = fs.FileSystem.from_uri
+SEGMENTS: Final = "segments"
+CACHE: Final = "cache"
+CACHE_BYTES: Final = 32 * 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The records of a database, which this process owns, and its files."""
+
+    records: SqlStore
+    segments: Store
+
+
+def open_place(
+    path: str | os.PathLike[str], store: str | None = None, meta: str | None = None
+) -> Place:
+    """Own the database in ``path``, or with its files and records elsewhere."""
+    directory = Path(path).resolve()
+    with ExitStack() as undo:
+        records = open_sqlite(directory) if meta is None else open_postgres(meta)
+        undo.callback(records.close)
+        if store is None and meta is None:
+            place = Place(records, segments_of(directory))
+        else:
+            place = Place(records, _files(directory, store, identity_of(records)))
+        undo.pop_all()
+    return place
+
+
+def segments_of(path: str | os.PathLike[str]) -> LocalStore:
+    """Return where the files of a state directory are."""
+    return LocalStore(Path(path).resolve() / SEGMENTS)
+
+
+def _files(directory: Path, store: str | None, identity: str) -> Store:
+    if store is None or "://" not in store:
+        root = directory / SEGMENTS if store is None else Path(store).resolve()
+        return LocalStore(root / identity)
+    try:
+        filesystem, prefix = from_uri(store)
+    except (pa.ArrowException, OSError, ValueError) as cause:
+        message = f'there is no store at "{store}"'
+        hint = "write a directory, or an address that pyarrow knows, such as s3://bucket/prefix"
+        raise InvalidValue(message, detail=str(cause), hint=hint) from cause
+    if isinstance(filesystem, fs.LocalFileSystem):
+        return LocalStore(Path(prefix) / identity)
+    return RemoteStore(filesystem, f"{prefix}/{identity}", directory / CACHE, CACHE_BYTES)

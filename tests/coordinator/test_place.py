@@ -1,0 +1,103 @@
+"""Records and files in other places than the state directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyarrow import fs
+
+from reclock import ManualClock
+from reclock.arrangement.store import LocalStore, RemoteStore
+from reclock.coordinator.database import Database
+from reclock.coordinator.place import CACHE, open_place
+from reclock.durable.identity import identity_of
+from reclock.errors import Fenced, InvalidValue
+from reclock.testing.local_engine import LocalEngine
+from reclock.testing.postgres import running_postgres
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = [(n, "x" * 50) for n in range(2_000)]  # so many that they go into a file
+
+
+def opened(path: Path, **elsewhere: str | None) -> Database:
+    place = open_place(path, **elsewhere)
+    return Database(place, LocalEngine(), clock=ManualClock(1_000), background=False)
+
+
+def filled(path: Path, **elsewhere: str | None) -> None:
+    with opened(path, **elsewhere) as db:
+        db.execute("CREATE TABLE t (a INT, b TEXT)")
+        db.insert("t", ROWS)
+        db.tick()
+
+
+def rows(db: Database) -> list[tuple[object, ...]]:
+    return sorted(db.execute("SELECT * FROM t").rows)
+
+
+def test_all_of_it_is_in_the_state_directory_by_default(tmp_path):
+    filled(tmp_path / "state")
+    assert list((tmp_path / "state" / "segments").iterdir())
+
+
+@pytest.mark.parametrize("address", ["{}", "file://{}"])
+def test_files_in_another_directory_which_databases_share(tmp_path, address):
+    store = address.format(tmp_path / "files")
+    for name in ("one", "two"):
+        filled(tmp_path / name, store=store)
+        assert not (tmp_path / name / "segments").exists()
+    assert len(list((tmp_path / "files").iterdir())) == 2
+    for name in ("one", "two"):
+        with opened(tmp_path / name, store=store) as db:
+            assert rows(db) == ROWS
+            assert db.check() == []
+
+
+def test_files_on_another_file_system_are_cached(tmp_path, monkeypatch):
+    remote = fs.SubTreeFileSystem(str(tmp_path / "remote"), fs.LocalFileSystem())
+    (tmp_path / "remote").mkdir()
+    monkeypatch.setattr("reclock.coordinator.place.from_uri", lambda _: (remote, "bucket/prefix"))
+    filled(tmp_path / "one", store="s3://bucket/prefix")
+    with opened(tmp_path / "one", store="s3://bucket/prefix") as db:
+        assert rows(db) == ROWS
+        place = db._core.segments
+        assert isinstance(place, RemoteStore)
+        assert place.prefix == f"bucket/prefix/{identity_of(db._store)}"
+        assert place.cache == tmp_path / "one" / CACHE
+    assert list((tmp_path / "remote" / place.prefix).iterdir())
+
+
+@pytest.mark.parametrize("address", ["nothing://x", "s4://bucket"])
+def test_an_address_that_is_none(tmp_path, address):
+    with pytest.raises(InvalidValue, match="there is no store at"):
+        open_place(tmp_path / "state", store=address)
+    open_place(tmp_path / "state").records.close()  # nobody holds it
+
+
+def test_a_database_that_is_none(tmp_path):
+    with pytest.raises(InvalidValue, match="invalid database address"):
+        open_place(tmp_path / "state", meta="mysql://host/x")
+
+
+@pytest.mark.postgres
+def test_a_machine_takes_over_from_another(tmp_path):
+    with running_postgres() as meta:
+        elsewhere = {"store": str(tmp_path / "files"), "meta": meta}
+        with opened(tmp_path / "one", **elsewhere) as ours:
+            ours.execute("CREATE TABLE t (a INT, b TEXT)")
+            ours.insert("t", ROWS)
+            ours.tick()
+            with opened(tmp_path / "two", **elsewhere) as theirs:
+                assert rows(theirs) == ROWS
+                theirs.execute("DELETE FROM t WHERE a > 0")
+                with pytest.raises(Fenced):
+                    ours.execute("DELETE FROM t")
+                assert rows(theirs) == ROWS[:1]
+        filled(tmp_path / "three", store=None, meta=None)
+        with opened(tmp_path / "four", meta=meta, store=str(tmp_path / "files")) as db:
+            assert rows(db) == ROWS[:1]
+            assert db.check() == []
+            assert isinstance(db._core.segments, LocalStore)

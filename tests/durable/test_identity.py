@@ -1,0 +1,13 @@
+"""A database keeps its id."""
+
+from __future__ import annotations
+
+from reclock.durable.identity import identity_of
+from reclock.durable.memory import MemoryDisk, MemoryStore
+
+
+def test_it_stays_and_is_nobody_elses() -> None:
+    disk = MemoryDisk()
+    first = identity_of(MemoryStore(disk))
+    assert identity_of(MemoryStore(disk)) == first
+    assert identity_of(MemoryStore(MemoryDisk())) != first
