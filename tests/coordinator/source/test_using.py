@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reclock.coordinator.source import supplied
 from reclock.errors import Error, Unreadable
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
@@ -176,6 +177,32 @@ def test_bad_bindings_stop_the_source_name_the_pair_and_publish_nothing(bound, w
         bound.crash()
     assert len(bound.db.execute("SELECT * FROM other").rows) == 2
     assert bound.db.check() == []
+
+
+def test_a_record_that_stops_the_source_stops_it_after_what_is_complete(bound):
+    bound.create(options=f"on_error = 'stop', {KEPT}")
+    bound.send(0, 1, 2, {"id": "bad"}, 4)
+    bound.bind((10, 0, 1), (20, 0, 2), (30, 0, 4), (40, 0, 4))
+    for _ in range(3):
+        bound.tick()
+    assert [bound.ids(f"AS OF {t}") for t in (9, 10, 29)] == [[], [1], [1, 2]]
+    with pytest.raises(Error, match="stopped at a record that cannot be decoded"):
+        bound.ids("AS OF 30")
+    assert bound.status("state") == ("failed",)
+
+
+def test_many_times_are_bound_tick_by_tick(bound, monkeypatch):
+    monkeypatch.setattr(supplied, "MOST_TIMES", 3)
+    bound.create()
+    bound.send(0, *range(10))
+    bound.bind(*((10 * n, 0, n) for n in range(1, 11)), (110, 0, 10))
+    uppers = []
+    for _ in range(4):
+        bound.tick()
+        uppers.append(bound.upper())
+    assert uppers == [40, 70, 100, 110]
+    assert bound.ids() == [*range(10)]
+    assert bound.ids("AS OF 45") == [0, 1, 2, 3]
 
 
 def test_a_relation_that_cannot_be_read_binds_nothing(bound):

@@ -12,15 +12,18 @@ nothing is read that no binding asks for yet. Reading goes so far as one tick ca
 to the next bound time at least, so that no part waits for another for ever.
 
 Rows that cannot be a remap end the source, with an error that names the two that contradict each
-other: nothing that was supplied with them is published (P9). What is bound is durable, and the same
-after a restart, whatever becomes of the relation (P2). When the relation has ended, the source is
-complete where its last row says.
+other: nothing more is published (P9). Data that cannot be read ends it after what is complete.
+What is bound is durable, and the same after a restart, whatever becomes of the relation (P2). When
+the relation has ended, the source is complete where its last row says.
 
 Tests: tests/coordinator/source/test_using.py.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -37,7 +40,7 @@ from reclock.remap.batch import NOT_BOUND, ranges
 from reclock.remap.supplied import steps_of
 from reclock.time.antichain import Antichain
 from reclock.time.position import offsets_of
-from reclock.time.timestamp import Timestamp
+from reclock.time.timestamp import INT64_MAX, Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +75,10 @@ class SuppliedIntake(OwnIntake):
         self._batches: list[pa.RecordBatch] = []
         self._rows: list[SuppliedBinding] = []
         self._steps: list[Binding[Any]] = []
-        self._ended = False
+        self._published = self._rows
+        self._planned = 0
+        self._is_newer = False
+        self._ended = self._is_refused = self._fails = False
         self._last: Timestamp | None = None
         self._snapshot = False  # which times there are is not ours to say
 
@@ -115,11 +121,13 @@ class SuppliedIntake(OwnIntake):
             with self._core.reading() as world:
                 news = self._given.look(world)
             with self.room:
-                if news:
+                if news or self._is_newer:
                     self._rows = self._given.ordered(self._remap)
+                    self._is_newer = False
                     self._ended = self._given.ended
                     self._plan()
         except InvalidValue as error:
+            self._is_refused = True
             raise self._refused(error) from error
         with self.room:
             there, so_far = offsets_of(upstream), offsets_of(begun)
@@ -130,7 +138,10 @@ class SuppliedIntake(OwnIntake):
             return self._wanted
 
     def _plan(self) -> None:
+        """Look at the next times that are bound, and note before which time that is all."""
         self._steps = [*steps_of(self._remap, self._rows, MOST_TIMES)]
+        times = groupby(self._rows, key=attrgetter("timestamp"))
+        self._planned = next((time for time, _ in islice(times, MOST_TIMES, None)), INT64_MAX)
 
     def _reach(self) -> Mapping[int | str, int]:
         """Return the offsets to read to: those of the next bound time, and as many as fit."""
@@ -173,37 +184,36 @@ class SuppliedIntake(OwnIntake):
 
     def _complete(self, now_ms: int) -> tuple[int, bool]:
         """Return the first time that is not complete now, and whether all there will be are."""
-        limit = self.limit(now_ms)
         last = self._rows[-1].timestamp if self._rows else 0
-        end = last
-        if self._ended:
-            end = max(last, int(self._upper)) + 1
-        times = {row.timestamp for row in self._rows}
-        if len(times) > MOST_TIMES:
-            end = min(end, sorted(times)[MOST_TIMES])
-        for step in self._steps:
-            if not step.frontier.precedes(self._frontier):
-                end = min(end, int(step.time))
-                break
-        if limit is not None:
-            end = min(end, limit)
-        return end, self._ended and end > max(last, int(self._upper))
+        whole = max(last, int(self._upper))
+        lacking = (s.time for s in self._steps if not s.frontier.precedes(self._frontier))
+        end = min(
+            whole + 1 if self._ended else last,
+            self._planned,
+            int(next(lacking, INT64_MAX)),
+            INT64_MAX if (limit := self.limit(now_ms)) is None else limit,
+        )
+        return end, self._ended and end > whole
 
     def closable(self, state: TimelineState, now_ms: int) -> Timestamp | None:
         """Return the last time that is complete now; None if no other is than before."""
         with self.room:
             self.settle_own(state)
-            if self.failure is not None:
-                return state.upper
             end, complete = self._complete(now_ms)
             self._last = Timestamp(end - 1) if complete else None
-            return Timestamp(end - 1) if end > state.upper else None
+            closes = end > state.upper and not self._is_refused
+            self._fails = self.failure is not None and not closes
+            if self._fails:
+                return state.upper
+            return Timestamp(end - 1) if closes else None
 
     def take_own(self, state: TimelineState, time: Timestamp) -> Taken:
         """Return what a tick publishes that closes ``time``, which ``closable`` gave."""
         with self.room:
-            if self.failure is not None:
+            if self._fails:
+                assert self.failure is not None
                 return self._sealed(self._remap, time, self.failure)
+            self._published = self._rows
             after, updates = self._remap, _nothing()
             for step in self._steps:
                 if step.time <= time:
@@ -239,9 +249,12 @@ class SuppliedIntake(OwnIntake):
                 self._batches = [b for b in (_beyond(b, to) for b in self._batches) if b.num_rows]
             if remap is not self._remap:
                 self._remap = remap
+                # Rows that came since the tick looked were checked against what it had yet to bind.
+                self._is_newer |= self._rows is not self._published
                 if not remap.is_sealed:
-                    upper = remap.upper.element()
-                    self._rows = [row for row in self._rows if row.timestamp >= upper]
+                    upper = int(remap.upper.element())
+                    at = bisect_left(self._rows, upper, key=attrgetter("timestamp"))
+                    self._rows = self._published = self._rows[at:]
                     self._plan()
             self.room.notify_all()
 
