@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import reclock
 from benchmarks.measure import Measure
-from reclock.coordinator.database import Database, segments_of
+from reclock.coordinator.database import Database
+from reclock.coordinator.place import segments_of
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.sinks.topics import NewTopic
 from reclock.testing.debezium import Change, Connector
