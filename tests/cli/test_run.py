@@ -58,9 +58,11 @@ def test_a_file_is_applied_and_kept_running_and_goes_on_after_a_kill(tmp_path):
     path.write_text(PIPELINE)
     command = [sys.executable, "-m", "reclock", "run", str(path), "--state", str(tmp_path / "s")]
     loaded = r"event=source name=numbers state=running records=[1-9]"
+    ticked = r"event=tick state=running timestamp=\d+ millis=\d+ rows=\d+"
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         said = until(process, loaded)
         assert 'done="CREATE SOURCE" statement="CREATE' in said
+        assert len(re.findall(ticked, said)) == 1
         process.kill()
     with look(tmp_path / "s") as db:
         assert db.check() == []

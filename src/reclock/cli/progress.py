@@ -1,8 +1,9 @@
 """How sources load and sinks write, for people who watch: a bar each, with rate and time to go.
 
 On a terminal the bars move; elsewhere a line is printed when the state of one changes. What is
-shown is ``reclock.source_status`` and ``reclock.sink_status``, and a line when ticks begin to fail,
-or to fail of something else, from ``reclock.errors``.
+shown is ``reclock.source_status`` and ``reclock.sink_status``; a line with the first tick
+(``reclock.ticks``), and one when ticks begin to fail, or to fail of something else
+(``reclock.errors``).
 
 Tests: tests/cli/test_run.py.
 """
@@ -28,6 +29,7 @@ _SOURCES: Final = (
     "SELECT source, state, rows, errors, upstream, bound, lag_ms, detail "
     "FROM reclock.source_status ORDER BY source"
 )
+_TICKS: Final = "SELECT timestamp, phase, millis, rows FROM reclock.ticks"
 _ERRORS: Final = "SELECT object, code, message, detail FROM reclock.errors"
 _SINKS: Final = (
     "SELECT sink, state, messages, lag_ms, detail FROM reclock.sink_status ORDER BY sink"
@@ -44,6 +46,7 @@ class PipelineProgress:
         self._tasks: dict[str, TaskID] = {}
         self._states: dict[str, str] = {}
         self._failing: set[tuple[str, str]] = set()
+        self._ticked = False
         self._progress = Progress(
             TextColumn("{task.fields[state]:>8} {task.description}"),
             BarColumn(),
@@ -89,6 +92,8 @@ class PipelineProgress:
                 self._line("sink", sink, state, messages=messages, lag_ms=lag_ms, detail=detail)
 
     def _ticks(self) -> None:
+        if not self._ticked:
+            self._first_tick()
         errors = self._db.execute(_ERRORS).rows
         rows = [row for object_, *row in errors if object_ is None]  # those of the loop
         for code, message, detail in rows:
@@ -100,6 +105,14 @@ class PipelineProgress:
         if self._failing and not rows:
             self._log.say("tick", "ticks go on", state="running")
         self._failing = {(code, message) for code, message, _ in rows}
+
+    def _first_tick(self) -> None:
+        for timestamp, phase, millis, rows in self._db.execute(_TICKS).rows:
+            if phase == "total":
+                facts = {"timestamp": timestamp, "millis": round(millis), "rows": rows}
+                self._log.say("tick", f"ticking, first at {timestamp}", state="running", **facts)
+                self._ticked = True
+                return
 
     def _bar(self, name: str, state: str, note: str, done: int, total: int | None) -> None:
         if name not in self._tasks:
