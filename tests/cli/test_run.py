@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 
+import pexpect
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
@@ -82,6 +84,30 @@ def test_a_file_is_applied_and_kept_running_and_goes_on_after_a_kill(tmp_path):
         assert db.execute("SELECT n FROM total").rows == [(bound(db),)]
         counted = sorted(db.execute("SELECT counter FROM numbers").rows)
         assert counted == [(n,) for n in range(1, bound(db) + 1)]
+
+
+def test_a_person_at_a_terminal_sees_bars_and_stops_it(tmp_path):
+    path = tmp_path / "pipeline.sql"
+    path.write_text(PIPELINE)
+    command = ["-m", "reclock", "run", str(path), "--state", str(tmp_path / "s")]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "30"}
+    child = pexpect.spawn(
+        sys.executable,
+        command,
+        env=environment,
+        timeout=120,
+        encoding="utf-8",
+        dimensions=(30, 120),
+    )
+    child.expect("CREATE SOURCE  CREATE SOURCE numbers FROM LOAD GENERATOR")
+    child.expect("interrupt to stop")
+    child.expect(r"ticking, first at \d+")
+    child.expect(r"running numbers .*[1-9]\d*/[1-9]\d*.*lag")
+    child.sendintr()
+    child.expect("stopped")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -69,7 +69,8 @@ def apply(db: Database, text: str, log: Log) -> None:
 
     for step in db.plan(text):
         if step.action in (Action.CREATE, Action.RUN):
-            done = db.execute(step.parsed.text).tag
+            with log.console.status(f"{step.title} …"):  # a first load may take a while
+                done = db.execute(step.parsed.text).tag
         else:
             done = step.action.value
         log.say("statement", f"{done}  {step.title}", done=done, statement=step.title)
