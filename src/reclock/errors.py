@@ -36,6 +36,7 @@ facts, and an optional ``hint`` that says what to do. ::
     │   └── DependentObjects        2BP01  an object that others need
     ├── ProtocolViolation           08P01  bytes or messages that the wire protocol does not allow
     ├── Rejected                    28000  who may not log in, or not now
+    ├── Forbidden                   42501  a statement that a role may not run
     ├── Interrupted                 57014  a statement that was cancelled
     ├── InvalidTransactionState     25001  a statement that its transaction does not allow
     ├── ConstraintViolation         23000  rows that a table's constraints refuse
@@ -302,6 +303,12 @@ class Rejected(Error):
     """Somebody may not log in (28P01: a wrong password), or not now (53300: too many others)."""
 
     sqlstate = "28000"
+
+
+class Forbidden(Error):
+    """A role may not do what a statement asks for."""
+
+    sqlstate = "42501"
 
 
 class Interrupted(Error):

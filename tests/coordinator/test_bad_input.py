@@ -107,7 +107,6 @@ CLAUSES = [
 STATEMENTS = [
     ("TRUNCATE t", "DELETE FROM"),
     ("TRUNCATE TABLE t", "DELETE FROM"),
-    ("GRANT SELECT ON t TO me", "rights"),
     ("CREATE SCHEMA x", "schema"),
     ("CREATE TEMP TABLE x (a INT)", "DROP"),
     ("CREATE TEMPORARY TABLE x (a INT)", "DROP"),

@@ -25,6 +25,8 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "settings.md"
 OTHER = {
     "compute_replica_expiration_offset": "20d",
     "expiration_renewal": "false",
+    "idle_in_transaction_session_timeout": "10s",
+    "idle_session_timeout": "5m",
     "logical_compaction_window": "5m",
     "statement_timeout": "250ms",
     "timestamp_interval": "20ms",

@@ -21,6 +21,7 @@ from reclock.cli.init import init
 from reclock.cli.inspect import inspect
 from reclock.cli.options import CONFIG_FILE, defaults
 from reclock.cli.run import run
+from reclock.cli.serve import serve
 from reclock.cli.sql import sql
 from reclock.errors import Error
 
@@ -40,7 +41,7 @@ def cli(context: click.Context, config: Path | None) -> None:
     context.default_map = dict.fromkeys(cli.commands, given)
 
 
-for command in (demo, dev, doctor, init, inspect, run, sql):
+for command in (demo, dev, doctor, init, inspect, run, serve, sql):
     cli.add_command(command)
 
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.errors import InvalidValue, UndefinedName, WrongType
 from reclock.sql import statement as s
+from reclock.sql.plan.build.parameter import Placeholder, Typed
 from reclock.sql.plan.coerce import read_literal
 from reclock.sql.syntax.expression import Parameter
-from reclock.sql.types import TIMESTAMPTZ
+from reclock.sql.types import BIGINT, TIMESTAMPTZ
 from reclock.time import select
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
@@ -59,6 +60,11 @@ def _value(parameter: Parameter, parameters: tuple[object, ...]) -> int | str:
         hint = f"{len(parameters)} values were given"
         raise UndefinedName(message, code="42P02", hint=hint, position=parameter.position)
     value = parameters[parameter.index - 1]
+    if isinstance(value, Placeholder):
+        value.decide(BIGINT)
+        return 0
+    if isinstance(value, Typed):
+        value = value.value
     if isinstance(value, date):  # a datetime is one too
         return value.isoformat()
     if isinstance(value, int | str) and not isinstance(value, bool):

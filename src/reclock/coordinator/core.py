@@ -29,6 +29,7 @@ from reclock.coordinator.expirations import Expirations
 from reclock.coordinator.history import History
 from reclock.coordinator.item import Sink, Source
 from reclock.coordinator.merging import Merger
+from reclock.coordinator.roles import Roles
 from reclock.coordinator.settings import SystemSettings, Values
 from reclock.coordinator.sink.exporters import Exporters
 from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
@@ -159,6 +160,11 @@ class Core:
         with self.moved:
             self._readers.remove(world)
 
+    def wake(self) -> None:
+        """Have all who wait for the world to move look again."""
+        with self.moved:
+            self.moved.notify_all()
+
     def let_go(self) -> None:
         """Let go of what was held by transactions that are garbage; hold the lock."""
         while self.lost:
@@ -263,5 +269,6 @@ class Core:
         ]
         kept = {view for state in states for view in state.shape.views}
         there = {view: item for view, item in passing.items() if view in kept}
-        world = World(stored, catalog, settings=self.settings.values, transients=there)
+        roles = Roles.read(stored)
+        world = World(stored, catalog, settings=self.settings.values, roles=roles, transients=there)
         return world.with_states(states)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.pipeline.plan import Step
     from reclock.coordinator.result import Result
+    from reclock.coordinator.roles import Roles
     from reclock.coordinator.sink.connect import Outlets
     from reclock.coordinator.source.connect import Clusters
     from reclock.coordinator.subscribe.subscription import Subscription
@@ -106,10 +107,13 @@ class Database:
         self._check_open()
         return self._session.insert(table, rows)
 
-    def session(self) -> Session:
-        """Return a new session; use it as a context manager, or ``close`` it."""
+    def session(self, role: str | None = None) -> Session:
+        """Return a new session; use it as a context manager, or ``close`` it.
+
+        It may do what ``role`` may; None is you, who may do everything.
+        """
         self._check_open()
-        session = Session(self._core)
+        session = Session(self._core, role)
         self._sessions.add(session)
         return session
 
@@ -168,6 +172,11 @@ class Database:
         """Plan the steps of a file one after the other, and raise what they would; run none."""
         self._check_open()
         rehearse(steps, self._core.world.catalog, self._core.intakes.clusters)
+
+    @property
+    def roles(self) -> Roles:
+        """Who may log in, and who may do what."""
+        return self._core.world.roles
 
     @property
     def failure(self) -> Error | None:

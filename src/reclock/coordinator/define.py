@@ -23,6 +23,7 @@ from reclock.coordinator.item import (
     View,
     number_of,
 )
+from reclock.coordinator.roles import is_role
 from reclock.coordinator.settings import is_setting
 from reclock.coordinator.sink.define import define_sink, relations_of
 from reclock.coordinator.source.define import define_source
@@ -63,7 +64,11 @@ if TYPE_CHECKING:
 def load_catalog(stored: catalog_store.Catalog) -> Catalog:
     """Return the catalog that the durable records describe."""
     catalog = Catalog()
-    objects = [(i, record) for i, record in stored.items().items() if not is_setting(record)]
+    objects = [
+        (i, record)
+        for i, record in stored.items().items()
+        if not (is_setting(record) or is_role(record))
+    ]
     for item, record in sorted(objects, key=_order):
         made = read_item(item, record, catalog)
         catalog = Catalog(0, {**catalog.items, item: made})

@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from reclock.arrangement.layout import diff_of
 from reclock.coordinator.as_of import asked
+from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.item import RelationItem
 from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.answer import with_rows
@@ -123,11 +124,13 @@ def readable(
     as_of: AsOf | None = None,
     *,
     hold_all: bool = False,
+    interrupt: Interrupt | None = None,
 ) -> Iterator[Readable]:
     """Give a world in which the query can be answered; its segments stay in the block.
 
     While it waits it holds what the query reads, or all that its timeline has.
     """
+    asked_to_stop = interrupt or Interrupt()
     timeout = settings.statement_timeout
     deadline = None if timeout is None else monotonic() + timeout
     read_ts: Timestamp | None = None
@@ -149,7 +152,7 @@ def readable(
                     items = kept_at(world, timeline, choice.timestamp)
             with suppress(HoldViolation, InvalidValue):  # forgotten or dropped just now
                 held.enter_context(core.hold(_holder(), items, choice.timestamp))
-            _advance(core, timeline, paces, choice, deadline)
+            _advance(core, timeline, paces, choice, deadline, interrupt=asked_to_stop)
 
 
 def shapes(world: World, plan: QueryPlan) -> tuple[Shape | None, Mapping[ArrangementId, Shard]]:
@@ -262,7 +265,13 @@ def check_ready(choice: Choice) -> None:
 
 
 def _advance(
-    core: Core, timeline: Timeline, paces: set[Pace], choice: Choice, deadline: float | None
+    core: Core,
+    timeline: Timeline,
+    paces: set[Pace],
+    choice: Choice,
+    deadline: float | None,
+    *,
+    interrupt: Interrupt,
 ) -> None:
     """Let time pass until a choice may be ready; ``paces`` are those of what is read."""
     state, now = core.world[timeline], core.clock.now_ms()
@@ -280,7 +289,8 @@ def _advance(
             core.loop.wake(timeline, choice.timestamp)
         for pace in behind:
             core.loop.wake(pace, choice.timestamp)
-        _wait(core, timeline, paces, choice, deadline)
+        with interrupt.waking(core.wake):
+            _wait(core, timeline, paces, choice, deadline, interrupt=interrupt)
         return
     before = [core.world[pace].upper for pace in behind]
     if before != [tick(core, pace).upper for pace in behind]:
@@ -298,13 +308,20 @@ def _advance(
 
 
 def _wait(
-    core: Core, timeline: Timeline, paces: set[Pace], choice: Choice, deadline: float | None
+    core: Core,
+    timeline: Timeline,
+    paces: set[Pace],
+    choice: Choice,
+    deadline: float | None,
+    *,
+    interrupt: Interrupt,
 ) -> None:
     """Wait until the loop has got to a choice."""
     loop = core.loop
     assert loop is not None
 
     def arrived() -> bool:
+        interrupt.check()
         for pace in {timeline, *paces}:
             loop.check(pace)
         world = core.world

@@ -16,10 +16,14 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 from weakref import WeakSet
 
+from reclock.coordinator.answer import Answer, CopyOut
 from reclock.coordinator.as_of import with_times
+from reclock.coordinator.authorize import authorize
+from reclock.coordinator.describe import describe
+from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.read import readable
 from reclock.coordinator.result import Result
 from reclock.coordinator.rows import columns_from
@@ -27,13 +31,24 @@ from reclock.coordinator.sequence import run
 from reclock.coordinator.sequence.context import Context
 from reclock.coordinator.sequence.copy import copy_lines
 from reclock.coordinator.sequence.insert import insert_into
-from reclock.coordinator.sequence.select import plan_select
+from reclock.coordinator.sequence.select import answer, plan_select
 from reclock.coordinator.sequence.subscribe import open_subscription
 from reclock.coordinator.settings import SessionSettings
 from reclock.coordinator.transaction import Transaction
 from reclock.errors import InvalidSyntax, InvalidTransactionState, StorageError
 from reclock.sql.parse import parse_statement, parse_statements
-from reclock.sql.statement import Copy, Insert, SelectStatement, Subscribe
+from reclock.sql.plan.build.parameter import Placeholder
+from reclock.sql.statement import (
+    Copy,
+    CreateMaterializedView,
+    CreateTable,
+    CreateView,
+    Grant,
+    Insert,
+    SelectStatement,
+    Subscribe,
+)
+from reclock.sql.statement.role import PRIVILEGES
 from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
@@ -44,29 +59,47 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
+    from reclock.coordinator.describe import Description
     from reclock.coordinator.item import Table
     from reclock.coordinator.read import Readable
     from reclock.coordinator.subscribe.subscription import Subscription
+    from reclock.sql.parse import Parsed
     from reclock.sql.plan.relation import QueryPlan
-    from reclock.sql.statement import Begin
+    from reclock.sql.statement import Begin, Statement
     from reclock.sql.statement.select import AsOf
+    from reclock.sql.types import Type
+
+
+_CREATES: Final = (CreateTable, CreateView, CreateMaterializedView)
 
 
 class Session:
-    """One user's settings and transaction over a core that all share."""
+    """One user's settings and transaction over a core that all share.
 
-    def __init__(self, core: Core) -> None:
+    ``role`` is who the user is; None is whoever opened the database, who may do everything.
+    """
+
+    def __init__(self, core: Core, role: str | None = None) -> None:
         self.core = core
+        self.role: Final = role
         self._settings = SessionSettings(core.settings)
         self._transaction: Transaction | None = None
         self._subscriptions: WeakSet[Subscription] = WeakSet()
         self._turns = threading.Lock()
         self._closed = False
+        self.interrupt: Final = Interrupt()
+        """Stops the statement under way, from any thread."""
 
     @property
     def settings(self) -> SessionSettings:
         """The settings in force: the transaction's, if there is one."""
         return self._settings if self._transaction is None else self._transaction.settings
+
+    @property
+    def is_superuser(self) -> bool:
+        """Whether it may do everything."""
+        role = None if self.role is None else self.core.world.roles.find(self.role)
+        return self.role is None or (role is not None and role.superuser)
 
     @property
     def transaction(self) -> Transaction | None:
@@ -83,11 +116,39 @@ class Session:
         result = Result("")
         with self._turn():
             for parsed in parse_statements(sql):
-                if self._transaction is not None:
-                    self._transaction.admit(parsed.statement)
-                statement = with_times(parsed.statement, tuple(parameters))
-                result = run(Context(self, parsed.text, tuple(parameters)), statement)
+                statement = self._admitted(parsed.statement, parameters)
+                result = self._done(Context(self, parsed.text, tuple(parameters)), statement)
         return result
+
+    # What servers call.
+
+    def describe(self, parsed: Parsed, declared: Sequence[Type] = ()) -> Description:
+        """Return what a statement takes and gives; ``declared`` are types of its parameters."""
+        with self._turn():
+            described = describe(Context(self, parsed.text), parsed, declared)
+            self._authorize(parsed.statement, [Placeholder(k) for k in described.parameters])
+            return described
+
+    def run(
+        self, parsed: Parsed, parameters: Sequence[object] = ()
+    ) -> Result | Answer | Subscription | CopyOut:
+        """Run one statement; what may have many rows gives them bit by bit."""
+        with self._turn():
+            statement = self._admitted(parsed.statement, parameters)
+            context = Context(self, parsed.text, tuple(parameters))
+            if isinstance(statement, Copy):
+                return CopyOut(_opened(context, statement.of))
+            if isinstance(statement, SelectStatement | Subscribe):
+                return _opened(context, statement)
+            return self._done(context, statement)
+
+    def abort(self) -> None:
+        """Abort the transaction, if there is one: something went wrong after a statement."""
+        with self._turns:
+            if self._transaction is not None:
+                self._transaction.abort()
+
+    # What Python programs call.
 
     def insert(self, table: str, rows: object) -> Result:
         """Add many rows at once: a list of tuples, an Arrow table, or a DataFrame.
@@ -96,8 +157,7 @@ class Session:
         """
         name = Name(tuple(table.split(".")))
         with self._turn():
-            if self._transaction is not None:
-                self._transaction.admit(Insert(name, (), None))
+            self._admitted(Insert(name, (), None), ())
 
             def columns(target: Table, catalog: Catalog) -> list[pa.Array]:
                 return columns_from(rows, target, catalog)
@@ -108,12 +168,10 @@ class Session:
     def reading(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[Readable]:
         """Give a world in which the one query of ``sql`` can be answered, and the time."""
         with self._turn():
-            statement = with_times(parse_statement(sql), tuple(parameters))
+            statement = self._admitted(parse_statement(sql), parameters)
             if not isinstance(statement, SelectStatement):
                 message = "only a query can be a DataFrame"
                 raise InvalidSyntax(message, code="42809", hint="write SELECT …")
-            if self._transaction is not None:
-                self._transaction.admit(statement)
             plan_of = partial(plan_select, statement, tuple(parameters))
             with self.readable(plan_of, statement.as_of) as at:
                 yield at
@@ -126,12 +184,10 @@ class Session:
         Iterating waits for what comes, ``timeout`` seconds at a time (None: for ever).
         """
         with self._turn():
-            statement = with_times(parse_statement(sql), tuple(parameters))
+            statement = self._admitted(parse_statement(sql), parameters)
             if not isinstance(statement, Subscribe):
                 message = "not a SUBSCRIBE"
                 raise InvalidSyntax(message, code="42809", hint="use execute(…)")
-            if self._transaction is not None:
-                self._transaction.admit(statement)
             context = Context(self, sql, tuple(parameters))
             return open_subscription(context, statement, timeout)
 
@@ -143,12 +199,10 @@ class Session:
         ``timeout`` is that of ``subscribe``, for COPY (SUBSCRIBE …).
         """
         with self._turn():
-            statement = with_times(parse_statement(sql), tuple(parameters))
+            statement = self._admitted(parse_statement(sql), parameters)
             if not isinstance(statement, Copy):
                 message = "not a COPY"
                 raise InvalidSyntax(message, code="42809", hint="use execute(…)")
-            if self._transaction is not None:
-                self._transaction.admit(statement)
             return copy_lines(Context(self, sql, tuple(parameters)), statement, timeout)
 
     def close(self) -> None:
@@ -181,10 +235,12 @@ class Session:
     ) -> Iterator[Readable]:
         """Give a world in which a query can be answered: the transaction's, or the latest."""
         if self._transaction is None:
-            with readable(self.core, plan_of, self._settings, as_of) as at:
+            with readable(
+                self.core, plan_of, self._settings, as_of, interrupt=self.interrupt
+            ) as at:
                 yield at
         else:
-            with self._transaction.readable(plan_of, as_of) as at:
+            with self._transaction.readable(plan_of, as_of, self.interrupt) as at:
                 yield at
 
     def opened(self, subscription: Subscription) -> None:
@@ -213,6 +269,32 @@ class Session:
         else:
             self._settings.set(name, value)
 
+    def _admitted(self, statement: Statement, parameters: Sequence[object]) -> Statement:
+        """Return a statement with its times, if the transaction and the role's rights allow it."""
+        if self._transaction is not None:
+            self._transaction.admit(statement)
+        self._authorize(statement, parameters)
+        return with_times(statement, tuple(parameters))
+
+    def _authorize(self, statement: Statement, parameters: Sequence[object]) -> None:
+        if self.role is None:
+            return
+        with self.core.reading() as world:
+            snapshot = None if self._transaction is None else self._transaction.snapshot
+            catalog = world.catalog if snapshot is None else snapshot.world.catalog
+            authorize(world.roles, catalog, self.role, statement, tuple(parameters))
+
+    def _done(self, context: Context, statement: Statement) -> Result:
+        """Run a statement; a role may do everything with what it creates."""
+        if self.role is None or self.is_superuser or not isinstance(statement, _CREATES):
+            return run(context, statement)
+        with context.writing() as world:  # nobody makes or drops anything in between
+            there = world.catalog.find(statement.name.parts) is not None
+            result = run(context, statement)
+            if not there:
+                run(context, Grant(PRIVILEGES, (statement.name,), (self.role,), 1))
+        return result
+
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Wait for the statements before; an error inside aborts the transaction."""
@@ -226,3 +308,9 @@ class Session:
                 if self._transaction is not None:
                     self._transaction.abort()
                 raise
+
+
+def _opened(context: Context, statement: SelectStatement | Subscribe) -> Answer | Subscription:
+    if isinstance(statement, SelectStatement):
+        return answer(context, statement)
+    return open_subscription(context, statement, None)

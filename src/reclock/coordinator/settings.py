@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from reclock.config import format_duration, parse_duration
+from reclock.coordinator.client_settings import CLIENT_SETTINGS
 from reclock.errors import Corrupt, Error, InvalidValue, NewerFormat, NotSupported, UndefinedName
 from reclock.ids import ObjectId
 from reclock.time.select import Isolation
@@ -47,6 +48,11 @@ def positive_duration(text: str) -> str:
         message = f'"{text}" is not more than 0'
         raise InvalidValue(message, hint="write 1ms or more")
     return duration(text)
+
+
+def timeout(text: str) -> str:
+    """Return a duration as it is shown; a number alone is of milliseconds, as in PostgreSQL."""
+    return duration(f"{text}ms" if text.strip().isdecimal() else text)
 
 
 def truth(text: str) -> str:
@@ -96,11 +102,25 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "true or false",
         truth,
     ),
+    "idle_in_transaction_session_timeout": Setting(
+        "0",
+        "how long a server lets a client leave a transaction open and say nothing; 0 is for ever",
+        "a duration",
+        timeout,
+        session=True,
+    ),
+    "idle_session_timeout": Setting(
+        "0",
+        "how long a server lets a client say nothing; 0 is for ever",
+        "a duration",
+        timeout,
+        session=True,
+    ),
     "logical_compaction_window": Setting(
         "60s", "how much history objects keep unless they say otherwise", "a duration", duration
     ),
     "statement_timeout": Setting(
-        "60s", "how long a statement waits; 0 is for ever", "a duration", duration, session=True
+        "60s", "how long a statement waits; 0 is for ever", "a duration", timeout, session=True
     ),
     "timestamp_interval": Setting(
         "1s", "the time between two ticks", "a duration, 1ms or more", positive_duration
@@ -211,17 +231,33 @@ class SessionSettings:
     @property
     def statement_timeout(self) -> float | None:
         """How many seconds a statement waits; None is for ever."""
-        ms = parse_duration(self.get("statement_timeout"))
+        return self._seconds("statement_timeout")
+
+    @property
+    def idle_session_timeout(self) -> float | None:
+        """How many seconds a client may say nothing; None is for ever."""
+        return self._seconds("idle_session_timeout")
+
+    @property
+    def idle_in_transaction_timeout(self) -> float | None:
+        """How many seconds a client may say nothing in a transaction; None is for ever."""
+        return self._seconds("idle_in_transaction_session_timeout")
+
+    def _seconds(self, name: str) -> float | None:
+        ms = parse_duration(self.get(name))
         return ms / 1_000 if ms else None
 
     def get(self, name: str) -> str:
         """Return the value of a setting as it is shown."""
         given = self._given.get(name)
-        return self._system.values.get(name) if given is None else given
+        if given is not None:
+            return given
+        client = CLIENT_SETTINGS.get(name)
+        return self._system.values.get(name) if client is None else client.default
 
     def set(self, name: str, value: str | None) -> None:
         """Set a value; None resets it to the system's."""
-        if not known(name).session:
+        if name not in CLIENT_SETTINGS and not known(name).session:
             message = f'parameter "{name}" cannot be set for a session'
             raise NotSupported(message, hint=f"ALTER SYSTEM SET {name} sets it for all sessions")
         if value is None:
@@ -245,7 +281,7 @@ def known(name: str) -> Setting:
 def checked(name: str, value: str) -> str:
     """Return a value for a setting as it is shown, or say why it is none."""
     try:
-        return known(name).check(value)
+        return (CLIENT_SETTINGS.get(name) or known(name)).check(value)
     except InvalidValue as error:
         message = f'invalid value for parameter "{name}": "{value}"'
         raise InvalidValue(message, detail=error.message, hint=error.hint) from error

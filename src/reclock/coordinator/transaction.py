@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
+    from reclock.coordinator.interrupt import Interrupt
     from reclock.coordinator.item import Table
     from reclock.coordinator.settings import SessionSettings
     from reclock.coordinator.world import World
@@ -160,7 +161,7 @@ class Transaction:
 
     @contextmanager
     def readable(
-        self, plan_of: Callable[[Catalog], QueryPlan], as_of: AsOf | None
+        self, plan_of: Callable[[Catalog], QueryPlan], as_of: AsOf | None, interrupt: Interrupt
     ) -> Iterator[Readable]:
         """Give what the transaction sees; the first read of an object decides what."""
 
@@ -170,7 +171,9 @@ class Transaction:
             return plan
 
         while self._snapshot is None:
-            with readable(self._core, checked, self.settings, as_of, hold_all=True) as at:
+            with readable(
+                self._core, checked, self.settings, as_of, hold_all=True, interrupt=interrupt
+            ) as at:
                 if at.timeline is None:
                     yield at
                     return

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.arrangements import FIRST
+from reclock.coordinator.roles import Roles
 from reclock.coordinator.settings import Values
 from reclock.time.pace import Own
 
@@ -39,6 +40,7 @@ class World:
     timelines: Mapping[Pace, TimelineState] = field(default_factory=dict)
     """By pace: that of a timeline itself, and those that move apart from it."""
     settings: Values = field(default_factory=Values)
+    roles: Roles = field(default_factory=Roles)
     transients: Mapping[ObjectId, MaterializedView] = field(default_factory=dict)
 
     @cached_property
@@ -94,6 +96,10 @@ class World:
     def with_settings(self, settings: Values) -> World:
         """Return the world with other settings of the system."""
         return replace(self, settings=settings)
+
+    def with_roles(self, roles: Roles) -> World:
+        """Return the world with other roles."""
+        return replace(self, roles=roles)
 
     def named_segments(self) -> set[str]:
         """Return every segment that some timeline needs."""

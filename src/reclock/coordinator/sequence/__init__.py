@@ -24,6 +24,7 @@ from reclock.coordinator.sequence.drop import drop
 from reclock.coordinator.sequence.explain_plan import explain_plan
 from reclock.coordinator.sequence.explain_timestamp import explain_timestamp
 from reclock.coordinator.sequence.insert import insert
+from reclock.coordinator.sequence.roles import alter_role, create_role, drop_role, grant
 from reclock.coordinator.sequence.select import select
 from reclock.coordinator.sequence.set_variable import set_variable
 from reclock.coordinator.sequence.show import show
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterRetainHistory: alter_retain_history,
+    s.AlterRole: alter_role,
     s.AlterSink: alter_sink,
     s.AlterSystem: alter_system,
     s.Begin: begin,
@@ -47,14 +49,17 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Copy: copy,
     s.CreateIndex: create_index,
     s.CreateMaterializedView: create_materialized_view,
+    s.CreateRole: create_role,
     s.CreateSink: create_sink,
     s.CreateSource: create_source,
     s.CreateTable: create_table,
     s.CreateView: create_view,
     s.Delete: delete,
     s.Drop: drop,
+    s.DropRole: drop_role,
     s.ExplainPlan: explain_plan,
     s.ExplainTimestamp: explain_timestamp,
+    s.Grant: grant,
     s.Insert: insert,
     s.Rollback: rollback,
     s.SelectStatement: select,

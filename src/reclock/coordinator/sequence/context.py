@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 from reclock.errors import StatementTimeout
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from reclock.coordinator.settings import SessionSettings
     from reclock.coordinator.transaction import Transaction
     from reclock.coordinator.world import World
+
+
+_GLANCE: Final = 0.05
+"""After so many seconds of waiting for a turn a statement looks whether it is cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,11 @@ class Context:
     def writing(self) -> Iterator[World]:
         """Wait for one's turn to change something, as long as ``statement_timeout`` allows."""
         timeout = self.settings.statement_timeout
-        if not self.core.lock.acquire(timeout=-1 if timeout is None else timeout):
+        deadline = None if timeout is None else monotonic() + timeout
+        while not self.core.lock.acquire(timeout=_GLANCE):
+            self.session.interrupt.check()
+            if deadline is None or monotonic() < deadline:
+                continue
             message = "no turn to write within statement_timeout"
             detail = "another statement, or a tick, has not finished; nothing was written"
             raise StatementTimeout(message, detail=detail, hint="raise statement_timeout")

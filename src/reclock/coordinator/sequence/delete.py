@@ -13,8 +13,8 @@ from reclock.sql.syntax import query as q
 from reclock.sql.syntax.expression import Star
 
 if TYPE_CHECKING:
-    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.sequence.context import Context
+    from reclock.sql.names import CatalogView
     from reclock.sql.plan.node import Node
     from reclock.sql.statement import Delete, Update
 
@@ -31,7 +31,7 @@ def delete(context: Context, statement: Delete) -> Result:
 
 
 def matching_rows(
-    statement: Delete | Update, catalog: Catalog, parameters: tuple[object, ...]
+    statement: Delete | Update, catalog: CatalogView, parameters: tuple[object, ...]
 ) -> Node:
     """Return the plan of the rows that a statement's condition is true for."""
     alias = None if statement.alias is None else q.Alias(statement.alias)

@@ -53,14 +53,14 @@ if TYPE_CHECKING:
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import ExplainPlan
 
-_SCHEMA = Schema((Column("plan", TEXT, nullable=False),))
+PLAN_SCHEMA = Schema((Column("plan", TEXT, nullable=False),))
 
 
 def explain_plan(context: Context, statement: ExplainPlan) -> Result:
     """Show a plan: one row, a line per node."""
     with context.core.reading() as world:
         text = _explained(statement.of, context, world)
-    return Result("EXPLAIN", _SCHEMA.names, [(text,)], schema=_SCHEMA)
+    return Result("EXPLAIN", PLAN_SCHEMA.names, [(text,)], schema=PLAN_SCHEMA)
 
 
 def _explained(

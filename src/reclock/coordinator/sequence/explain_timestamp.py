@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
     from reclock.sql.statement import ExplainTimestamp, Subscribe
 
-_SCHEMA = Schema((Column("timestamp", TEXT, nullable=False),))
+TIMESTAMP_SCHEMA = Schema((Column("timestamp", TEXT, nullable=False),))
 
 
 def explain_timestamp(context: Context, statement: ExplainTimestamp) -> Result:
@@ -39,7 +39,9 @@ def explain_timestamp(context: Context, statement: ExplainTimestamp) -> Result:
         else:
             choice = snapshot.choose(plan, context.settings, query.as_of)
     facts = [("timeline", "none" if timeline is None else str(timeline))]
-    return Result("EXPLAIN", _SCHEMA.names, [(choice.explain(facts),)], schema=_SCHEMA)
+    return Result(
+        "EXPLAIN", TIMESTAMP_SCHEMA.names, [(choice.explain(facts),)], schema=TIMESTAMP_SCHEMA
+    )
 
 
 def _query_of(subscribe: Subscribe) -> SelectStatement:

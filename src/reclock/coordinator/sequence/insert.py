@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Table
     from reclock.coordinator.sequence.context import Context
+    from reclock.sql.names import CatalogView
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.plan.scalar import Scalar
@@ -126,6 +127,26 @@ def _values(
     context: Context, values: q.Values, table: Table, places: tuple[int, ...], catalog: Catalog
 ) -> list[pa.Array]:
     """Return VALUES as columns; literals never see Spark."""
+    members = _members(values, table, places, catalog, context.parameters)
+    constants = [_constants(member) for member in members]
+    if all(row is not None for row in constants):
+        known = [row for row in constants if row is not None]
+        return [
+            column_from((row[at] for row in known), defined)
+            for at, defined in enumerate(table.schema)
+        ]
+    node: Node = members[0] if len(members) == 1 else Union(tuple(members))
+    return _evaluated(context, planned(table, node))
+
+
+def _members(
+    values: q.Values,
+    table: Table,
+    places: tuple[int, ...],
+    catalog: CatalogView,
+    parameters: tuple[object, ...],
+) -> list[Project]:
+    """Return the plan of each row of VALUES."""
     members: list[Project] = []
     for row in values.rows:
         if len(row) != len(values.rows[0]):
@@ -136,18 +157,32 @@ def _values(
         given: dict[int, Scalar] = {}
         for place, cell in zip(places, row, strict=False):
             if not isinstance(cell, e.DefaultText):
-                given[place] = plan_scalar(cell, block, catalog, context.parameters)
+                given[place] = plan_scalar(cell, block, catalog, parameters)
         outputs = _outputs(table, given, catalog, dict(zip(places, row, strict=False)))
         members.append(Project(block.node, outputs))
-    constants = [_constants(member) for member in members]
-    if all(row is not None for row in constants):
-        known = [row for row in constants if row is not None]
-        return [
-            column_from((row[at] for row in known), defined)
-            for at, defined in enumerate(table.schema)
-        ]
-    node: Node = members[0] if len(members) == 1 else Union(tuple(members))
-    return _evaluated(context, planned(table, node))
+    return members
+
+
+def plan_insert(
+    statement: Insert,
+    catalog: Catalog,
+    parameters: tuple[object, ...],
+    reading: CatalogView | None = None,
+) -> None:
+    """Plan what would be inserted, for what is wrong with it and for types of parameters.
+
+    ``reading`` is asked for the relations that it reads, in the catalog's place.
+    """
+    view = catalog if reading is None else reading
+    table = target_table(statement.name, catalog)
+    places = _places(statement, table)
+    query = statement.query
+    if query is not None and isinstance(query.body, q.Values) and query == q.Query(query.body):
+        _members(query.body, table, places, view, parameters)
+    elif query is not None:
+        _check_count(
+            plan_query(query, view, parameters=parameters).relation.width, statement, places
+        )
 
 
 def _evaluated(context: Context, plan: QueryPlan) -> list[pa.Array]:
@@ -177,7 +212,7 @@ def _constants(row: Project) -> list[object] | None:
 
 
 def _outputs(
-    table: Table, given: dict[int, Scalar], catalog: Catalog, cells: dict[int, e.Expression]
+    table: Table, given: dict[int, Scalar], catalog: CatalogView, cells: dict[int, e.Expression]
 ) -> tuple[tuple[str, Scalar], ...]:
     """Return what is stored in each column: what was given, or its default.
 

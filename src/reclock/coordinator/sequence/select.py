@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.answer import Answer
 from reclock.coordinator.result import Result
 from reclock.dataflow.values import rows_of
 from reclock.sql.plan.build import plan_query
@@ -20,12 +21,19 @@ if TYPE_CHECKING:
 
 def select(context: Context, statement: SelectStatement) -> Result:
     """Answer a query at one timestamp."""
+    found = answer(context, statement)
+    rows = rows_of(found.table, [c.type for c in found.schema])
+    return Result(f"SELECT {len(rows)}", found.schema.names, rows, found.timestamp, found.schema)
+
+
+def answer(context: Context, statement: SelectStatement) -> Answer:
+    """Answer a query at one timestamp, for somebody who takes the rows in batches."""
     plan_of = partial(plan_select, statement, context.parameters)
     with context.session.readable(plan_of, statement.as_of) as at:
-        answer = at.peek(context.core)
+        table = at.peek(context.core)
+    context.session.interrupt.check()
     schema = Schema(at.plan.root.schema.columns[: at.plan.visible])
-    rows = rows_of(answer, [c.type for c in schema])
-    return Result(f"SELECT {len(rows)}", schema.names, rows, at.timestamp, schema)
+    return Answer(schema, table, at.timestamp)
 
 
 def plan_select(

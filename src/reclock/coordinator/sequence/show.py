@@ -9,6 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from reclock.coordinator.client_settings import CLIENT_SETTINGS
 from reclock.coordinator.item import Index, Item, RelationItem, Table
 from reclock.coordinator.result import Result
 from reclock.coordinator.sequence.drop import KINDS
@@ -52,7 +53,7 @@ def show(context: Context, statement: Show) -> Result:
 def _setting(settings: SessionSettings, name: str) -> str:
     """Return the value of a setting; whoever mistyped a list is told."""
     near = get_close_matches(name, [*_LISTS, "columns", "indexes", "objects"], n=1)
-    if name not in SETTINGS and near:
+    if name not in SETTINGS and name not in CLIENT_SETTINGS and near:
         message = f'unrecognized configuration parameter "{name}"'
         raise UndefinedName(message, code="42704", hint=f"perhaps you meant SHOW {near[0].upper()}")
     return settings.get(name)

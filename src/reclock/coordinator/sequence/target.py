@@ -18,6 +18,7 @@ from reclock.time.timeline import TimelineContext
 
 if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
+    from reclock.sql.names import CatalogView
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.syntax.expression import Name
@@ -37,7 +38,7 @@ def target_table(name: Name, catalog: Catalog) -> Table:
     raise StatementError(message, hint=hint, code="42809", position=name.position)
 
 
-def assigned(table: Table, at: int, value: Scalar | None, catalog: Catalog) -> Scalar:
+def assigned(table: Table, at: int, value: Scalar | None, catalog: CatalogView) -> Scalar:
     """Return a value as it is stored in column ``at``; None stands for its default."""
     defined = table.columns[at]
     if value is None:

@@ -18,9 +18,9 @@ from reclock.sql.syntax.expression import DefaultText
 from reclock.sql.syntax.place import place_of, placed
 
 if TYPE_CHECKING:
-    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Table
     from reclock.coordinator.sequence.context import Context
+    from reclock.sql.names import CatalogView
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.statement import Update
@@ -39,15 +39,15 @@ def update(context: Context, statement: Update) -> Result:
 def _update(context: Context, statement: Update) -> Result:
     with context.writing() as world:
         table = target_table(statement.name, world.catalog)
-        node = _before_and_after(statement, table, world.catalog, context.parameters)
+        node = before_and_after(statement, table, world.catalog, context.parameters)
         columns = whole(read_latest(context.core, planned(table, node)))
         width = len(table.columns)
         timestamp = write(context.core, table, columns[width:], columns[:width])
     return Result(f"UPDATE {len(columns[0])}", timestamp=timestamp)
 
 
-def _before_and_after(
-    statement: Update, table: Table, catalog: Catalog, parameters: tuple[object, ...]
+def before_and_after(
+    statement: Update, table: Table, catalog: CatalogView, parameters: tuple[object, ...]
 ) -> Node:
     """Return the plan of the rows as they are, and beside each what it becomes."""
     node = matching_rows(statement, catalog, parameters)

@@ -90,9 +90,10 @@ def _text(column: pa.Array, kind: Type) -> pa.Array:
     if kind in {t.TIMESTAMP, t.TIMESTAMPTZ}:
         whole = column.cast(pa.timestamp("us")).cast(pa.large_string())
         short = pc.replace_substring_regex(whole, pattern=_FRACTION, replacement="")
+        found = short.cast(_BYTES)
         if kind == t.TIMESTAMPTZ:
-            short = pc.binary_join_element_wise(short, "+00", "")
-        return short.cast(_BYTES)
+            found = pc.binary_join_element_wise(found, pa.scalar(b"+00", _BYTES), _EMPTY)
+        return found
     if isinstance(kind, t.Numeric):
         whole = column.cast(pa.large_string())
         if not pc.any(pc.match_substring(whole, "E")).as_py():  # 0E-9: not as PostgreSQL does

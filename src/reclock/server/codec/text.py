@@ -8,12 +8,12 @@ Tests: tests/server/codec/test_values.py.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reclock.coordinator.copy_text import in_array, in_record, text_of
-from reclock.errors import InvalidValue
 from reclock.sql import types as t
 from reclock.sql.plan.coerce import read_literal
 from reclock.sql.plan.interval import parse_interval
@@ -74,81 +74,7 @@ def read(text: str, kind: Type) -> tuple[Any, Type]:
     """
     if kind == t.INTERVAL:
         return parse_interval(text)
-    if isinstance(kind, t.Array):
-        return _Elements(text, kind.element).read(), kind
-    return read_literal(text, kind), kind
-
-
-class _Elements:
-    """Reads the text of an array, with quotes and inner arrays."""
-
-    def __init__(self, text: str, element: Type) -> None:
-        self._text = text.strip()
-        self._element = element
-        self._at = 0
-
-    def read(self) -> tuple[Any, ...]:
-        """Return the elements."""
-        found = self._array()
-        if self._at != len(self._text):
-            raise self._wrong()
-        return found
-
-    def _array(self) -> tuple[Any, ...]:
-        self._expect("{")
-        found: list[Any] = []
-        while not self._accept("}"):
-            if found:
-                self._expect(",")
-            self._blanks()
-            found.append(self._array() if self._peek() == "{" else self._value())
-            self._blanks()
-        return tuple(found)
-
-    def _value(self) -> Any:
-        if self._accept('"'):
-            return self._typed(self._until('"', quoted=True))
-        raw = self._until(",}", quoted=False).strip()
-        if not raw:
-            raise self._wrong()
-        return None if raw.upper() == "NULL" else self._typed(raw)
-
-    def _until(self, ends: str, *, quoted: bool) -> str:
-        """Return the text up to one of ``ends``, which is read only if it is a quote."""
-        made = []
-        while (character := self._peek()) not in ends:
-            if not quoted and character in '{"':
-                raise self._wrong()
-            self._at += 1
-            if character == "\\":
-                character = self._peek()
-                self._at += 1
-            made.append(character)
-        self._at += quoted
-        return "".join(made)
-
-    def _typed(self, text: str) -> Any:
-        return read(text, self._element)[0]
-
-    def _blanks(self) -> None:
-        while self._at < len(self._text) and self._text[self._at].isspace():
-            self._at += 1
-
-    def _peek(self) -> str:
-        if self._at >= len(self._text):
-            raise self._wrong()
-        return self._text[self._at]
-
-    def _accept(self, character: str) -> bool:
-        found = self._peek() == character
-        self._at += found
-        return found
-
-    def _expect(self, character: str) -> None:
-        if not self._accept(character):
-            raise self._wrong()
-
-    def _wrong(self) -> InvalidValue:
-        message = f'malformed array literal: "{self._text:.200}"'
-        hint = "write values between braces, with commas, such as {1,2}"
-        return InvalidValue(message, code="22P02", hint=hint)
+    value = read_literal(text, kind)
+    if isinstance(kind, t.Numeric):
+        value = Decimal(text.strip())  # with the digits that it has, not with those of a column
+    return value, kind

@@ -11,6 +11,7 @@ position; nothing that was written is ignored. tests/sql/test_parse.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot.tokenizer_core import TokenType
@@ -30,6 +31,7 @@ from reclock.sql.parse.manage import (
 )
 from reclock.sql.parse.missing import missing, unknown
 from reclock.sql.parse.read import parse_copy, parse_explain, parse_select, parse_subscribe
+from reclock.sql.parse.role import parse_grant
 from reclock.sql.parse.write import parse_write
 from reclock.sql.statement.transaction import Commit, Rollback
 
@@ -44,17 +46,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A statement, its text, and where that text begins (from 1)."""
+    """A statement, its text, where that text begins (from 1), and the greatest n of its $n."""
 
     statement: Statement
     text: str
     position: int
+    parameters: int = 0
 
 
 _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "CREATE": parse_create,
     "DROP": parse_drop,
     "ALTER": parse_alter,
+    "GRANT": lambda cursor: parse_grant(cursor, revoke=False),
+    "REVOKE": lambda cursor: parse_grant(cursor, revoke=True),
     "SUBSCRIBE": parse_subscribe,
     "COPY": parse_copy,
     "EXPLAIN": lambda cursor: parse_explain(cursor, parse_create),
@@ -86,7 +91,7 @@ def parse_statements(text: str) -> tuple[Parsed, ...]:
     for tokens in _split(tokenize(text)):
         first, last = int(tokens[0].start), int(tokens[-1].end)
         statement = _parse(Cursor(tokens, text))
-        parsed.append(Parsed(statement, text[first : last + 1], first + 1))
+        parsed.append(Parsed(statement, text[first : last + 1], first + 1, _parameters(tokens)))
     return tuple(parsed)
 
 
@@ -113,6 +118,13 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
         else:
             groups[-1].append(token)
     return [group for group in groups if group]
+
+
+def _parameters(tokens: list[Token]) -> int:
+    """Return the greatest n of the parameters $n."""
+    pairs = pairwise(tokens)
+    numbers = (str(b.text) for a, b in pairs if a.token_type == TokenType.PARAMETER)
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
 
 def _parse(cursor: Cursor) -> Statement:

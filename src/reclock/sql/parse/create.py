@@ -10,6 +10,7 @@ from reclock.sql.parse.connectors import parse_sink, parse_source
 from reclock.sql.parse.fragment import expression_of, query_of
 from reclock.sql.parse.options import BOOLEAN, DURATION, STRING, parse_options
 from reclock.sql.parse.refresh import RefreshOptions
+from reclock.sql.parse.role import parse_create_role
 from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.table import CreateTable
 from reclock.sql.statement.view import CreateMaterializedView, CreateView
@@ -26,7 +27,7 @@ _VIEW = {
 _INDEX = {"retain_history": DURATION}
 
 
-def parse_create(cursor: Cursor) -> Statement:
+def parse_create(cursor: Cursor) -> Statement:  # noqa: PLR0911 - one per kind
     """Read what follows CREATE."""
     position = cursor.position
     or_replace = cursor.accept("OR", "REPLACE")
@@ -46,7 +47,11 @@ def parse_create(cursor: Cursor) -> Statement:
         return parse_source(cursor)
     if cursor.accept("SINK"):
         return parse_sink(cursor)
-    msg = "TABLE, VIEW, MATERIALIZED VIEW, INDEX, SOURCE or SINK after CREATE"
+    if cursor.accept("ROLE"):
+        return parse_create_role(cursor, login=False)
+    if cursor.accept("USER"):
+        return parse_create_role(cursor, login=True)
+    msg = "TABLE, VIEW, MATERIALIZED VIEW, INDEX, SOURCE, SINK, ROLE or USER after CREATE"
     raise cursor.error(msg)
 
 

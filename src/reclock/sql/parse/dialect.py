@@ -8,6 +8,7 @@ with a grammar of their own (``CAST``, ``EXTRACT``, …) are parsed specially.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -53,6 +54,11 @@ class _Tokenizer(Postgres.Tokenizer):
     COMMANDS = set()  # noqa: RUF012  # a command would swallow the rest of the text
 
 
+class _NoDollarQuotes(_Tokenizer):
+    HEREDOC_STRINGS = []  # noqa: RUF012
+    SINGLE_TOKENS = {**Postgres.Tokenizer.SINGLE_TOKENS, "$": TokenType.PARAMETER}  # noqa: RUF012
+
+
 class Reclock(Postgres):
     """PostgreSQL's grammar, with subscripts left as they are written."""
 
@@ -61,13 +67,22 @@ class Reclock(Postgres):
     Tokenizer = _Tokenizer
 
 
+class _Plain(Reclock):
+    """The same for texts without ``$$``, where sqlglot takes ``$1,$`` for the tag of a string."""
+
+    Tokenizer = _NoDollarQuotes
+
+
 DIALECT: Final = Reclock()
+_PLAIN: Final = _Plain()
+_DOLLAR_QUOTE: Final = re.compile(r"\$(?:[A-Za-z_]\w*)?\$")
 
 
 def tokenize(text: str) -> list[Token]:
     """Split ``text`` into tokens; an unfinished string or comment is a syntax error."""
     try:
-        return list(DIALECT.tokenize(text))
+        dialect = DIALECT if _DOLLAR_QUOTE.search(text) else _PLAIN
+        return list(dialect.tokenize(text))
     except TokenError as error:
         message = "syntax error: unfinished string, quoted name or comment"
         detail, hint = str(error).split("\n")[0], "close what the text opens: ' \" or /*"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported
 from reclock.sql.parse.options import DURATION, parse_options
+from reclock.sql.parse.role import parse_alter_role, parse_drop_role
 from reclock.sql.statement.objects import KINDS, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.settings import AlterSystem, SetVariable
 from reclock.sql.statement.sink import AlterSink
@@ -14,13 +15,16 @@ from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
+    from reclock.sql.statement.role import AlterRole, DropRole
 
 _LISTS = ("TABLES", "VIEWS", "INDEXES", "SOURCES", "SINKS", "OBJECTS", "COLUMNS", "ALL")
 _LEVELS = ("strict serializable", "serializable")
 
 
-def parse_drop(cursor: Cursor) -> Drop:
+def parse_drop(cursor: Cursor) -> Drop | DropRole:
     """Read what follows DROP."""
+    if cursor.accept("ROLE") or cursor.accept("USER"):
+        return parse_drop_role(cursor)
     kind = _kind(cursor)
     if_exists = cursor.accept("IF", "EXISTS")
     names = [cursor.name()]
@@ -41,8 +45,10 @@ def _kind(cursor: Cursor) -> str:
     raise cursor.error(msg)
 
 
-def parse_alter(cursor: Cursor) -> AlterSystem | AlterRetainHistory | AlterSink:
+def parse_alter(cursor: Cursor) -> AlterSystem | AlterRetainHistory | AlterSink | AlterRole:
     """Read what follows ALTER."""
+    if cursor.accept("ROLE") or cursor.accept("USER"):
+        return parse_alter_role(cursor)
     if cursor.accept("SYSTEM"):
         if cursor.accept("RESET"):
             name = None if cursor.accept("ALL") else cursor.identifier()

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from reclock.errors import StatementError
     from reclock.sql.parse.cursor import Cursor
 
-_RIGHTS = "there are no users or rights: who can open the database may do everything"
 _SCHEMA = "there is one schema: leave it out, and give objects longer names"
 _TEMPORARY = "create the table without it, and DROP it when it is not needed"
 _FUNCTION = "write the expression where it is used, or make a view of it"
@@ -23,10 +22,6 @@ _TOLD = "use SUBSCRIBE to hear of changes"
 
 _MISSING: Final = {
     "TRUNCATE": "use DELETE FROM without WHERE: it takes all rows away, at one time",
-    "GRANT": _RIGHTS,
-    "REVOKE": _RIGHTS,
-    "CREATE ROLE": _RIGHTS,
-    "CREATE USER": _RIGHTS,
     "CREATE SCHEMA": _SCHEMA,
     "DROP SCHEMA": _SCHEMA,
     "CREATE DATABASE": "open another directory: reclock.open(path)",

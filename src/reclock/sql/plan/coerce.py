@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import StatementError, WrongType
 from reclock.sql import types as t
+from reclock.sql.plan.array_text import read_array
 from reclock.sql.plan.functions import implicit_cost
 from reclock.sql.plan.interval import parse_interval
-from reclock.sql.plan.scalar import Cast, Literal, Scalar
+from reclock.sql.plan.scalar import Cast, Literal, Scalar, Unbound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,6 +74,8 @@ def convert(scalar: Scalar, wanted: Type) -> Scalar:
     if scalar.type == wanted:
         return scalar
     if isinstance(scalar, Literal):
+        if isinstance(scalar, Unbound):
+            scalar.wanted(wanted)
         if scalar.value is None:
             return Literal(None, wanted)
         if scalar.type == t.UNKNOWN:
@@ -139,7 +142,7 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
         number = Decimal(stripped)
         return _EXACT.quantize(number, Decimal(1).scaleb(-wanted.scale))
     if isinstance(wanted, t.Array):
-        return _read_array(stripped, wanted)
+        return read_array(stripped, wanted.element, _read)
     if wanted in _RANGES:
         value = int(stripped)
         if not -_RANGES[wanted] <= value < _RANGES[wanted]:
@@ -169,16 +172,6 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
         return text.encode()
     message = f"no literal of type {wanted}"
     raise ValueError(message)
-
-
-def _read_array(text: str, wanted: t.Array) -> object:
-    if not (text.startswith("{") and text.endswith("}")) or '"' in text or "{" in text[1:]:
-        raise ValueError(text)
-    inside = text[1:-1].strip()
-    if not inside:
-        return ()
-    cells = (cell.strip() for cell in inside.split(","))
-    return tuple(None if c.upper() == "NULL" else _read(c, wanted.element) for c in cells)
 
 
 _EXPLICIT = {

@@ -72,6 +72,16 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class Unbound(Literal):
+    """A parameter whose value is not known yet: NULL, until its surroundings want a type.
+
+    ``wanted`` is told which: the first one that somebody wants is the parameter's.
+    """
+
+    wanted: Callable[[Type], None] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A function of the table, applied."""
 

@@ -10,6 +10,7 @@ from reclock.sql.statement.copy import Copy
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
 from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.objects import AlterRetainHistory, Drop, Show
+from reclock.sql.statement.role import AlterRole, CreateRole, DropRole, Grant
 from reclock.sql.statement.select import SelectStatement
 from reclock.sql.statement.settings import AlterSystem, SetVariable
 from reclock.sql.statement.sink import AlterSink, CreateSink
@@ -22,6 +23,7 @@ from reclock.sql.statement.write import Delete, Insert, Update
 
 Statement = (
     AlterRetainHistory
+    | AlterRole
     | AlterSink
     | AlterSystem
     | Begin
@@ -29,14 +31,17 @@ Statement = (
     | Copy
     | CreateIndex
     | CreateMaterializedView
+    | CreateRole
     | CreateSink
     | CreateSource
     | CreateTable
     | CreateView
     | Delete
     | Drop
+    | DropRole
     | ExplainPlan
     | ExplainTimestamp
+    | Grant
     | Insert
     | Rollback
     | SelectStatement
@@ -48,6 +53,7 @@ Statement = (
 
 __all__ = [
     "AlterRetainHistory",
+    "AlterRole",
     "AlterSink",
     "AlterSystem",
     "Begin",
@@ -55,14 +61,17 @@ __all__ = [
     "Copy",
     "CreateIndex",
     "CreateMaterializedView",
+    "CreateRole",
     "CreateSink",
     "CreateSource",
     "CreateTable",
     "CreateView",
     "Delete",
     "Drop",
+    "DropRole",
     "ExplainPlan",
     "ExplainTimestamp",
+    "Grant",
     "Insert",
     "Refresh",
     "Rollback",

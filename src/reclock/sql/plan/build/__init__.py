@@ -29,12 +29,13 @@ from reclock.sql.plan.relation import (
     Union,
     column,
 )
-from reclock.sql.plan.scalar import Literal
+from reclock.sql.plan.scalar import Literal, Unbound
 from reclock.sql.plan.temporal import check_temporal, misplaced
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax import query as q
 from reclock.sql.syntax.place import placed
+from reclock.sql.types import BIGINT
 
 if TYPE_CHECKING:
     from reclock.sql.names import CatalogItem, CatalogView
@@ -166,6 +167,8 @@ def _bound(planner: Planner, e: s.Expression | None, what: str) -> int | None:
     if e is None:
         return None
     value = ExpressionBuilder(planner, Block())(e)
+    if isinstance(value, Unbound):
+        value = convert(value, BIGINT)
     if not isinstance(value, Literal) or not isinstance(value.value, int | None):
         message = f"{what} must be a whole number"
         raise NotSupported(message, hint="expressions are not supported there")

@@ -1,0 +1,80 @@
+"""What a statement takes and gives, found out without running it.
+
+A prepared statement is planned with placeholders: each parameter has the type that was declared
+for it, or the first one that its surroundings want, or is text. The columns are those that an
+answer has: the catalog may change before the statement runs, so who relies on them compares.
+
+Tests: tests/coordinator/test_describe.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.as_of import with_times
+from reclock.coordinator.sequence.delete import matching_rows
+from reclock.coordinator.sequence.explain_plan import PLAN_SCHEMA
+from reclock.coordinator.sequence.explain_timestamp import TIMESTAMP_SCHEMA
+from reclock.coordinator.sequence.insert import plan_insert
+from reclock.coordinator.sequence.show import show
+from reclock.coordinator.sequence.target import target_table
+from reclock.coordinator.sequence.update import before_and_after
+from reclock.coordinator.subscribe.target import plan_target
+from reclock.sql import statement as s
+from reclock.sql.plan.build import plan_query
+from reclock.sql.plan.build.parameter import Placeholder
+from reclock.sql.schema import Schema
+from reclock.sql.types import TEXT, UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.sequence.context import Context
+    from reclock.sql.parse import Parsed
+    from reclock.sql.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The types of the parameters, and the columns of the rows; None if it gives none."""
+
+    parameters: tuple[Type, ...]
+    schema: Schema | None
+
+
+def describe(context: Context, parsed: Parsed, declared: Sequence[Type]) -> Description:
+    """Plan a statement; ``declared`` are types of its first parameters, perhaps unknown."""
+    count = max(parsed.parameters, len(declared))
+    known = [*declared, *(UNKNOWN for _ in range(count - len(declared)))]
+    placeholders = tuple(Placeholder(kind) for kind in known)
+    with context.core.reading() as world:
+        statement = with_times(parsed.statement, placeholders)
+        schema = _schema(context, statement, placeholders, world.catalog)
+    types = tuple(TEXT if p.type == UNKNOWN else p.type for p in placeholders)
+    return Description(types, schema)
+
+
+def _schema(
+    context: Context, statement: s.Statement, given: tuple[object, ...], catalog: Catalog
+) -> Schema | None:
+    match statement:
+        case s.SelectStatement(query, _):
+            plan = plan_query(query, catalog, parameters=given)
+            return Schema(plan.root.schema.columns[: plan.visible])
+        case s.Subscribe():
+            return plan_target(statement, given, catalog).output
+        case s.ExplainPlan():
+            return PLAN_SCHEMA
+        case s.ExplainTimestamp():
+            return TIMESTAMP_SCHEMA
+        case s.Show():
+            return show(context, statement).schema
+        case s.Insert():
+            plan_insert(statement, catalog, given)
+        case s.Update():
+            before_and_after(statement, target_table(statement.name, catalog), catalog, given)
+        case s.Delete():
+            matching_rows(statement, catalog, given)
+    return None

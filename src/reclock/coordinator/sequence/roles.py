@@ -1,0 +1,86 @@
+"""CREATE ROLE, ALTER ROLE, DROP ROLE, GRANT and REVOKE: changes of the catalog.
+
+Tests: tests/coordinator/test_roles.py.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.item import RelationItem
+from reclock.coordinator.result import Result
+from reclock.coordinator.roles import DATABASE, Role
+from reclock.errors import UndefinedName
+from reclock.failpoints import hit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reclock.coordinator.roles import Roles
+    from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.world import World
+    from reclock.sql.statement import AlterRole, CreateRole, DropRole, Grant
+
+
+def create_role(context: Context, statement: CreateRole) -> Result:
+    """Make a role; of its password only a verifier is kept."""
+    role = Role(statement.name).altered(statement.options)
+    _change(context, lambda world: world.roles.added(role, statement.position))
+    return Result("CREATE ROLE")
+
+
+def alter_role(context: Context, statement: AlterRole) -> Result:
+    """Change what a role may, or its password."""
+
+    def after(world: World) -> Roles:
+        role = world.roles.get(statement.name, statement.position)
+        return world.roles.changed([role.altered(statement.options)])
+
+    _change(context, after)
+    return Result("ALTER ROLE")
+
+
+def drop_role(context: Context, statement: DropRole) -> Result:
+    """Remove roles with their privileges; who is logged in stays so, with none."""
+
+    def after(world: World) -> Roles:
+        found = []
+        for name in statement.names:
+            with suppress(*((UndefinedName,) if statement.if_exists else ())):
+                found.append(world.roles.get(name, statement.position).name)
+        return world.roles.changed(removed=found)
+
+    _change(context, after)
+    return Result("DROP ROLE")
+
+
+def grant(context: Context, statement: Grant) -> Result:
+    """Give privileges to roles, or take them away."""
+
+    def after(world: World) -> Roles:
+        on = [DATABASE]
+        if statement.on is not None:
+            on = [str(world.catalog.get(name, RelationItem).id) for name in statement.on]
+        roles = [world.roles.get(name, statement.position) for name in statement.roles]
+        changed = [
+            role.granted(on, statement.privileges, revoke=statement.revoke) for role in roles
+        ]
+        return world.roles.changed(changed)
+
+    _change(context, after)
+    return Result("REVOKE" if statement.revoke else "GRANT")
+
+
+def _change(context: Context, roles_after: Callable[[World], Roles]) -> None:
+    """Make other roles durable; a change that changes nothing writes nothing."""
+    core = context.core
+    with context.writing() as world:
+        roles = roles_after(world)
+        records = roles.records(world.roles)
+        if records:
+            append, stored = core.catalog_store.change(world.stored, records)
+            after = world.with_catalog(stored, world.catalog.changed((), ()))
+            hit("ddl.publish.before")
+            core.publish(after.with_roles(roles), [append])
+            hit("ddl.publish.after")

@@ -1,0 +1,229 @@
+"""One client's socket, as the conversation needs it (``protocol.wire.Wire``).
+
+Bytes come in as fast as they are asked for: while a statement runs, no more than ``_AHEAD`` of
+what the client sends next is read. They go out as fast as the client takes them: ``send`` waits
+while the socket is full, so a slow client costs a socket's buffer and one batch of rows. Work is
+done in threads; a client that goes away meanwhile has its statement interrupted.
+
+Tests: tests/server/test_server.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from reclock.errors import Interrupted, ProtocolViolation
+from reclock.server.codec.frames import LIMIT, Frames
+from reclock.server.codec.frontend import read_first, read_frontend
+from reclock.server.protocol.wire import Disconnected
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from reclock.coordinator.session import Session
+    from reclock.server.codec.message import Message
+    from reclock.server.protocol.wire import Alarm
+
+T = TypeVar("T")
+
+_AHEAD: Final = 1 << 20
+_KEEP_ALIVE_SECONDS: Final = 60
+
+
+class Connection(asyncio.Protocol):
+    """A socket; ``begin`` is called with it when there is one."""
+
+    def __init__(
+        self, pool: Executor, tls: ssl.SSLContext | None, begin: Callable[[Connection], None]
+    ) -> None:
+        self._pool = pool
+        self._tls = tls
+        self._begin = begin
+        self._frames = Frames()
+        self._came = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._is_lost = False
+        self._stopping: Interrupted | None = None
+        self._is_busy = False
+        self._transport: asyncio.Transport
+        self._host = ""
+        self.is_encrypted = False
+        self.session: Session | None = None
+        """Whose statements end with the connection; set when there is one."""
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._host = str((transport.get_extra_info("peername") or ("",))[0])
+        _keep_alive(transport.get_extra_info("socket"))
+        self._begin(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; no more, if nobody asks for it."""
+        self._frames.feed(data)
+        if self._is_busy and self._frames.waiting > _AHEAD:
+            self._transport.pause_reading()
+        self._came.set()
+
+    def eof_received(self) -> bool:
+        """Take a client that says nothing more for one that has gone."""
+        self._lose()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop what is done for a client that has gone."""
+        del exc
+        self._lose()
+
+    def pause_writing(self) -> None:
+        """Let ``send`` wait: the client reads more slowly than we write."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Let ``send`` go on."""
+        self._writable.set()
+
+    def _lose(self) -> None:
+        self._is_lost = True
+        self._came.set()
+        self._writable.set()
+        if self.session is not None and self._is_busy:
+            message = "the client has gone"
+            self._interrupt(Interrupted(message, code="08006"))
+
+    # What the conversation asks for.
+
+    @property
+    def address(self) -> str:
+        """Where the client is."""
+        return self._host
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the client is on this machine."""
+        try:
+            return ipaddress.ip_address(self._host.partition("%")[0]).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def can_encrypt(self) -> bool:
+        """Whether there is a certificate."""
+        return self._tls is not None
+
+    async def encrypt(self) -> None:
+        """Go on in TLS; nothing that came before counts."""
+        if self._frames.waiting:
+            message = "received unencrypted data after SSL request"
+            detail = "somebody between the client and the server may have sent it"
+            raise ProtocolViolation(message, detail=detail)
+        assert self._tls is not None
+        loop = asyncio.get_running_loop()
+        try:
+            made = await loop.start_tls(self._transport, self, self._tls, server_side=True)
+        except OSError as cause:  # a handshake that failed is one too
+            raise Disconnected from cause
+        if made is None:
+            raise Disconnected
+        self._transport = made
+        self.is_encrypted = True
+
+    async def first(self) -> Message:
+        """Return the next message before the session has begun."""
+        return await self._next(partial(self._frames.first, read_first))
+
+    async def receive(self, timeout: float | None = None) -> Message:
+        """Return the next message; ``TimeoutError`` if none came in so many seconds."""
+        async with asyncio.timeout(timeout):
+            return await self._next(partial(self._frames.next, read_frontend))
+
+    async def _next(self, read: Callable[[], Message | None]) -> Message:
+        self._is_busy = False
+        self._transport.resume_reading()
+        while (message := read()) is None:
+            if self._stopping is not None:
+                raise self._stopping
+            if self._is_lost:
+                raise Disconnected
+            self._came.clear()
+            await self._came.wait()
+        self._is_busy = True
+        return message
+
+    def admitted(self) -> None:
+        """Allow messages of any length: it is known who sends them."""
+        self._frames.limit = LIMIT
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes, and wait while too many of them are on their way."""
+        if self._is_lost:
+            raise Disconnected
+        self._transport.write(data)
+        await self._writable.wait()
+        if self._is_lost:
+            raise Disconnected
+
+    async def work(self, job: Callable[[], T], alarm: Alarm | None = None) -> T:
+        """Run in a thread what may take long; ``alarm`` is rung if it does."""
+        loop = asyncio.get_running_loop()
+        if self._is_lost:
+            raise Disconnected
+        timer = None
+        if alarm is not None:
+            timer = loop.call_later(alarm.seconds, loop.run_in_executor, None, alarm.ring)
+        try:
+            return await loop.run_in_executor(self._pool, job)
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    # What the server calls.
+
+    def cancel(self) -> None:
+        """Cancel the statement under way, if there is one."""
+        if self.session is not None and self._is_busy:
+            message = "canceling statement due to user request"
+            self._interrupt(Interrupted(message))
+
+    def stop(self) -> None:
+        """Ask for an end when the statement under way is done."""
+        message = "terminating connection due to administrator command"
+        self._stopping = Interrupted(message, code="57P01", hint="connect again later")
+        self._came.set()
+
+    def stop_now(self) -> None:
+        """Interrupt the statement under way."""
+        if self.session is not None and self._stopping is not None:
+            self._interrupt(self._stopping)
+
+    def close(self) -> None:
+        """Close the socket, after what was sent."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close the socket at once."""
+        self._transport.abort()
+
+    def _interrupt(self, reason: Interrupted) -> None:
+        """Interrupt the statement; who waits is woken in a thread, as that may wait too."""
+        assert self.session is not None
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor(None, self.session.interrupt.set, reason)
+
+
+def _keep_alive(found: socket.socket | None) -> None:
+    """Have the system notice clients that vanish without a word."""
+    if found is None:
+        return
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEP_ALIVE_SECONDS)

@@ -1,0 +1,239 @@
+"""What is said between the end of the log-in and the end of the connection.
+
+One message is answered at a time, in the order in which they came. Answers are collected and
+sent when the client waits, or when they are many. An error is told; of the extended protocol,
+what follows it is skipped until Sync. Nothing but the loss of the connection, or bytes that cannot
+be trusted any more, ends the conversation before the client does.
+
+Tests: tests/server/protocol/test_conversation.py, tests/server/protocol/test_fuzz.py.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from reclock.errors import Error, Interrupted, NotSupported, ProtocolViolation
+from reclock.server.codec import backend as b
+from reclock.server.codec import frontend as f
+from reclock.server.codec.message import frame
+from reclock.server.codec.oid import oid_of
+from reclock.server.protocol.extended import Extended
+from reclock.server.protocol.portal import Portal, State, row_description
+from reclock.server.protocol.report import error_response
+from reclock.server.protocol.startup import reported
+from reclock.server.protocol.wire import Alarm, Disconnected
+from reclock.sql.parse import parse_statements
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reclock.coordinator.session import Session
+    from reclock.server.codec.message import Message
+    from reclock.server.protocol.wire import Wire
+
+
+_GRACE: Final = 0.25
+"""So many seconds after its timeout a statement is stopped that did not say what it waits for."""
+
+
+class Conversation:
+    """Answers one client; ``fault`` is told of errors that are bugs.
+
+    It ends with what ``Wire.receive`` raises: ``Interrupted`` is a server that stops.
+    """
+
+    def __init__(
+        self, wire: Wire, session: Session, fault: Callable[[BaseException], None]
+    ) -> None:
+        self._wire = wire
+        self._session = session
+        self._fault = fault
+        self._extended = Extended(session)
+        self._reported = reported(session)
+        self._out = bytearray()
+        self._skipping = False
+
+    async def run(self) -> None:
+        """Answer until the client leaves, or must."""
+        try:
+            await self._ready()
+            while True:
+                message = await self._next()
+                if isinstance(message, f.Terminate):
+                    return
+                await self._answer(message)
+        except (ProtocolViolation, Interrupted) as error:
+            self._put(error_response(error, fatal=True))
+            await self._flush()
+        finally:
+            self._extended.close_portals()
+
+    async def _next(self) -> Message:
+        await self._flush()
+        timeout = self._idle_timeout
+        try:
+            return await self._wire.receive(timeout)
+        except TimeoutError:
+            raise self._idle() from None
+
+    @property
+    def _idle_timeout(self) -> float | None:
+        settings = self._session.settings
+        outside, inside = settings.idle_session_timeout, settings.idle_in_transaction_timeout
+        if self._session.transaction is None:
+            return outside
+        return min((t for t in (outside, inside) if t is not None), default=None)
+
+    def _idle(self) -> Interrupted:
+        if self._session.transaction is not None:
+            message = "terminating connection due to idle-in-transaction timeout"
+            return Interrupted(message, code="25P03", hint="end transactions soon")
+        message = "terminating connection due to idle-session timeout"
+        return Interrupted(message, code="57P05", hint="raise idle_session_timeout")
+
+    # One message.
+
+    async def _answer(self, message: Message) -> None:
+        if isinstance(message, f.Sync):
+            self._skipping = False
+            await self._ready()
+            return
+        if self._skipping:
+            return
+        try:
+            match message:
+                case f.Query(sql):
+                    await self._query(sql)
+                case f.CopyData() | f.CopyDone() | f.CopyFail():
+                    pass  # of a COPY that has failed: the client did not know yet
+                case _:
+                    await self._extended_message(message)
+        except (Disconnected, ProtocolViolation):
+            raise
+        except Exception as error:
+            await self._failed(error)
+            self._skipping = not isinstance(message, f.Query)
+        if isinstance(message, f.Query):
+            await self._ready()
+
+    async def _extended_message(self, message: Message) -> None:
+        extended = self._extended
+        match message:
+            case f.Parse():
+                await self._wire.work(partial(extended.prepare, message))
+                self._put(b.ParseComplete())
+            case f.Bind():
+                extended.bind(message)
+                self._put(b.BindComplete())
+            case f.Describe(kind, name):
+                self._describe(kind, name)
+            case f.Execute(name, limit):
+                await self._execute(name, limit)
+            case f.Close("S", name):
+                extended.statements.pop(name, None)
+                self._put(b.CloseComplete())
+            case f.Close("P", name):
+                extended.close_portal(name)
+                self._put(b.CloseComplete())
+            case f.Flush():
+                await self._flush()
+            case f.FunctionCall():
+                text = "function calls by their OID are not supported"
+                raise NotSupported(text, hint="use SELECT")
+            case _:
+                text = f"unexpected message {type(message).__name__}"
+                raise ProtocolViolation(text)
+
+    def _describe(self, kind: str, name: str) -> None:
+        if kind not in {"S", "P"}:
+            text = f'invalid DESCRIBE message subtype "{kind}"'
+            raise ProtocolViolation(text)
+        if kind == "S":
+            prepared, formats = self._extended.statement(name), None
+        else:
+            bound = self._extended.portal(name)
+            prepared, formats = bound.prepared, bound.formats
+        found = prepared.description
+        if kind == "S":
+            types = () if found is None else found.parameters
+            self._put(b.ParameterDescription(tuple(map(oid_of, types))))
+        if found is None or found.schema is None:
+            self._put(b.NoData())
+        else:
+            self._put(row_description(found.schema, formats or (0,) * len(found.schema)))
+
+    async def _query(self, sql: str) -> None:
+        """Run the statements of a text, one after the other."""
+        self._extended.statements.pop("", None)
+        self._extended.close_portal("")
+        statements = await self._wire.work(partial(parse_statements, sql))
+        if not statements:
+            self._put(b.EmptyQueryResponse())
+        for parsed in statements:
+            portal = Portal(self._session, parsed)
+            try:
+                await self._drain(portal, None, describe=True)
+            finally:
+                portal.close()
+
+    async def _execute(self, name: str, limit: int) -> None:
+        bound = self._extended.portal(name)
+        if bound.portal is None:
+            self._put(b.EmptyQueryResponse())
+        else:
+            await self._drain(bound.portal, limit or None, describe=False)
+
+    async def _drain(self, portal: Portal, limit: int | None, *, describe: bool) -> None:
+        """Send what a portal gives, as fast as the client takes it, up to ``limit`` rows."""
+        start, left = portal.sent, limit
+        self._session.interrupt.clear()
+        allowed = self._session.settings.statement_timeout
+        while True:
+            job = partial(portal.next, left, describe=describe)
+            alarm = None
+            if allowed is not None and not portal.has_begun:
+                alarm = Alarm(allowed + _GRACE, self._too_long)
+            chunk = await self._wire.work(job, alarm)
+            self._out += chunk.data
+            if chunk.state is State.DONE:
+                self._put(b.CommandComplete(chunk.tag))
+                return
+            if chunk.state is State.SUSPENDED:
+                self._put(b.PortalSuspended())
+                return
+            left = None if limit is None else limit - (portal.sent - start)
+            await self._flush()
+
+    def _too_long(self) -> None:
+        message = "canceling statement due to statement timeout"
+        self._session.interrupt.set(Interrupted(message, hint="raise statement_timeout"))
+
+    # What is sent.
+
+    def _put(self, message: Message) -> None:
+        self._out += frame(message)
+
+    async def _flush(self) -> None:
+        if self._out:
+            data = bytes(self._out)
+            self._out.clear()
+            await self._wire.send(data)
+
+    async def _failed(self, error: BaseException) -> None:
+        if not isinstance(error, Error):
+            self._fault(error)
+        await self._wire.work(self._session.abort)
+        self._put(error_response(error))
+
+    async def _ready(self) -> None:
+        transaction = self._session.transaction
+        if transaction is None:
+            self._extended.close_portals()
+        now = reported(self._session)
+        for name, value in now.items():
+            if self._reported[name] != value:
+                self._put(b.ParameterStatus(name, value))
+        self._reported = now
+        status = "I" if transaction is None else "E" if transaction.aborted else "T"
+        self._put(b.ReadyForQuery(status))

@@ -1,0 +1,155 @@
+"""Prepared statements and portals: the extended protocol.
+
+A statement is parsed and described once, and run with values as often as one likes. Values come
+as text or binary, of the type that the client declared or that ``Session.describe`` found out.
+The unnamed statement and portal are replaced by the next; a named one must be closed first.
+
+Tests: tests/server/protocol/test_extended.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reclock.errors import InvalidSyntax, InvalidValue, ProtocolViolation, StatementError
+from reclock.server.codec import binary, text
+from reclock.server.codec.oid import type_of
+from reclock.server.protocol.portal import Portal, formats_of
+from reclock.sql.parse import parse_statements
+from reclock.sql.plan.build.parameter import Typed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reclock.coordinator.describe import Description
+    from reclock.coordinator.session import Session
+    from reclock.server.codec.frontend import Bind, Parse
+    from reclock.sql.parse import Parsed
+    from reclock.sql.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement and what it takes and gives; None is a text without a statement."""
+
+    parsed: Parsed | None
+    description: Description | None
+
+
+@dataclass(slots=True)
+class Bound:
+    """A portal; ``formats`` are those of the rows. None is that of an empty statement."""
+
+    prepared: Prepared
+    portal: Portal | None
+    formats: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Extended:
+    """What one connection has prepared and bound."""
+
+    session: Session
+    statements: dict[str, Prepared] = field(default_factory=dict)
+    portals: dict[str, Bound] = field(default_factory=dict)
+
+    def prepare(self, message: Parse) -> None:
+        """Parse and describe a statement."""
+        if message.name and message.name in self.statements:
+            text_ = f'prepared statement "{message.name}" already exists'
+            raise StatementError(text_, code="42P05", hint="close it first")
+        self.statements.pop("", None)
+        found = parse_statements(message.sql)
+        if len(found) > 1:
+            text_ = "cannot insert multiple commands into a prepared statement"
+            raise InvalidSyntax(text_, position=found[1].position, hint="prepare them one by one")
+        if not found:
+            self.statements[message.name] = Prepared(None, None)
+            return
+        declared = [type_of(oid) for oid in message.types]
+        description = self.session.describe(found[0], declared)
+        self.statements[message.name] = Prepared(found[0], description)
+
+    def bind(self, message: Bind) -> None:
+        """Give a statement its values."""
+        prepared = self.statement(message.statement)
+        if message.portal and message.portal in self.portals:
+            text_ = f'cursor "{message.portal}" already exists'
+            raise StatementError(text_, code="42P03", hint="close it first")
+        self.close_portal("")
+        if prepared.parsed is None or prepared.description is None:
+            self.portals[message.portal] = Bound(prepared, None, ())
+            return
+        kinds, schema = prepared.description.parameters, prepared.description.schema
+        values = _values(message, kinds)
+        columns = 0 if schema is None else len(schema)
+        formats = formats_of(message.result_formats, columns) if schema is not None else ()
+        portal = Portal(self.session, prepared.parsed, values, formats, schema)
+        self.portals[message.portal] = Bound(prepared, portal, formats)
+
+    def statement(self, name: str) -> Prepared:
+        """Return a prepared statement."""
+        found = self.statements.get(name)
+        if found is None:
+            text_ = f'prepared statement "{name}" does not exist'
+            raise StatementError(text_, code="26000", hint="prepare it first")
+        return found
+
+    def portal(self, name: str) -> Bound:
+        """Return a portal."""
+        found = self.portals.get(name)
+        if found is None:
+            text_ = f'portal "{name}" does not exist'
+            hint = "portals end with their transaction: BEGIN one to go on with a portal"
+            raise StatementError(text_, code="34000", hint=hint)
+        return found
+
+    def close_portal(self, name: str) -> None:
+        """Forget a portal; one that does not exist is forgotten already."""
+        found = self.portals.pop(name, None)
+        if found is not None and found.portal is not None:
+            found.portal.close()
+
+    def close_portals(self) -> None:
+        """Forget all portals: their transaction is over."""
+        for name in tuple(self.portals):
+            self.close_portal(name)
+
+
+def _values(message: Bind, kinds: Sequence[Type]) -> list[Typed]:
+    if len(message.parameters) != len(kinds):
+        text_ = (
+            f"bind message supplies {len(message.parameters)} parameters, but prepared statement "
+            f'"{message.statement}" requires {len(kinds)}'
+        )
+        raise ProtocolViolation(text_)
+    formats = _formats(message.parameter_formats, len(kinds))
+    return [
+        _value(at, value, kind, form)
+        for at, (value, kind, form) in enumerate(
+            zip(message.parameters, kinds, formats, strict=True), 1
+        )
+    ]
+
+
+def _formats(given: tuple[int, ...], count: int) -> tuple[int, ...]:
+    if len(given) > 1 and len(given) != count:
+        text_ = f"bind message has {len(given)} parameter formats but {count} parameters"
+        raise ProtocolViolation(text_)
+    return formats_of(given, count)
+
+
+def _value(at: int, value: bytes | None, kind: Type, form: int) -> Typed:
+    if value is None:
+        return Typed(None, kind)
+    try:
+        if form:
+            return Typed(*binary.read(value, kind))
+        return Typed(*text.read(value.decode(), kind))
+    except UnicodeDecodeError as cause:
+        text_ = 'invalid byte sequence for encoding "UTF8"'
+        raise InvalidValue(text_, code="22021", detail=f"parameter ${at}") from cause
+    except (InvalidValue, StatementError) as error:
+        error.detail = "; ".join(filter(None, [f"parameter ${at}", error.detail]))
+        raise

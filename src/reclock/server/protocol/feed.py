@@ -1,0 +1,107 @@
+"""Rows, as many at a time as somebody asks for.
+
+A ``Feed`` gives Arrow batches: of an answer, of a result that is there already, or of what a
+subscription brings. Only what has been taken is in memory beside what the answer itself keeps;
+a subscription is asked for the next rows when the ones before have been sent, so whoever reads
+slowly makes nobody wait but himself.
+
+Tests: tests/server/protocol/test_conversation.py.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from reclock.coordinator.answer import Answer
+from reclock.coordinator.result import Result
+from reclock.dataflow.types import arrow_types
+from reclock.dataflow.values import from_python
+from reclock.sql import types as t
+from reclock.sql.schema import Column, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.coordinator.interrupt import Interrupt
+    from reclock.coordinator.subscribe.subscription import Subscription
+    from reclock.sql.types import Type
+
+_AT_ONCE: Final = 4_096
+
+
+class Feed:
+    """Gives the rows of ``schema`` once, from the first to the last."""
+
+    def __init__(self, schema: Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self.schema = schema
+        self._batches = batches
+        self._rest: pa.RecordBatch | None = None
+
+    def take(self, limit: int | None) -> pa.RecordBatch | None:
+        """Return some rows, at most ``limit``; None if there are no more."""
+        while self._rest is None or not self._rest.num_rows:
+            self._rest = next(self._batches, None)
+            if self._rest is None:
+                return None
+        taken = self._rest if limit is None else self._rest.slice(0, limit)
+        self._rest = self._rest.slice(taken.num_rows)
+        return taken
+
+
+def feed_of(source: Result | Answer | Subscription, interrupt: Interrupt) -> Feed:
+    """Return the rows of what a statement gave; a result must have some."""
+    if isinstance(source, Answer):
+        return Feed(source.schema, source.batches())
+    assert source.schema is not None
+    schema = Schema(tuple(Column(c.name, _plain(c.type)) for c in source.schema))
+    if isinstance(source, Result):
+        return Feed(schema, iter([_batch(source.rows, schema)]))
+    return Feed(schema, _followed(source, schema, interrupt))
+
+
+def _followed(
+    subscription: Subscription, schema: Schema, interrupt: Interrupt
+) -> Iterator[pa.RecordBatch]:
+    """Yield what comes, until it ends or somebody ends it."""
+    with subscription:
+        while not subscription.closed:
+            with interrupt.waking(subscription.close):
+                updates = subscription.fetch(None, _AT_ONCE)
+            interrupt.check()
+            if not updates:
+                return  # nothing can come any more
+            yield _batch([subscription.values(update) for update in updates], schema)
+
+
+def _plain(kind: Type) -> Type:
+    """Return the type of a value that Python has as a timedelta, whatever SQL says."""
+    match kind:
+        case t.Array(element):
+            return t.Array(_plain(element))
+        case t.Record(fields):
+            return t.Record(tuple((name, _plain(inside)) for name, inside in fields))
+    return t.INTERVAL if kind == t.MONTHS else kind
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: Schema) -> pa.RecordBatch:
+    columns = [
+        from_python([_stored(row[at], column.type) for row in rows], column.type)
+        for at, column in enumerate(schema)
+    ]
+    names = [pa.field(str(at), kind) for at, kind in enumerate(arrow_types(schema))]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(names))
+
+
+def _stored(value: Any, kind: Type) -> Any:
+    """Return a Python value as a column takes it: json is text there."""
+    if value is None:
+        return None
+    match kind:
+        case t.Array(element):
+            return [_stored(v, element) for v in value]
+        case t.Record(fields):
+            return tuple(_stored(v, k) for v, (_, k) in zip(value, fields, strict=True))
+    return json.dumps(value, ensure_ascii=False) if kind == t.JSON else value

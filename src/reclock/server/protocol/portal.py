@@ -1,0 +1,194 @@
+"""A statement that runs, and what it gives, bit by bit.
+
+``Portal.next`` blocks, so it is called in a thread. The first call runs the statement; then each
+gives some bytes to be sent. Rows that were described must come as they were described: a table
+that was changed in between is an error, not garbage.
+
+Tests: tests/server/protocol/test_conversation.py, tests/server/protocol/test_extended.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from reclock.coordinator.answer import Answer, CopyOut
+from reclock.coordinator.copy_text import line
+from reclock.coordinator.result import Result
+from reclock.coordinator.subscribe.subscription import Subscription
+from reclock.dataflow.values import rows_of
+from reclock.errors import NotSupported, ProtocolViolation
+from reclock.server.codec.backend import (
+    ColumnDescription,
+    CopyOutData,
+    CopyOutDone,
+    CopyOutResponse,
+    RowDescription,
+)
+from reclock.server.codec.message import frame
+from reclock.server.codec.oid import modifier_of, oid_of, size_of
+from reclock.server.codec.rows import data_rows
+from reclock.server.protocol.feed import feed_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reclock.coordinator.session import Session
+    from reclock.server.protocol.feed import Feed
+    from reclock.sql.parse import Parsed
+    from reclock.sql.schema import Schema
+
+Outcome = Result | Answer | Subscription | CopyOut
+
+
+class State(Enum):
+    """Whether there is more."""
+
+    MORE = "more"
+    SUSPENDED = "suspended"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes to send, and whether there is more; ``tag`` is what was done, at the end."""
+
+    data: bytes
+    state: State
+    tag: str = ""
+
+
+class Portal:
+    """One run of a statement with its parameters.
+
+    ``described`` is what the client was told of the columns, ``formats`` how it wants them.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        parsed: Parsed,
+        parameters: Sequence[object] = (),
+        formats: Sequence[int] = (),
+        described: Schema | None = None,
+    ) -> None:
+        self.parsed = parsed
+        self._session = session
+        self._parameters = tuple(parameters)
+        self._formats = tuple(formats)
+        self._described = described
+        self._outcome: Outcome | None = None
+        self._feed: Feed | None = None
+        self._sent = 0
+        self._tag: str | None = None
+
+    def next(self, limit: int | None, *, describe: bool = False) -> Chunk:
+        """Return what comes next, at most ``limit`` rows; with ``describe``, columns first."""
+        if self._tag is not None:  # it is over: nothing comes
+            return Chunk(b"", State.DONE, self._tag)
+        head = b""
+        if self._outcome is None:
+            head = self._begin(describe=describe)
+        if self._feed is None:
+            assert isinstance(self._outcome, Result)
+            self._tag = self._outcome.tag
+            return Chunk(head, State.DONE, self._tag)
+        if head and isinstance(self._outcome, Subscription | CopyOut):
+            return Chunk(head, State.MORE)  # the client should know at once that it has begun
+        batch = self._feed.take(limit)
+        if batch is None:
+            return self._end(head)
+        self._sent += batch.num_rows
+        full = limit is not None and batch.num_rows >= limit
+        state = State.SUSPENDED if full else State.MORE
+        return Chunk(head + self._rows(batch), state)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the statement has been run."""
+        return self._outcome is not None
+
+    @property
+    def sent(self) -> int:
+        """How many rows were given so far."""
+        return self._sent
+
+    def close(self) -> None:
+        """Let go of what it follows."""
+        of = self._outcome.of if isinstance(self._outcome, CopyOut) else self._outcome
+        if isinstance(of, Subscription):
+            of.close()
+
+    def _begin(self, *, describe: bool) -> bytes:
+        outcome = self._outcome = self._session.run(self.parsed, self._parameters)
+        if isinstance(outcome, CopyOut):
+            self._feed = feed_of(outcome.of, self._session.interrupt)
+            return frame(CopyOutResponse(0, (0,) * len(self._feed.schema)))
+        if outcome.schema is None:
+            return b""
+        self._feed = feed_of(outcome, self._session.interrupt)
+        self._formats = formats_of(self._formats, len(outcome.schema))
+        if describe:
+            return frame(row_description(outcome.schema, self._formats))
+        if self._described is not None:
+            check_same(self._described, outcome.schema)
+        return b""
+
+    def _rows(self, batch: pa.RecordBatch) -> bytes:
+        assert self._feed is not None
+        kinds = [column.type for column in self._feed.schema]
+        if isinstance(self._outcome, CopyOut):
+            rows = rows_of(pa.Table.from_batches([batch]), kinds)
+            lines = "".join(line(row, kinds) for row in rows)
+            return frame(CopyOutData(lines.encode()))
+        return data_rows(batch, kinds, self._formats)
+
+    def _end(self, head: bytes) -> Chunk:
+        match self._outcome:
+            case CopyOut():
+                head += frame(CopyOutDone())
+                self._tag = f"COPY {self._sent}"
+            case Result(tag):
+                self._tag = tag
+            case Answer():
+                self._tag = f"SELECT {self._sent}"
+            case _:
+                self._tag = f"SUBSCRIBE {self._sent}"
+        return Chunk(head, State.DONE, self._tag)
+
+
+def row_description(schema: Schema, formats: Sequence[int]) -> RowDescription:
+    """Return the columns of rows as clients are told of them."""
+    return RowDescription(
+        tuple(
+            ColumnDescription(
+                c.name, 0, 0, oid_of(c.type), size_of(c.type), modifier_of(c.type), form
+            )
+            for c, form in zip(schema, formats, strict=True)
+        )
+    )
+
+
+def formats_of(given: Sequence[int], columns: int) -> tuple[int, ...]:
+    """Return a format for each column: none given is text, one is for all."""
+    if any(form not in {0, 1} for form in given):
+        message = "a format is 0 (text) or 1 (binary)"
+        raise ProtocolViolation(message)
+    if len(given) <= 1:
+        return (given[0] if given else 0,) * columns
+    if len(given) != columns:
+        message = f"bind message has {len(given)} result formats but query has {columns} columns"
+        raise ProtocolViolation(message)
+    return tuple(given)
+
+
+def check_same(described: Schema, found: Schema) -> None:
+    """Refuse to give other columns than were described."""
+    before, after = ([(c.name, oid_of(c.type)) for c in s] for s in (described, found))
+    if before != after:
+        message = "cached plan must not change result type"
+        hint = "prepare the statement again: something that it reads was changed"
+        raise NotSupported(message, hint=hint)

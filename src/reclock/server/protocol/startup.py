@@ -1,0 +1,193 @@
+"""The beginning of a connection: encryption, who it is, and whether they may come in.
+
+1. A client may ask for TLS (granted if there is a certificate) or for GSSAPI (refused), or send a
+   cancel request, which is passed on and never answered. Bytes that came before TLS began are
+   refused: somebody else may have sent them.
+2. Its startup message names a user. Minor versions after 3.0 and options that are not known are
+   named back to it, and it decides.
+3. A role that may log in proves its password by SCRAM. Without a password only clients on this
+   machine come in, and only if the server was told to trust them. A server with a certificate asks
+   of those on other machines that they use it.
+4. The client is told of the settings that it cares about, and of the key to cancel with.
+
+Tests: tests/server/protocol/test_startup.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from reclock.coordinator.client_settings import CLIENT_SETTINGS
+from reclock.errors import Error, ProtocolViolation, Rejected
+from reclock.server.codec import backend as b
+from reclock.server.codec import frontend as f
+from reclock.server.codec.message import frame
+from reclock.server.protocol.report import notice
+from reclock.server.protocol.scram import authenticate, wrong
+
+if TYPE_CHECKING:
+    from reclock.coordinator.roles import Roles
+    from reclock.coordinator.session import Session
+    from reclock.server.codec.message import Message
+    from reclock.server.protocol.throttle import Throttle
+    from reclock.server.protocol.wire import Wire
+
+_YES: Final = b"S"
+_NO: Final = b"N"
+_OURS: Final = ("user", "database", "options", "replication")
+
+
+class Door(Protocol):
+    """What a server decides about who comes in."""
+
+    trusts_local: bool
+    """Whether clients on this machine need no password."""
+    pepper: bytes
+    throttle: Throttle
+
+    @property
+    def roles(self) -> Roles:
+        """Who there is."""
+        ...
+
+    def session(self, role: str | None) -> Session:
+        """Begin a session."""
+        ...
+
+    def cancel(self, process: int, key: bytes) -> None:
+        """Cancel what the connection with that key is doing."""
+        ...
+
+    def failed(self, user: str, address: str, error: Error) -> None:
+        """Be told of a log-in that failed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a connection is cancelled with."""
+
+    process: int
+    secret: bytes
+
+
+async def greet(wire: Wire, door: Door, key: Key) -> Session | None:
+    """Let a client in; None if it only came to cancel something."""
+    message = await _first(wire)
+    if isinstance(message, f.CancelRequest):
+        door.cancel(message.process, message.key)
+        return None
+    assert isinstance(message, f.Startup)
+    parameters = dict(message.parameters)
+    if unknown := _negotiated(message, parameters):
+        await wire.send(frame(unknown))
+    user = parameters.get("user", "")
+    try:
+        role = await _admit(wire, door, user)
+    except Rejected as error:
+        door.failed(user, wire.address, error)
+        raise
+    wire.admitted()
+    session = door.session(role)
+    try:
+        await wire.send(_welcome(session, parameters, key))
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+async def _first(wire: Wire) -> Message:
+    """Return the startup message, or a cancel request, in TLS if that was asked for."""
+    for _ in range(3):
+        message = await wire.first()
+        match message:
+            case f.SslRequest():
+                if wire.can_encrypt and not wire.is_encrypted:
+                    await wire.send(_YES)
+                    await wire.encrypt()
+                else:
+                    await wire.send(_NO)
+            case f.GssEncRequest():
+                await wire.send(_NO)
+            case _:
+                return message
+    text = "too many requests before the startup message"
+    raise ProtocolViolation(text)
+
+
+def _negotiated(
+    message: f.Startup, parameters: dict[str, str]
+) -> b.NegotiateProtocolVersion | None:
+    """Take out options of the protocol, which are not known; say so, if there are any."""
+    options = tuple(name for name in parameters if name.startswith("_pq_."))
+    for name in options:
+        del parameters[name]
+    if options or message.version != f.PROTOCOL_3:
+        return b.NegotiateProtocolVersion(0, options)
+    return None
+
+
+async def _admit(wire: Wire, door: Door, user: str) -> str | None:
+    """Find out who somebody is; None is one who is trusted and may do everything."""
+    if not user:
+        message = "no user name specified in startup packet"
+        raise Rejected(message, hint="give a user name")
+    role = door.roles.find(user)
+    if door.trusts_local and wire.is_local:
+        if role is None:
+            return None
+        if not role.login:
+            raise _no_login(user)
+        return user
+    if wire.can_encrypt and not wire.is_encrypted and not wire.is_local:
+        message = "connections from other machines must use TLS"
+        raise Rejected(message, hint="connect with sslmode=require")
+    door.throttle.check(wire.address)
+    verifier = None if role is None or not role.login else role.verifier
+    try:
+        await authenticate(wire, user, verifier, door.pepper)
+    except Rejected:
+        door.throttle.failed(wire.address)
+        raise
+    if role is None:
+        raise wrong(user)
+    door.throttle.succeeded(wire.address)
+    return user
+
+
+def _no_login(user: str) -> Rejected:
+    message = f'role "{user}" is not permitted to log in'
+    return Rejected(message, hint=f"an admin can ALTER ROLE {user} LOGIN")
+
+
+def _welcome(session: Session, parameters: dict[str, str], key: Key) -> bytes:
+    """Return what a client is told when it is in; what it asked for in vain is a notice."""
+    told: list[Message] = [b.Authentication(b.AUTHENTICATED)]
+    for name, value in parameters.items():
+        if name in _OURS:
+            continue
+        try:
+            session.set(name.lower(), value, local=False)
+        except Error as error:
+            text = f'"{name}" is not set to "{value}": {error.message}'
+            told.append(notice(text, hint=error.hint))
+    told += [b.ParameterStatus(name, value) for name, value in reported(session).items()]
+    told.append(b.BackendKeyData(key.process, key.secret))
+    return b"".join(map(frame, told))
+
+
+def reported(session: Session) -> dict[str, str]:
+    """Return the settings whose values clients are told, by the names they know."""
+    settings = session.settings
+    found = {
+        setting.reported: settings.get(name)
+        for name, setting in CLIENT_SETTINGS.items()
+        if setting.reported is not None
+    }
+    return {
+        **found,
+        "is_superuser": "on" if session.is_superuser else "off",
+        "session_authorization": session.role or "",
+    }

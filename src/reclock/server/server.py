@@ -1,0 +1,201 @@
+"""Listens, lets clients in, and sees them out.
+
+Each connection is a coroutine of one event loop (``protocol``), and its statements run in a pool
+of as many threads as there may be connections: nobody waits for a thread, and neither the loop nor
+ticks wait for a client. More clients than ``max_connections`` are turned away (53300) once they
+have said who they are, so that cancel requests get through; those that say nothing are cut off.
+
+``close`` lets no one in, lets the statements under way finish for ``grace`` seconds, interrupts the
+others, and tells everybody why (57P01). Sessions are closed with their connections, whatever
+happened: what they held is let go.
+
+Tests: tests/server/test_server.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from reclock.clock import SystemClock
+from reclock.errors import Error, InvalidValue, Rejected
+from reclock.server.codec.message import frame
+from reclock.server.connection import Connection
+from reclock.server.protocol.conversation import Conversation
+from reclock.server.protocol.report import error_response
+from reclock.server.protocol.startup import Key, greet
+from reclock.server.protocol.throttle import Throttle
+from reclock.server.protocol.wire import Disconnected
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from reclock.clock import Clock
+    from reclock.coordinator.database import Database
+    from reclock.coordinator.roles import Roles
+    from reclock.coordinator.session import Session
+
+LOGIN_SECONDS: Final = 30
+"""So long a client may take to log in."""
+
+_BEYOND: Final = 32
+"""So many more connections than sessions there may be, of those who have not logged in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to listen, and to whom."""
+
+    host: str = "127.0.0.1"
+    port: int = 6875
+    tls: ssl.SSLContext | None = None
+    trusts_local: bool = False
+    max_connections: int = 100
+    grace: float = 5.0
+
+
+class Server:
+    """Serves a database; ``say`` is told what happens: an event, in words, and its facts."""
+
+    def __init__(
+        self,
+        db: Database,
+        options: Options,
+        say: Callable[..., None],
+        clock: Clock | None = None,
+    ) -> None:
+        self._db = db
+        self._options = options
+        self._say = say
+        self.trusts_local = options.trusts_local
+        self.pepper = secrets.token_bytes(32)
+        self.throttle = Throttle(clock or SystemClock())
+        self._pool = ThreadPoolExecutor(options.max_connections, "reclock-session")
+        self._numbers = count(1)
+        self._keys: dict[int, tuple[Key, Connection]] = {}
+        self._sessions = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listening: asyncio.Server | None = None
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        assert self._listening is not None
+        return int(self._listening.sockets[0].getsockname()[1])
+
+    async def start(self) -> None:
+        """Begin to listen."""
+        loop = asyncio.get_running_loop()
+        options = self._options
+        try:
+            self._listening = await loop.create_server(
+                lambda: Connection(self._pool, options.tls, self._accepted),
+                options.host,
+                options.port,
+            )
+        except OSError as cause:
+            message = f"cannot listen at {options.host}:{options.port}"
+            hint = "choose another --port, or stop what listens there"
+            raise InvalidValue(message, detail=str(cause), hint=hint) from cause
+
+    async def close(self) -> None:
+        """Let no one in, and see everybody out."""
+        if self._listening is not None:
+            self._listening.close()
+        for _, connection in self._keys.values():
+            connection.stop()
+        await self._gone(self._options.grace)
+        for _, connection in self._keys.values():
+            connection.stop_now()
+        await self._gone(self._options.grace)
+        for _, connection in tuple(self._keys.values()):
+            connection.abort()
+        await self._gone(self._options.grace)
+        await asyncio.get_running_loop().run_in_executor(None, self._pool.shutdown)
+
+    async def _gone(self, seconds: float) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+
+    # One connection.
+
+    def _accepted(self, connection: Connection) -> None:
+        if len(self._keys) >= self._options.max_connections + _BEYOND:
+            connection.abort()
+            return
+        task = asyncio.get_running_loop().create_task(self._serve(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connection: Connection) -> None:
+        key = Key(next(self._numbers), secrets.token_bytes(4))
+        self._keys[key.process] = key, connection
+        try:
+            await self._talk(connection, key)
+        except Disconnected:
+            pass
+        except Exception as error:
+            self._fault(error)
+        finally:
+            del self._keys[key.process]
+            connection.close()
+
+    async def _talk(self, connection: Connection, key: Key) -> None:
+        try:
+            async with asyncio.timeout(LOGIN_SECONDS):
+                session = await greet(connection, self, key)
+        except TimeoutError:
+            return
+        except Error as error:
+            await connection.send(frame(error_response(error, fatal=True)))
+            return
+        if session is None:
+            return
+        connection.session = session
+        self._sessions += 1
+        try:
+            await Conversation(connection, session, self._fault).run()
+        finally:
+            self._sessions -= 1
+            connection.session = None
+            loop = asyncio.get_running_loop()
+            await asyncio.shield(loop.run_in_executor(None, session.close))
+
+    # What the protocol asks of it (``protocol.startup.Door``).
+
+    @property
+    def roles(self) -> Roles:
+        """Who there is."""
+        return self._db.roles
+
+    def session(self, role: str | None) -> Session:
+        """Begin a session, if there is room for one."""
+        if self._sessions >= self._options.max_connections:
+            message = "sorry, too many clients already"
+            hint = "close connections that nobody uses, or raise --max-connections"
+            raise Rejected(message, code="53300", hint=hint)
+        return self._db.session(role)
+
+    def cancel(self, process: int, key: bytes) -> None:
+        """Cancel what the connection with that key is doing; a wrong key cancels nothing."""
+        known, connection = self._keys.get(process, (None, None))
+        if known is not None and connection is not None and hmac.compare_digest(known.secret, key):
+            connection.cancel()
+
+    def failed(self, user: str, address: str, error: Error) -> None:
+        """Log a log-in that failed."""
+        words = f"log-in of {user!r:.64} from {address} failed: {error.message}"
+        self._say("login_failed", words, user=user[:64], address=address, code=error.code)
+
+    def _fault(self, error: BaseException) -> None:
+        with suppress(Exception):
+            where = "".join(traceback.format_exception(error))
+            self._say("bug", f"a bug, please report it: {where}", error=where)

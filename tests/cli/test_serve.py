@@ -1,0 +1,54 @@
+"""``reclock serve`` as a process: it listens, answers, and ends when it is told to."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+import trustme
+
+from reclock.cli.serve import tls_context
+from reclock.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_it_listens_answers_and_ends(tmp_path: Path) -> None:
+    init = tmp_path / "init.sql"
+    init.write_text("CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (7);")
+    command = [sys.executable, "-m", "reclock", "serve", "--state", str(tmp_path / "state")]
+    with subprocess.Popen(
+        [*command, "--port", "0", "--trust-local", "--init", str(init)],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        listening = next(line for line in lines if "event=listening" in line)
+        port = re.search(r"port=(\d+)", listening)
+        assert port is not None
+        with psycopg.connect(f"host=127.0.0.1 port={port[1]} user=me", autocommit=True) as client:
+            assert client.execute("SELECT a FROM t WHERE a = 7").fetchall() == [(7,)]
+            process.send_signal(signal.SIGTERM)
+            rest = list(lines)
+        assert process.wait(60) == 0
+    assert "event=stopped" in rest[-1]
+
+
+def test_certificates(tmp_path: Path) -> None:
+    assert tls_context(None, None) is None
+    certificate = trustme.CA().issue_cert("localhost")
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    certificate.cert_chain_pems[0].write_to_path(chain)
+    certificate.private_key_pem.write_to_path(key)
+    assert tls_context(chain, key) is not None
+    with pytest.raises(InvalidValue, match="cannot read the certificate"):
+        tls_context(chain, chain)
+    with pytest.raises(InvalidValue, match="of no use"):
+        tls_context(None, key)
