@@ -8,12 +8,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reclock.errors import Error, InvalidValue, NotSupported, StatementError, TimelineMismatch
+from reclock.errors import (
+    Error,
+    InvalidValue,
+    NotSupported,
+    PositionsLost,
+    StatementError,
+    TimelineMismatch,
+)
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
 
 COLUMNS = "(id BIGINT PRIMARY KEY, x TEXT)"
 KEPT = "RETAIN HISTORY FOR '1 h'"
+POINTS = ["ingest.read.after", "ingest.bind.before", "tick.compute.before", "tick.publish.before",
+          "tick.publish.after"]  # fmt: skip
 
 
 def test_a_transaction_is_there_when_all_of_it_is(shop):
@@ -132,6 +141,42 @@ def test_a_stuck_transaction_is_told_can_be_looked_at_and_holds_up_nobody_else(s
     assert shop.read("SELECT * FROM orders") == [(1, "a"), (2, "b")]
     assert shop.status() == ("running", None)
     assert shop.read(f"{known} WHERE source = 'orders'") == []
+
+
+def test_out_of_turn_an_older_transaction_is_no_repetition(shop):
+    shop.create(options=f"transaction_order = 'complete', {KEPT}")
+    *early, end = shop.transaction(("orders", 0, "a"), ("orders", 3, "b"))
+    late = early.pop()
+    shop.send(*early, end)
+    shop.commit(("orders", 6, "c"), ("orders", 9, "d"))  # of the same partition
+    shop.tick()
+    assert shop.read("SELECT id FROM orders") == [(6,), (9,)]
+    shop.crash()
+    shop.send(late)
+    shop.tick()
+    assert shop.read("SELECT id FROM orders") == [(0,), (3,), (6,), (9,)]
+    assert shop.read("SELECT id FROM orders AS OF 1") == [(6,), (9,)]
+    assert shop.read("SELECT timeline FROM reclock.timelines") == [("External(orders)",)]
+
+
+@pytest.mark.parametrize("into", ["", "RECLOCK INTO EPOCH"])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_tick_that_fails_is_run_again(shop, into, point):
+    shop.create(rest=into)
+    shop.commit(("orders", 1, "a"))
+    shop.tick(1_000)
+    begin, row, other, end = shop.transaction(("orders", 2, "b"), ("orders", 3, "c"))
+    shop.commit(("orders", 1, "d"))
+    shop.send(begin, row)
+    with armed({point: "raise"}), suppress(FailpointRaised):
+        shop.tick(1_000)
+    for _ in range(2):
+        shop.tick(1_000)
+    assert shop.read("SELECT * FROM orders") == [(1, "d")]
+    shop.send(other, end)
+    shop.tick(1_000)
+    assert shop.read("SELECT * FROM orders") == [(1, "d"), (2, "b"), (3, "c")]
+    assert shop.db.check() == []
 
 
 def test_any_order_of_begin_end_and_rows(shop):
@@ -283,9 +328,11 @@ def test_a_later_source_counts_as_the_first_does_and_a_forgotten_topic_never_goe
     shop.tick()
     query = "SELECT o.id, i.id FROM orders o JOIN items i ON o.id = i.id AS OF {}"
     assert shop.read(query.format(2)) == [(0, 0), (1, 1)]
+    shop.kafka.truncate(shop.metadata, 0, 8)
+    with pytest.raises(PositionsLost, match="has lost its beginning"):
+        shop.create("items", "late")  # it would count from another one
     for name in ("orders", "items"):
         shop.db.execute(f"DROP SOURCE {name}")
-    shop.kafka.truncate(shop.metadata, 0, 8)
     for partition in range(3):
         end = shop.kafka.partition(shop.topics["orders"], partition).stable("read_committed")
         shop.kafka.truncate(shop.topics["orders"], partition, end)
@@ -294,6 +341,10 @@ def test_a_later_source_counts_as_the_first_does_and_a_forgotten_topic_never_goe
     shop.tick()
     answer = shop.db.execute("SELECT id FROM orders")
     assert (answer.rows, answer.timestamp) == ([(9,)], 5)
+    shop.create("items")
+    shop.commit(("orders", 8, "b"), ("items", 8, "b"))
+    shop.tick()
+    assert shop.read(query.format(6)) == [(8, 8)]
 
 
 CHANGES = st.lists(
@@ -301,8 +352,6 @@ CHANGES = st.lists(
               st.none() | st.sampled_from("abc")),
     min_size=1, max_size=5, unique_by=lambda c: c[:2],
 )  # fmt: skip
-POINTS = ["ingest.read.after", "ingest.bind.before", "tick.compute.before", "tick.publish.before",
-          "tick.publish.after"]  # fmt: skip
 
 
 def crashing(shop, history, data):

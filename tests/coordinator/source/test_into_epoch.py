@@ -62,6 +62,7 @@ def test_the_second_map_says_which_transactions_a_time_has(shop):
         assert times == [[(first,)], [(first,)], [(second,)], [(None,)]]
         shop.crash()
         shop.tick()
+        assert shop.status() == ("running", None)
 
 
 def test_what_waits_is_durable_and_a_stuck_one_holds_up_its_kind_alone(shop):

@@ -36,7 +36,7 @@ from reclock.sinks.export import Will
 from reclock.sql.parse.options import TRUE
 from reclock.sql.statement.source import FileConnection, KafkaConnection, LoadGenerator
 from reclock.time.frontier import at
-from reclock.time.position import FilePosition, KafkaPosition, offsets_of
+from reclock.time.position import offsets_of
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 
@@ -219,7 +219,7 @@ def _check_there(
     connected = connect(source, clusters)
     if connected.paced:
         return
-    kind: Any = FilePosition if connected.parts_have_names else KafkaPosition
+    kind: Any = type(next(iter(codec_of(source).origin)))
     parts = {name if connected.parts_have_names else int(name): n for name, n in positions.items()}
     try:
         connected.source.probe(kind.frontier(parts))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.connectors.kafka.source import KafkaSource
 from reclock.dataflow.envelope import DEBEZIUM
-from reclock.errors import InvalidValue, NotSupported, StatementError
+from reclock.errors import InvalidValue, NotSupported, PositionsLost, StatementError
 from reclock.remap.codec import KAFKA
 from reclock.sql.statement.source import KafkaConnection
 from reclock.time.position import offsets_of
@@ -114,12 +114,22 @@ def counter_of(world: World, made: Source) -> Json:
             and isinstance(other.statement.connection, KafkaConnection)
             and other.statement.connection.broker == statement.connection.broker
         )
-        if same and other.facts["counter"]["topic_id"] == own["topic_id"]:
-            found: Json = other.facts["counter"]
-            return found
+        found: Json = other.facts.get("counter", {})
+        if not same or found["topic_id"] != own["topic_id"]:
+            continue
+        if _begin(found) < _begin(own):
+            message = f'consistency topic "{statement.consistency_topic}" has lost its beginning'
+            detail = f'source "{other.name}" counts from offset {_begin(found)} on'
+            hint = "drop the sources of that topic, and create them anew together"
+            raise PositionsLost(message, detail=detail, hint=hint)
+        return found
     assert made.timeline is not None
     known = world.timelines.get(made.timeline)
-    begun = sum(KAFKA.decode(e).offset for e in own["origin"])
-    if known is not None and begun and made.brings_times:
+    if known is not None and _begin(own) and made.brings_times:
         return {**own, "base": int(known.oracle.read_ts)}
     return own
+
+
+def _begin(counter: Json) -> int:
+    """Return the offset from which on transactions are counted."""
+    return sum(KAFKA.decode(element).offset for element in counter["origin"])
