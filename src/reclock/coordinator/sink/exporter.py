@@ -115,6 +115,8 @@ class Exporter:
         self.waits_for: str | None = None
         """What must happen before what was taken over can be gone on with."""
         self._core = core
+        self._begun = core.world.of(sink).upper
+        """Where this process found the state: nobody has written later times yet."""
         self._store = SinkStore(core.store)
         self._remembered: tuple[Frontier, int] | None = None
         self._outlet = outlet
@@ -291,15 +293,15 @@ class Exporter:
         return True
 
     def _check(self, frontier: Timestamp) -> None:
-        """Refuse to go on from where this database has never been."""
-        upper = self._core.world.of(self.sink).upper
-        if not self.as_of <= frontier <= upper:
-            message = f'the progress of sink "{self.sink.name}" is not of this database'
+        """Refuse to go on from where this state has never been: it is older than its output."""
+        if not self.as_of <= frontier <= self._begun:
+            message = f'the progress of sink "{self.sink.name}" is not of this state'
             detail = (
                 f"the log says that all before {frontier} is written; the sink began at "
-                f"{self.as_of}, and times before {upper} are complete here"
+                f"{self.as_of}, and times before {self._begun} were complete when it was opened"
             )
-            hint = "open the state that wrote it, or drop the sink and create it with another topic"
+            hint = "open the state that wrote it, not an older copy; or begin with an empty "
+            hint += "directory and recover = true"
             raise SinkRegressed(message, detail=detail, hint=hint)
 
     def _let_go(self, machine: export.Exporter) -> None:
