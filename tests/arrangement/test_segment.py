@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from reclock.arrangement import segment
 from reclock.arrangement.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.layout import Layout
@@ -49,6 +50,19 @@ def test_many_runs_are_one_file_and_two_fsyncs(tmp_path, monkeypatch):
     assert model(changes_in(LAYOUT, cache.open(LocalStore(tmp_path), a, LAYOUT))) == model(CHANGES)
     assert model(changes_in(OTHER, cache.open(LocalStore(tmp_path), b, OTHER))) == model(OTHERS)
     assert list(cache.open(LocalStore(tmp_path), c, OTHER)) == []
+
+
+def test_what_is_written_steadily_reaches_the_disk_bit_by_bit(tmp_path, monkeypatch):
+    synced = []
+    really = os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(fd), really(fd)))
+    monkeypatch.setattr(segment, "STEADY_BYTES", 100)
+    steady, *_ = write(LocalStore(tmp_path), steadily=True)
+    assert len(synced) > 2
+    synced.clear()
+    plain, *_ = write(LocalStore(tmp_path))
+    assert not synced
+    assert steady == plain
 
 
 def test_small_runs_travel_in_their_references(tmp_path):
@@ -130,6 +144,7 @@ def test_a_failure_before_the_rename_leaves_no_segment(tmp_path):
 CRASH = """
 import sys, pyarrow as pa
 from pathlib import Path
+from reclock.arrangement import segment
 from reclock.arrangement.build import build
 from reclock.arrangement.layout import Layout
 from reclock.arrangement.segment import SegmentWriter

@@ -17,6 +17,7 @@ from reclock.arrangement.stream import (
     concat,
     merged,
     recut,
+    sliced,
 )
 from reclock.testing.strategies.arrangements import (
     changes_in,
@@ -111,3 +112,28 @@ def test_recut_keeps_rows_and_order(sizes, rows):
     assert [batch.num_rows for batch in cut[:-1]] == [rows] * (len(cut) - 1)
     assert [n for batch in cut for n in batch.column(0).to_pylist()] == list(range(count))
     assert all(0 < batch.num_rows <= rows for batch in cut)
+
+
+@given(st.data())
+def test_slices_in_memory_give_what_one_consolidation_gives(data):
+    layout, how = data.draw(layouts()), data.draw(hashes)
+    lists = data.draw(st.lists(changes_of(layout), min_size=1, max_size=4))
+    batches = [consolidate(layout, layout.conform(table_of(layout, c, how))) for c in lists]
+    changes = [change for c in lists for change in c]
+    pieces = list(sliced(layout, batches, data.draw(st.integers(1, 40))))
+    expected = consolidate(layout, layout.conform(table_of(layout, changes, how)))
+    assert all(piece.num_rows for piece in pieces)
+    whole = concat(pieces) if pieces else layout.empty()
+    assert whole.serialize() == expected.serialize()
+
+
+def test_slices_are_about_as_large_as_asked_for():
+    layout = Layout.of({"k": pa.int64()}, {})
+    ones = pa.array(np.ones(5_000, np.int64))
+    sources = [
+        layout.batch(np.arange(5_000), [pa.array(np.arange(5_000))], np.ones(5_000, np.int64), ones)
+        for _ in range(3)
+    ]
+    sizes = [piece.num_rows * 3 for piece in sliced(layout, sources, 1_000)]
+    assert sum(sizes) == 15_000
+    assert max(sizes) <= 2_000

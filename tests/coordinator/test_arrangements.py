@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.store import LocalStore
 from reclock.coordinator.arrangements import (
     Arrangements,
@@ -90,6 +91,22 @@ def test_small_runs_travel_in_the_manifest_and_large_ones_share_a_file(kept):
     kept.tick(8, u1=list(range(9_000)), u2=list(range(9_000)))
     assert len(kept.segments.names()) == 1
     assert set(kept.value.segments()) == set(kept.segments.names())
+
+
+@pytest.mark.parametrize("size", [3, 5_000])
+def test_the_very_same_updates_are_written_once(kept, size):
+    shared = consolidate(KEYING.layout, batch(list(range(size)), 7))
+    kept.tick(6, u1=[6])
+    described = {a: following(kept.value.runs[a], Timestamp(8)) for a in ("u1", "u2")}
+    assert described["u1"] != described["u2"]
+    made = write_runs(kept.segments, "tick-7", {"u1": shared, "u2": shared}, LAYOUTS, described)
+    (one,), (other,) = made["u1"], made["u2"]
+    assert (one.segment, one.offset, one.inline) == (other.segment, other.offset, other.inline)
+    assert (one.name, other.name) == ("u1", "u2")
+    assert other.description == described["u2"]
+    kept.change(at(8), made)
+    assert kept.rows("u2", 7) == list(range(size))
+    assert kept.rows("u1", 7) == sorted({1, 6, *range(size)})
 
 
 def test_runs_that_are_written_already_are_taken_as_they_are(kept):

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reclock import ManualClock
+from reclock.arrangement import precedence
 from reclock.coordinator.database import Database
 from reclock.coordinator.system.expirations import expiring
+from reclock.dataflow import hydrate
 from reclock.errors import DataflowExpired
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.local_engine import LocalEngine
@@ -270,6 +272,43 @@ def test_renewal_in_the_last_tenth_lets_a_process_live_on(db):
         expected = db(f"SELECT count(*) FROM t WHERE mz_now() < id + 30000 AS OF {at}").rows
         assert db(f"SELECT n FROM n AS OF {at}").rows == expected
     assert not db.db.check()
+
+
+def test_a_renewal_in_small_pieces_is_one_in_one(db, monkeypatch):
+    """Row by row below the filter; and with a join below it, which needs all rows at once."""
+    monkeypatch.setattr(hydrate, "PIECE_ROWS", 7)
+    begin(db, "20s", renewal=True)
+    db("CREATE MATERIALIZED VIEW j AS SELECT a.id FROM t a, t b WHERE a.id = b.id AND "
+       "mz_now() < a.id + 31000")  # fmt: skip
+    fill(db)
+    pieces = []
+    sliced = hydrate.sliced
+    monkeypatch.setattr(hydrate, "sliced", lambda *a: (pieces.append(p) or p for p in sliced(*a)))
+    db.pass_to(19_100)
+    db.db._core.expirations.wait()
+    db.pass_to(19_200)
+    assert db.expiration()[0] == 39_100
+    assert db.pending() == 200
+    assert len(pieces) > 1
+    db.pass_to(33_000)
+    for at in (31_000, 31_050, 31_100):
+        assert db(f"SELECT n FROM n AS OF {at}").rows == [(max(0, 31_099 - at),)]
+        assert len(db(f"SELECT * FROM j AS OF {at + 1_000}").rows) == max(0, 31_099 - at)
+    assert not db.db.check()
+
+
+def test_a_renewal_hurries_when_half_of_the_time_has_passed(db, monkeypatch):
+    monkeypatch.setattr(precedence, "REST", 10**9)
+    monkeypatch.setattr(hydrate, "PIECE_ROWS", 7)
+    begin(db, "20s", renewal=True)
+    fill(db)
+    db.pass_to(19_100)
+    (running,) = db.db._core.expirations._running.values()
+    db.pass_to(20_000)
+    assert not running.pace._hurried.is_set()
+    db.pass_to(20_050)
+    assert running.pace._hurried.is_set()
+    assert running.future.exception(60) is None
 
 
 def test_what_is_written_while_it_is_renewed_is_kept_too(db):

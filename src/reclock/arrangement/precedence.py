@@ -8,6 +8,9 @@ its blocks (``let_pass``) and waits until nobody does.
 It waits a bounded time: ticks without a pause slow merges down and do not stop them, so
 there are never more runs than merges, one block per ``PATIENCE``, can keep up with.
 
+What has days to be done in does not even use all the time that ticks leave: ``Unhurried`` rests
+after each piece of work several times as long as the piece took, until it is told to hurry.
+
 Tests: tests/arrangement/test_precedence.py.
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from time import thread_time
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -60,3 +64,27 @@ class Precedence:
 
 PRECEDENCE: Final = Precedence()
 """That of this process."""
+
+
+REST: Final = 9
+"""How many times as long as it worked who is not in a hurry rests."""
+
+
+class Unhurried:
+    """Work of one thread in small pieces, with rests, beside those who go first."""
+
+    def __init__(self, precedence: Precedence = PRECEDENCE) -> None:
+        self._precedence = precedence
+        self._hurried = threading.Event()
+
+    def hurry(self) -> None:
+        """Rest no more."""
+        self._hurried.set()
+
+    def pieces(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield ``items``; after each, and what was done with it, let others pass and rest."""
+        begun = thread_time()
+        for item in self._precedence.let_pass(items):
+            yield item
+            self._hurried.wait(REST * (thread_time() - begun))
+            begun = thread_time()

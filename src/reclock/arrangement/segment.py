@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".seg"
 BATCH_ROWS: Final = 1 << 20
 BATCH_BYTES: Final = 128 << 20
+STEADY_BYTES: Final = 1 << 20
+"""After so many bytes what is written steadily is made durable."""
+
 _ALIGNMENT: Final = 64
 _MAGIC: Final = b"SEG1"
 _TAIL: Final = struct.Struct("<II4s")
@@ -58,13 +61,18 @@ class SegmentWriter(AbstractContextManager["SegmentWriter"]):
     """Collect runs, then publish them as one file: ``add`` any number, ``finish`` once.
 
     Leaving the block without ``finish`` removes what was written. Runs of at most
-    ``inline_limit`` bytes travel in their references. Runs without rows take no bytes.
+    ``inline_limit`` bytes travel in their references. Runs without rows take no bytes. What is
+    written ``steadily`` goes to the disk bit by bit, so that nobody else waits for all of it.
     """
 
-    def __init__(self, store: Store, stem: str, *, inline_limit: int = 0) -> None:
+    def __init__(
+        self, store: Store, stem: str, *, inline_limit: int = 0, steadily: bool = False
+    ) -> None:
         self._store = store
         self._stem = check_name(stem)
         self._inline_limit = inline_limit
+        self._steadily = steadily
+        self._unsynced = 0
         self._refs: list[RunRef] = []
         self._path: Path | None = None
         self._file: IO[bytes] | None = None
@@ -137,6 +145,11 @@ class SegmentWriter(AbstractContextManager["SegmentWriter"]):
             for piece in pieces:
                 self._file.write(piece)
                 self._offset += len(piece)
+                self._unsynced += len(piece)
+            if self._steadily and self._unsynced > STEADY_BYTES:
+                self._file.flush()
+                os.fdatasync(self._file.fileno())
+                self._unsynced = 0
 
 
 def rows_per_batch(rows: int, size: int) -> int:

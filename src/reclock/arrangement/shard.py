@@ -114,10 +114,16 @@ class Shard:
         for run in self.runs:
             yield from within(run, first, last)
 
-    def snapshot(self, as_of: Timestamp) -> Iterator[pa.RecordBatch]:
-        """Yield the rows at ``as_of`` with their multiplicities; every time is ``as_of``."""
+    def snapshot(
+        self, as_of: Timestamp, *, block_rows: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at ``as_of`` with their multiplicities; every time is ``as_of``.
+
+        Of each run so many rows are held at a time: by default some milliseconds of work.
+        """
         self._check_readable(as_of)
-        return merged(self.layout, self.runs, collapse_to(self.layout, as_of))
+        retime = collapse_to(self.layout, as_of)
+        return merged(self.layout, self.runs, retime, block_rows=block_rows)
 
     def snapshot_range(self, as_of: Timestamp, first: int, last: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows at ``as_of`` whose ``kh`` is from ``first`` to ``last``, both included.

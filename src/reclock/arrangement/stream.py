@@ -82,10 +82,14 @@ def merged(
     layout: Layout,
     sources: Sequence[Iterable[pa.RecordBatch]],
     retime: Retime | None = None,
+    *,
+    block_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the consolidated updates of all ``sources``, in order, none empty."""
     share = BLOCK_BYTES // max(1, len(sources))
-    cursors = [_Cursor(layout, source, retime, share) for source in sources]
+    cursors = [
+        _Cursor(layout, source, retime, share, block_rows or BLOCK_ROWS) for source in sources
+    ]
     while True:
         cursors = [cursor for cursor in cursors if cursor.fill()]
         if not cursors:
@@ -100,6 +104,29 @@ def merged(
             continue
         batch = concat([batch for batch, _ in parts])
         made = consolidate(layout, batch, np.concatenate([prints for _, prints in parts]))
+        if made.num_rows:
+            yield made
+
+
+def sliced(
+    layout: Layout, sources: Sequence[pa.RecordBatch], rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the same as ``merged`` of batches that are in memory, in pieces of about ``rows`` rows.
+
+    Updates of one ``kh`` are in one piece, however many there are.
+    """
+    hashes = [kh_of(source) for source in sources]
+    every = np.sort(np.concatenate([kh[:: max(1, rows // 16)] for kh in hashes]))
+    cuts = np.unique(every[16::16])
+    places = [np.searchsorted(kh, cuts, "left") for kh in hashes]
+    ends = [[0, *at.tolist(), len(kh)] for at, kh in zip(places, hashes, strict=True)]
+    for nth in range(len(cuts) + 1):
+        parts = [
+            source.slice(at[nth], at[nth + 1] - at[nth])
+            for source, at in zip(sources, ends, strict=True)
+            if at[nth] < at[nth + 1]
+        ]
+        made = consolidate(layout, concat(parts)) if parts else layout.empty()
         if made.num_rows:
             yield made
 
@@ -138,8 +165,10 @@ class _Cursor:
         source: Iterable[pa.RecordBatch],
         retime: Retime | None,
         block_bytes: int,
+        block_rows: int,
     ) -> None:
         self._layout = layout
+        self._block_rows = block_rows
         self._batches = iter(source)
         self._retime = retime
         self._block_bytes = block_bytes
@@ -162,7 +191,7 @@ class _Cursor:
                 self.has_more = False
                 return
             per_block = self._block_bytes * batch.num_rows // max(1, batch.nbytes)
-            step = max(1, min(BLOCK_ROWS, per_block))
+            step = max(1, min(self._block_rows, per_block))
             starts = range(0, batch.num_rows, step)
             self._slices.extend(batch.slice(start, step) for start in starts)
         block = self._slices.popleft()

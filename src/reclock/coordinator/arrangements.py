@@ -7,15 +7,17 @@ old one reads on from the old runs, which stay until nobody names them.
 Invariants. Every arrangement has at least one run, made when it was made; its runs meet,
 oldest first. An arrangement in which nothing happens gets no run: its last run may end
 before the timeline's upper, and ``Traces`` opens it with that upper. All runs of one
-tick that are not small enough to travel in the manifest share one segment file.
+tick that are not small enough to travel in the manifest share one segment file; those of
+arrangements that get the very same updates, such as a table and a view that shows all of it,
+are the same bytes of it.
 
 Tests: tests/coordinator/test_arrangements.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -25,6 +27,7 @@ from reclock.arrangement.run import RunRef
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.arrangement.shard import Shard, describe
 from reclock.dataflow.graph import ArrangementId
+from reclock.dataflow.hydrate import Stream
 from reclock.durable.manifest_store import Manifest
 from reclock.errors import Corrupt
 from reclock.time.description import Description
@@ -45,6 +48,9 @@ FIRST: Final = Timestamp(1)
 
 _OWN: Final = "upper"
 """The key of the record with the upper of such a pace."""
+
+STEADY_ROWS: Final = 1 << 15
+"""How many rows a batch has of what is written beside ticks."""
 
 INLINE_BYTES: Final = 4_096
 """Runs up to this size travel in the publishing transaction: no file, no fsync of one."""
@@ -200,26 +206,45 @@ def write_runs(
 ) -> dict[ArrangementId, tuple[RunRef, ...]]:
     """Write the runs of a step, all in one file; runs that are already written stay.
 
-    An arrangement that has a description and no updates gets a run without rows.
+    An arrangement that has a description and no updates gets a run without rows. A stream is
+    made while it is written, and written steadily.
     """
     made: dict[ArrangementId, tuple[RunRef, ...]] = {}
     names: list[ArrangementId] = []
-    with SegmentWriter(segments, stem, inline_limit=INLINE_BYTES) as writer:
+    same: dict[ArrangementId, ArrangementId] = {}
+    """Arrangements with the updates of another one, which are written once."""
+    first: dict[tuple[int, Layout], ArrangementId] = {}
+    steadily = any(isinstance(given, Stream) for given in updates.values())
+    with SegmentWriter(segments, stem, inline_limit=INLINE_BYTES, steadily=steadily) as writer:
         for arrangement, description in descriptions.items():
             given = updates.get(arrangement, ())
-            if given and not isinstance(given, pa.RecordBatch):
-                made[arrangement] = tuple(given)
+            if given and isinstance(given, tuple):
+                made[arrangement] = given
                 continue
-            batches = [given] if isinstance(given, pa.RecordBatch) and given.num_rows else []
-            rows = sum(batch.num_rows for batch in batches)
-            size = sum(batch.nbytes for batch in batches)
-            per_batch = rows_per_batch(rows, size)
             layout = layouts[arrangement]
+            other = first.setdefault((id(given), layout), arrangement) if given else arrangement
+            if other != arrangement:
+                same[arrangement] = other
+                continue
+            batches, per_batch = _batches(given)
             writer.add(str(arrangement), layout, batches, description, batch_rows=per_batch)
             names.append(arrangement)
         for arrangement, ref in zip(names, writer.finish(), strict=True):
             made[arrangement] = (ref,)
+    for arrangement, other in same.items():
+        (ref,) = made[other]
+        described = descriptions[arrangement]
+        made[arrangement] = (replace(ref, name=str(arrangement), description=described),)
     return made
+
+
+def _batches(given: Updates) -> tuple[Iterable[pa.RecordBatch], int]:
+    """Return updates in pieces, and how many rows to put into a batch."""
+    if isinstance(given, Stream):
+        return given.batches, STEADY_ROWS
+    if not isinstance(given, pa.RecordBatch) or not given.num_rows:
+        return (), 1
+    return (given,), rows_per_batch(given.num_rows, given.nbytes)
 
 
 def beginning(as_of: Timestamp) -> Description[Timestamp]:

@@ -7,7 +7,8 @@ coordinator calls ``step`` and ``hydrate`` from one thread at a time, ``peek``,
 
 ``updates`` of an arrangement are one batch, conformed and consolidated for its layout, or,
 when there are many, runs already written to the segment store, with disjoint ranges of
-``kh`` and the tick's interval as description.
+``kh`` and the tick's interval as description; or, from what runs beside ticks, a ``Stream`` of
+pieces that are made while they are written.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.shape import Shape
     from reclock.dataflow.graph import ArrangementId
+    from reclock.dataflow.hydrate import Stream
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.sql.plan.relation import QueryPlan
     from reclock.time.timestamp import Timestamp
 
-Updates: TypeAlias = "pa.RecordBatch | tuple[RunRef, ...]"
+Updates: TypeAlias = "pa.RecordBatch | tuple[RunRef, ...] | Stream"
 
 
 class Engine(Protocol):
@@ -66,7 +69,7 @@ class Engine(Protocol):
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
         *,
-        beside: bool = False,
+        beside: Unhurried | None = None,
     ) -> Mapping[ArrangementId, Updates]:
         """Return the contents of ``new`` arrangements as of ``as_of``, all at that time.
 

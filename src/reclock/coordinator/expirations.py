@@ -22,8 +22,11 @@ nothing names. It happens
   the time it began, and what they wrote since, are together what it would be had it never
   expired. If the clock jumps past the end, the tick that finds it so renews first.
 
-Cost: a renewal is a first load of the filter: the rows of its inputs. Tests:
-tests/coordinator/test_expirations.py.
+Cost: a renewal is a first load of the filter: the rows of its inputs. Beside ticks it goes in
+small pieces, lets them pass, and rests between (``arrangement.precedence``), until half of the time
+that is left has passed; with an operator below the filter that needs all rows at once, in one.
+
+Tests: tests/coordinator/test_expirations.py.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from reclock.arrangement.precedence import Unhurried
 from reclock.coordinator.arrangements import Swap, layouts_of, write_runs
 from reclock.coordinator.item import Index, MaterializedView
 from reclock.dataflow.graph import Limits
@@ -85,6 +89,9 @@ class _Running:
 
     untils: Mapping[ArrangementId, int | None]
     world: World
+    pace: Unhurried
+    deadline: int
+    """From when on it hurries: half of what was left of the window."""
     future: Future[Renewal]
 
 
@@ -179,10 +186,13 @@ class Expirations:
 
     def consider(self, state: TimelineState) -> None:
         """Begin to renew beside the ticks, if the window is about to end; hold the lock."""
-        known = self._known(state)
-        if not self._renews or not known or state.pace in self._running:
+        known, now = self._known(state), self._core.clock.now_ms()
+        running = self._running.get(state.pace)
+        if running is not None and now >= running.deadline:
+            running.pace.hurry()
+        if not self._renews or not known or running is not None:
             return
-        left = min(known.values()) - self._core.clock.now_ms()
+        left = min(known.values()) - now
         if left * TENTH > self.lifetime.offset_ms:
             return
         untils = self._next(state)
@@ -191,16 +201,20 @@ class Expirations:
         self._core.adopt(begun)
         world = self._core.world
         self._core.pin(world)
-        future = self._pool.submit(self._derived, begun, untils, beside=True)
-        self._running[state.pace] = _Running(untils, world, future)
+        pace = Unhurried()
+        future = self._pool.submit(self._derived, begun, untils, pace)
+        self._running[state.pace] = _Running(untils, world, pace, now + left // 2, future)
 
     def wait(self) -> None:
         """Wait until no renewal is under way; what it made waits for the next tick."""
         for running in list(self._running.values()):
+            running.pace.hurry()
             running.future.exception()
 
     def close(self) -> None:
         """Wait for the renewal under way, and begin no other."""
+        for running in list(self._running.values()):
+            running.pace.hurry()
         self._pool.shutdown(cancel_futures=True)
 
     @staticmethod
@@ -225,8 +239,7 @@ class Expirations:
         self,
         state: TimelineState,
         untils: Mapping[ArrangementId, int | None],
-        *,
-        beside: bool = False,
+        beside: Unhurried | None = None,
     ) -> Renewal:
         """Compute pending arrangements as of the last complete time, and write them."""
         if not untils:

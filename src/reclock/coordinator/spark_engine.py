@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.shard import Shard
     from reclock.arrangement.store import Store
     from reclock.coordinator.engine import Updates
@@ -126,11 +127,13 @@ class SparkEngine:
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
         *,
-        beside: bool = False,
+        beside: Unhurried | None = None,
     ) -> Mapping[ArrangementId, Updates]:
         """Fill new arrangements from those that exist; if they are large, in parts."""
-        if beside:
-            return hydrate_beside(shape.graph, new, traces, as_of, self, limits=shape.limits)
+        if beside is not None:
+            return hydrate_beside(
+                shape.graph, new, traces, as_of, self, limits=shape.limits, beside=beside
+            )
         sources = Given.of(shape.graph, new, traces).sources(shape.graph, new)
         if sum(traces[name].rows for name in sources) > BULK_ROWS:
             return hydrate_in_parts(

@@ -35,6 +35,7 @@ from reclock.coordinator.item import Table
 from reclock.coordinator.system.ticks import Watch
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import temp_of
+from reclock.dataflow.hydrate import Stream
 from reclock.failpoints import hit
 from reclock.time.pace import is_joint
 
@@ -152,4 +153,6 @@ def write(state: TimelineState, updates: Mapping[ArrangementId, Updates], time: 
 
 def rows_in(updates: Updates) -> int:
     """Return how many updates an arrangement gets, in a batch or in runs."""
-    return sum(ref.rows for ref in updates) if isinstance(updates, tuple) else updates.num_rows
+    if isinstance(updates, tuple):
+        return sum(ref.rows for ref in updates)
+    return updates.rows if isinstance(updates, Stream) else updates.num_rows

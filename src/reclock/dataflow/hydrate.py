@@ -10,11 +10,11 @@ Tests: tests/dataflow/test_envelope_views.py.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.consolidate import consolidate
-from reclock.arrangement.precedence import PRECEDENCE
-from reclock.arrangement.stream import concat
+from reclock.arrangement.stream import sliced
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.given import Given
 from reclock.dataflow.graph import Output, collection_of, errors_of
@@ -24,16 +24,20 @@ from reclock.dataflow.steps.multiset import Negate, Union
 from reclock.dataflow.steps.temporal import Temporal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
+    from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.shard import Shard
     from reclock.dataflow.evaluate import Evaluator
     from reclock.dataflow.graph import ArrangementId, Graph, Limits
     from reclock.dataflow.keying import Keying
     from reclock.time.timestamp import Timestamp
 
+
+PIECE_ROWS: Final = 1 << 14
+"""How many rows are looked at in one go beside ticks: a few milliseconds of work."""
 
 ROW_BY_ROW: Final = (Linear, FlatMap, Union, Negate, Temporal)
 """Steps of which the image of a sum is the sum of the images."""
@@ -77,6 +81,14 @@ def hydrate(
     return made
 
 
+@dataclass(frozen=True)
+class Stream:
+    """Updates in consolidated pieces that follow one another, each made when it is asked for."""
+
+    rows: int
+    batches: Iterator[pa.RecordBatch]
+
+
 def hydrate_beside(
     graph: Graph,
     new: frozenset[ArrangementId],
@@ -84,30 +96,54 @@ def hydrate_beside(
     as_of: Timestamp,
     evaluator: Evaluator,
     *,
+    beside: Unhurried,
     limits: Limits | None = None,
-) -> dict[ArrangementId, pa.RecordBatch]:
-    """Do the same beside ticks, which go first: block by block, where that is possible.
+) -> Mapping[ArrangementId, pa.RecordBatch | Stream]:
+    """Do the same beside ticks, which go first: in small pieces, where that is possible.
 
     It is where only steps that look at one update at a time lie between one kept collection
     and what is new.
     """
+    made: dict[ArrangementId, pa.RecordBatch | Stream] = {}
+    rest: set[ArrangementId] = set()
+    for name in sorted(new):
+        source = _only_source(graph, name, traces)
+        if source is None:
+            rest.add(name)
+            continue
+        at, collection = source
+        rows = (
+            graph.arrangements[collection].keying.restore(block)
+            for block in traces[collection].snapshot(as_of, block_rows=PIECE_ROWS)
+        )
+        found: list[pa.RecordBatch] = []
+        for delta in beside.pieces(rows):
+            tick = Tick(
+                graph, {}, {}, range(as_of, as_of + 1), hydrating=True, given={at: Output(delta)},
+                wanted=frozenset({name}), limits=limits,
+            )  # fmt: skip
+            found += tick.run(evaluator).values()
+        if found:
+            pieces = sliced(graph.arrangements[name].keying.layout, found, PIECE_ROWS)
+            made[name] = Stream(sum(part.num_rows for part in found), beside.pieces(pieces))
+    if rest:
+        made |= hydrate(graph, frozenset(rest), traces, as_of, evaluator, limits=limits)
+    return made
+
+
+def _only_source(
+    graph: Graph, name: ArrangementId, traces: Mapping[ArrangementId, Shard]
+) -> tuple[int, ArrangementId] | None:
+    """Return the one step that an arrangement is made of update by update, and where it is kept."""
+    new = frozenset({name})
     begin = Given.of(graph, new, traces)
     needed = graph.needed(new, begin.steps)
     sources, steps = needed & begin.steps.keys(), needed - begin.steps.keys()
     by_row = all(isinstance(graph.steps[at], ROW_BY_ROW) for at in steps)
-    if len(sources) != 1 or not by_row or any(name in begin.errors for name in new):
-        return hydrate(graph, new, traces, as_of, evaluator, limits=limits)
+    if len(sources) != 1 or not by_row or name in begin.errors:
+        return None
     (source,) = sources
-    name = collection_of(begin.steps[source])
-    keying, times = graph.arrangements[name].keying, range(as_of, as_of + 1)
-    found: dict[ArrangementId, list[pa.RecordBatch]] = {}
-    for block in PRECEDENCE.let_pass(traces[name].snapshot(as_of)):
-        given = {source: Output(keying.restore(block))}
-        tick = Tick(graph, {}, {}, times, hydrating=True, given=given, wanted=new, limits=limits)
-        for made, updates in tick.run(evaluator).items():
-            found.setdefault(made, []).append(updates)
-    layouts = {made: graph.arrangements[made].keying.layout for made in found}
-    return {made: consolidate(layouts[made], concat(some)) for made, some in found.items()}
+    return source, collection_of(begin.steps[source])
 
 
 def contents(keying: Keying, shard: Shard | None, as_of: Timestamp) -> pa.RecordBatch:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.shard import Shard
+    from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
     from reclock.dataflow.graph import ArrangementId
     from reclock.ids import ObjectId
@@ -61,8 +63,12 @@ class LocalEngine(ModelEngine):
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
         *,
-        beside: bool = False,
-    ) -> dict[ArrangementId, pa.RecordBatch]:
+        beside: Unhurried | None = None,
+    ) -> Mapping[ArrangementId, Updates]:
         """Fill new arrangements from those that exist."""
-        fill = hydrate_beside if beside else hydrate
-        return fill(shape.graph, new, traces, as_of, PythonEvaluator(), limits=shape.limits)
+        evaluator, limits = PythonEvaluator(), shape.limits
+        if beside is None:
+            return hydrate(shape.graph, new, traces, as_of, evaluator, limits=limits)
+        return hydrate_beside(
+            shape.graph, new, traces, as_of, evaluator, limits=limits, beside=beside
+        )

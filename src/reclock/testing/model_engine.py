@@ -35,7 +35,9 @@ from reclock.time.timestamp import Timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.shard import Shard
+    from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
     from reclock.dataflow.graph import Arrangement, ArrangementId
     from reclock.dataflow.keying import Keying
@@ -119,8 +121,8 @@ class ModelEngine:
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
         *,
-        beside: bool = False,
-    ) -> dict[ArrangementId, pa.RecordBatch]:
+        beside: Unhurried | None = None,
+    ) -> Mapping[ArrangementId, Updates]:
         """Return the contents of new arrangements as of a time."""
         del beside
         contents = _contents(shape, traces, as_of)

@@ -20,7 +20,7 @@ from reclock.dataflow.bulk.hydrate import hydrate as hydrate_in_parts
 from reclock.dataflow.bulk.tick import step as step_in_parts
 from reclock.dataflow.envelope import NONE
 from reclock.dataflow.graph import collection_of, errors_of
-from reclock.dataflow.hydrate import hydrate
+from reclock.dataflow.hydrate import Stream, hydrate
 from reclock.dataflow.maintain import Tick
 from reclock.dataflow.render.build import View, build_graph, key_of
 from reclock.sql.names import CatalogItem
@@ -188,6 +188,7 @@ class SourceGraph:
                     continue
                 known = self.runs.get(name)
                 lower = known[-1].description.upper if known else at(0)
+                assert not isinstance(updates, Stream), "nothing runs beside"
                 layout = self.graph.arrangements[name].keying.layout
                 description = Description(lower, at(upper), at(since))
                 writer.add(name, layout, [updates] if updates.num_rows else [], description)
