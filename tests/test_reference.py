@@ -23,7 +23,7 @@ import pytest
 
 from reclock.errors import Error
 from reclock.sql import statement as statement_classes
-from reclock.sql.parse import connectors, create, parse_statement, read
+from reclock.sql.parse import connectors, create, parse_statement, read, sqlcursor
 from reclock.sql.parse.missing import _MISSING
 from reclock.sql.plan.functions import (
     _SUBJECTS,
@@ -58,7 +58,7 @@ OPTIONS = {
     "create-sink.md": connectors._SINK,
     "create-table.md": create._TABLE,
     "create-view.md": {**create._VIEW, **create._INDEX},
-    "subscribe.md": read._SUBSCRIBE,
+    "subscribe.md": {**read._SUBSCRIBE, **sqlcursor.FETCH},
 }
 SQLSTATE = re.compile(r"(?:0[0-9A]|2[0-9B]|3F|4[0-9]|5[0-9]|XX)[0-9A-Z]{3}")
 

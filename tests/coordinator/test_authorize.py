@@ -25,7 +25,9 @@ ALLOWED = [
     "SELECT name FROM reclock.objects", "EXPLAIN SELECT * FROM open",
     "EXPLAIN TIMESTAMP FOR SELECT * FROM open", "SHOW TABLES", "SHOW statement_timeout",
     "SET statement_timeout = '5s'", "BEGIN", "ROLLBACK", "INSERT INTO mine VALUES (1)",
-    "INSERT INTO mine SELECT a FROM open", "ALTER USER joe PASSWORD 'new'",
+    "INSERT INTO mine SELECT a FROM open",
+    "BEGIN; DECLARE c CURSOR FOR SELECT * FROM open; FETCH c",
+    "CLOSE ALL", "ALTER USER joe PASSWORD 'new'",
 ]  # fmt: skip
 REFUSED = [
     "SELECT * FROM shut", "SELECT (SELECT max(b) FROM shut)",
@@ -43,6 +45,8 @@ REFUSED = [
     "CREATE SOURCE s (line TEXT) FROM FILE '/etc/passwd' FORMAT TEXT",
     "CREATE SOURCE s FROM LOAD GENERATOR AUCTION (SEED 7)",
     "CREATE SINK s FROM open INTO KAFKA BROKER 'b' TOPIC 't' FORMAT JSON ENVELOPE DEBEZIUM",
+    "COPY open FROM STDIN", "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM shut",
+    "DECLARE c CURSOR WITH HOLD FOR SUBSCRIBE shut",
     "ALTER TABLE open SET (RETAIN HISTORY FOR '1h')", "ALTER SINK s SET FROM open",
 ]  # fmt: skip
 

@@ -123,6 +123,23 @@ def test_errors_have_their_classes(connection: psycopg.Connection) -> None:
     assert undefined.value.diag.message_hint
 
 
+def test_cursors_and_copy(where: dict[str, Any], connection: psycopg.Connection) -> None:
+    connection.execute("CREATE TABLE many (n INT, s TEXT)")
+    with connection.cursor().copy("COPY many FROM STDIN") as copy:
+        for number in range(5_000):
+            copy.write_row((number, "tab\there"))
+    with psycopg.connect(**where) as reader, reader.cursor("some") as cursor:
+        cursor.itersize = 1_000
+        cursor.execute("SELECT n, s FROM many WHERE n < %s ORDER BY n", (3_500,))
+        assert [row[0] for row in cursor] == list(range(3_500))
+    with psycopg.connect(**where) as reader:
+        reader.execute("DECLARE c CURSOR FOR SUBSCRIBE many WITH (SNAPSHOT = false)")
+        connection.execute("INSERT INTO many VALUES (-1, NULL)")
+        found = reader.execute("FETCH 1 c WITH (timeout = '60s')").fetchall()
+        assert [row[1:] for row in found] == [(1, -1, None)]
+    connection.execute("DROP TABLE many")
+
+
 def test_psycopg_async_and_asyncpg(where: dict[str, Any]) -> None:
     async def both() -> None:
         async with await psycopg.AsyncConnection.connect(**where, autocommit=True) as connection:
@@ -161,6 +178,8 @@ def test_psql(server: Server) -> None:
     assert "division by zero" in done.stderr
     done = run_psql(server, "-c", "\\copy (SELECT id, name FROM t ORDER BY id) TO STDOUT")
     assert done.stdout == "1\tone\n2\t\\N\n3\tdrei\n"
+    done = run_psql(server, "-c", "\\copy log FROM STDIN", input="5\n6\n\\.\n")
+    assert done.stdout == "COPY 2\n"
 
 
 def test_passwords_and_tls(db: Database, tmp_path: Path) -> None:

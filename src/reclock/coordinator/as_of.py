@@ -36,7 +36,7 @@ def with_times(statement: s.Statement, parameters: tuple[object, ...]) -> s.Stat
     match statement:
         case s.SelectStatement() | s.Subscribe():
             return _reading(statement, parameters)
-        case s.Copy() | s.ExplainTimestamp() | s.ExplainPlan():
+        case s.Copy() | s.Declare() | s.ExplainTimestamp() | s.ExplainPlan():
             if isinstance(statement.of, s.SelectStatement | s.Subscribe):
                 return replace(statement, of=_reading(statement.of, parameters))
     return statement

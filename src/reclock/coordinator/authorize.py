@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.sql.syntax.query import Query
 
-_FREE = (s.Begin, s.Commit, s.Rollback, s.SetVariable, s.Show)
+_FREE = (s.Begin, s.Commit, s.Rollback, s.SetVariable, s.Show, s.Fetch, s.CloseCursor)
 
 
 def authorize(
@@ -80,8 +80,10 @@ class _Check:
                 self._query(query)
             case s.Subscribe(relation, query):
                 self._relation_or_query(relation, query)
-            case s.Copy(of) | s.ExplainTimestamp(of):
+            case s.Copy(of) | s.ExplainTimestamp(of) | s.Declare(_, of):
                 self(of)
+            case s.CopyFrom(name, _):
+                self._may("INSERT", target_table(name, self._catalog).id)
             case s.ExplainPlan(of):
                 self._explain(of)
             case s.Insert() | s.Update() | s.Delete():

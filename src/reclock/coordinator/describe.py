@@ -56,7 +56,7 @@ def describe(context: Context, parsed: Parsed, declared: Sequence[Type]) -> Desc
     return Description(types, schema)
 
 
-def _schema(
+def _schema(  # noqa: PLR0911 - one per kind of statement
     context: Context, statement: s.Statement, given: tuple[object, ...], catalog: Catalog
 ) -> Schema | None:
     match statement:
@@ -65,6 +65,11 @@ def _schema(
             return Schema(plan.root.schema.columns[: plan.visible])
         case s.Subscribe():
             return plan_target(statement, given, catalog).output
+        case s.Declare(_, of):
+            _schema(context, of, given, catalog)
+            return None
+        case s.Fetch(name):
+            return context.session.cursors.get(name).schema
         case s.ExplainPlan():
             return PLAN_SCHEMA
         case s.ExplainTimestamp():

@@ -22,6 +22,8 @@ from weakref import WeakSet
 from reclock.coordinator.answer import Answer, CopyOut
 from reclock.coordinator.as_of import with_times
 from reclock.coordinator.authorize import authorize
+from reclock.coordinator.copy_in import CopyIn
+from reclock.coordinator.cursor import Cursors
 from reclock.coordinator.describe import describe
 from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.read import readable
@@ -40,6 +42,7 @@ from reclock.sql.parse import parse_statement, parse_statements
 from reclock.sql.plan.build.parameter import Placeholder
 from reclock.sql.statement import (
     Copy,
+    CopyFrom,
     CreateMaterializedView,
     CreateTable,
     CreateView,
@@ -87,6 +90,8 @@ class Session:
         self._subscriptions: WeakSet[Subscription] = WeakSet()
         self._turns = threading.Lock()
         self._closed = False
+        self.cursors: Final = Cursors()
+        """What DECLARE declared."""
         self.interrupt: Final = Interrupt()
         """Stops the statement under way, from any thread."""
 
@@ -131,16 +136,27 @@ class Session:
 
     def run(
         self, parsed: Parsed, parameters: Sequence[object] = ()
-    ) -> Result | Answer | Subscription | CopyOut:
+    ) -> Result | Answer | Subscription | CopyOut | CopyIn:
         """Run one statement; what may have many rows gives them bit by bit."""
         with self._turn():
             statement = self._admitted(parsed.statement, parameters)
             context = Context(self, parsed.text, tuple(parameters))
+            if isinstance(statement, CopyFrom):
+                return CopyIn(context, statement)
             if isinstance(statement, Copy):
                 return CopyOut(_opened(context, statement.of))
             if isinstance(statement, SelectStatement | Subscribe):
                 return _opened(context, statement)
             return self._done(context, statement)
+
+    def copied(
+        self, name: Name, rows: Callable[[Table, Catalog], list[pa.Array]], count: int
+    ) -> Result:
+        """Write what was copied into a table, as a statement of its own."""
+        with self._turn():
+            self._admitted(CopyFrom(name), ())
+            timestamp = insert_into(Context(self, ""), name, rows).timestamp if count else None
+            return Result(f"COPY {count}", timestamp=timestamp)
 
     def abort(self) -> None:
         """Abort the transaction, if there is one: something went wrong after a statement."""
@@ -213,6 +229,7 @@ class Session:
         with self._turns:
             self._closed = True
             self.end(keep=False)
+            self.cursors.close_all()
         for subscription in tuple(self._subscriptions):
             subscription.close()
 
@@ -254,6 +271,7 @@ class Session:
     def end(self, *, keep: bool) -> None:
         """End the transaction, if there is one; with ``keep`` what it has SET stays."""
         transaction, self._transaction = self._transaction, None
+        self.cursors.close_all(held=False)
         if transaction is not None:
             transaction.release()
             if keep:

@@ -74,7 +74,8 @@ if TYPE_CHECKING:
 _numbers: Final = count(1)
 
 _READS = (s.SelectStatement, s.ExplainPlan, s.ExplainTimestamp, s.Show)
-_OTHERS = (s.Insert, s.SetVariable, s.Commit, s.Rollback)
+_CURSORS = (s.Declare, s.Fetch, s.CloseCursor)
+_OTHERS = (s.Insert, s.CopyFrom, s.SetVariable, s.Commit, s.Rollback, *_CURSORS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,24 @@ def test_copy_of_what_is_followed(talk: Talk) -> None:
     assert said[2].data.endswith(b"\t1\t7\n")
 
 
+def test_copy_in(db: Database, talk: Talk) -> None:
+    db.execute("CREATE TABLE copied (a INT, b TEXT)")
+    said = talk(
+        f.Query("COPY copied FROM STDIN"), f.CopyData(b"1\tx\n2"), f.Sync(), f.CopyData(b"\ty\n"),
+        f.CopyDone(), f.Query("SELECT count(*) FROM copied"),
+    )  # fmt: skip
+    assert shape(said) == "ZGCZTDCZ"
+    assert said[1] == b.CopyInResponse(0, (0, 0))
+    assert tags(said)[0] == "COPY 2"
+    assert values(said) == [(b"2",)]
+    for last, code in ((f.CopyFail("no"), "57014"), (f.CopyData(b"x\n"), "22P04")):
+        said = talk(f.Query("COPY copied FROM STDIN"), f.CopyData(b"3\tz\n"), last, f.CopyDone())
+        assert parts(said)["C"] == code
+        assert shape(said) == "ZGEZ"
+    assert parts(talk(f.Query("COPY copied FROM STDIN"), f.Query("SELECT 1")))["C"] == "08P01"
+    assert db.execute("SELECT count(*) FROM copied").rows == [(2,)]
+
+
 def test_messages_of_a_copy_that_failed_are_no_error(talk: Talk) -> None:
     said = talk(f.CopyData(b"x"), f.CopyDone(), f.CopyFail("no"), f.Query("SELECT 1"))
     assert shape(said) == "ZTDCZ"

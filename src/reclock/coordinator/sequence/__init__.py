@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 from reclock.coordinator.sequence.alter_retain_history import alter_retain_history
 from reclock.coordinator.sequence.alter_sink import alter_sink
 from reclock.coordinator.sequence.alter_system import alter_system
-from reclock.coordinator.sequence.copy import copy
+from reclock.coordinator.sequence.copy import copy, copy_from
 from reclock.coordinator.sequence.create_index import create_index
 from reclock.coordinator.sequence.create_materialized_view import create_materialized_view
 from reclock.coordinator.sequence.create_sink import create_sink
 from reclock.coordinator.sequence.create_source import create_source
 from reclock.coordinator.sequence.create_table import create_table
 from reclock.coordinator.sequence.create_view import create_view
+from reclock.coordinator.sequence.cursor import close_cursor, declare, fetch
 from reclock.coordinator.sequence.delete import delete
 from reclock.coordinator.sequence.drop import drop
 from reclock.coordinator.sequence.explain_plan import explain_plan
@@ -45,8 +46,10 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterSink: alter_sink,
     s.AlterSystem: alter_system,
     s.Begin: begin,
+    s.CloseCursor: close_cursor,
     s.Commit: commit,
     s.Copy: copy,
+    s.CopyFrom: copy_from,
     s.CreateIndex: create_index,
     s.CreateMaterializedView: create_materialized_view,
     s.CreateRole: create_role,
@@ -54,11 +57,13 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.CreateSource: create_source,
     s.CreateTable: create_table,
     s.CreateView: create_view,
+    s.Declare: declare,
     s.Delete: delete,
     s.Drop: drop,
     s.DropRole: drop_role,
     s.ExplainPlan: explain_plan,
     s.ExplainTimestamp: explain_timestamp,
+    s.Fetch: fetch,
     s.Grant: grant,
     s.Insert: insert,
     s.Rollback: rollback,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.subscribe.subscription import Subscription
-    from reclock.sql.statement import Copy
+    from reclock.sql.statement import Copy, CopyFrom
 
 
 def copy(context: Context, statement: Copy) -> NoReturn:
@@ -26,6 +26,13 @@ def copy(context: Context, statement: Copy) -> NoReturn:
     del context, statement
     message = "COPY cannot be executed for a result"
     raise NotSupported(message, hint="use copy(…)")
+
+
+def copy_from(context: Context, statement: CopyFrom) -> NoReturn:
+    """Refuse: what is copied comes after the statement."""
+    del context, statement
+    message = "COPY FROM STDIN cannot be executed for a result"
+    raise NotSupported(message, hint="use insert(…), or a client of a server")
 
 
 def copy_lines(context: Context, statement: Copy, timeout: float | None) -> Iterator[str]:

@@ -44,7 +44,7 @@ def insert(context: Context, statement: Insert) -> Result:
     names: list[str] = []
 
     def rows(table: Table, catalog: Catalog) -> list[pa.Array]:
-        places = _places(statement, table)
+        places = places_of(statement.columns, statement.name, table)
         names[:] = [table.schema.names[i] for i in places]
         return _rows(context, statement, table, places, catalog)
 
@@ -86,19 +86,19 @@ def insert_into(
     return Result(f"INSERT 0 {len(rows[0])}")
 
 
-def _places(statement: Insert, table: Table) -> tuple[int, ...]:
-    """Return which columns the values are for."""
+def places_of(columns: tuple[str, ...], target: Name, table: Table) -> tuple[int, ...]:
+    """Return which columns of a table the values are for; none named is all."""
     names = table.schema.names
-    for at, name in enumerate(statement.columns):
+    for at, name in enumerate(columns):
         if name not in names:
             message = f'column "{name}" of relation "{table.name}" does not exist'
             hint = f"there are the columns {', '.join(names)}"
-            raise UndefinedName(message, hint=hint, position=statement.name.position)
-        if name in statement.columns[:at]:
+            raise UndefinedName(message, hint=hint, position=target.position)
+        if name in columns[:at]:
             message = f'column "{name}" specified more than once'
             hint = "name each column once"
-            raise StatementError(message, code="42701", hint=hint, position=statement.name.position)
-    return tuple(names.index(name) for name in statement.columns) or tuple(range(len(names)))
+            raise StatementError(message, code="42701", hint=hint, position=target.position)
+    return tuple(names.index(name) for name in columns) or tuple(range(len(names)))
 
 
 def _rows(
@@ -175,7 +175,7 @@ def plan_insert(
     """
     view = catalog if reading is None else reading
     table = target_table(statement.name, catalog)
-    places = _places(statement, table)
+    places = places_of(statement.columns, statement.name, table)
     query = statement.query
     if query is not None and isinstance(query.body, q.Values) and query == q.Query(query.body):
         _members(query.body, table, places, view, parameters)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from reclock.errors import Error, Interrupted, NotSupported, ProtocolViolation
+from reclock.errors import Error, Interrupted, InvalidValue, NotSupported, ProtocolViolation
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
 from reclock.server.codec.message import frame
@@ -149,6 +149,10 @@ class Conversation:
         if kind not in {"S", "P"}:
             text = f'invalid DESCRIBE message subtype "{kind}"'
             raise ProtocolViolation(text)
+        cursor = self._session.cursors.find(name)
+        if kind == "P" and name not in self._extended.portals and cursor is not None:
+            self._put(row_description(cursor.schema, (0,) * len(cursor.schema)))
+            return
         if kind == "S":
             prepared, formats = self._extended.statement(name), None
         else:
@@ -199,11 +203,31 @@ class Conversation:
             if chunk.state is State.DONE:
                 self._put(b.CommandComplete(chunk.tag))
                 return
+            if chunk.state is State.COPYING:
+                self._put(b.CommandComplete(await self._copy_in(portal)))
+                return
             if chunk.state is State.SUSPENDED:
                 self._put(b.PortalSuspended())
                 return
             left = None if limit is None else limit - (portal.sent - start)
             await self._flush()
+
+    async def _copy_in(self, portal: Portal) -> str:
+        """Take what the client copies; return the tag."""
+        while True:
+            match await self._next():
+                case f.CopyData(data):
+                    await self._wire.work(partial(portal.copying.write, data))
+                case f.CopyDone():
+                    return await self._wire.work(portal.copied)
+                case f.CopyFail(reason):
+                    text = f"COPY from stdin failed: {reason}"
+                    raise InvalidValue(text, code="57014")
+                case f.Flush() | f.Sync():
+                    pass
+                case other:
+                    text = f"unexpected message {type(other).__name__} during COPY from stdin"
+                    raise ProtocolViolation(text)
 
     def _too_long(self) -> None:
         message = "canceling statement due to statement timeout"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from reclock.coordinator.answer import Answer, CopyOut
+from reclock.coordinator.copy_in import CopyIn
 from reclock.coordinator.copy_text import line
 from reclock.coordinator.result import Result
 from reclock.coordinator.subscribe.subscription import Subscription
@@ -23,6 +24,7 @@ from reclock.dataflow.values import rows_of
 from reclock.errors import NotSupported, ProtocolViolation
 from reclock.server.codec.backend import (
     ColumnDescription,
+    CopyInResponse,
     CopyOutData,
     CopyOutDone,
     CopyOutResponse,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from reclock.sql.parse import Parsed
     from reclock.sql.schema import Schema
 
-Outcome = Result | Answer | Subscription | CopyOut
+Outcome = Result | Answer | Subscription | CopyOut | CopyIn
 
 
 class State(Enum):
@@ -50,6 +52,8 @@ class State(Enum):
     MORE = "more"
     SUSPENDED = "suspended"
     DONE = "done"
+    COPYING = "copying"
+    """What is copied is to come from the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ class Portal:
         head = b""
         if self._outcome is None:
             head = self._begin(describe=describe)
+        if isinstance(self._outcome, CopyIn):
+            return Chunk(head, State.COPYING)
         if self._feed is None:
             assert isinstance(self._outcome, Result)
             self._tag = self._outcome.tag
@@ -105,6 +111,17 @@ class Portal:
         full = limit is not None and batch.num_rows >= limit
         state = State.SUSPENDED if full else State.MORE
         return Chunk(head + self._rows(batch), state)
+
+    @property
+    def copying(self) -> CopyIn:
+        """What takes the bytes of a COPY … FROM STDIN."""
+        assert isinstance(self._outcome, CopyIn)
+        return self._outcome
+
+    def copied(self) -> str:
+        """Write what was copied; return the tag."""
+        self._tag = self.copying.finish().tag
+        return self._tag
 
     @property
     def has_begun(self) -> bool:
@@ -124,6 +141,8 @@ class Portal:
 
     def _begin(self, *, describe: bool) -> bytes:
         outcome = self._outcome = self._session.run(self.parsed, self._parameters)
+        if isinstance(outcome, CopyIn):
+            return frame(CopyInResponse(0, (0,) * outcome.width))
         if isinstance(outcome, CopyOut):
             self._feed = feed_of(outcome.of, self._session.interrupt)
             return frame(CopyOutResponse(0, (0,) * len(self._feed.schema)))

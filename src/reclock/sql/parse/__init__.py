@@ -32,6 +32,7 @@ from reclock.sql.parse.manage import (
 from reclock.sql.parse.missing import missing, unknown
 from reclock.sql.parse.read import parse_copy, parse_explain, parse_select, parse_subscribe
 from reclock.sql.parse.role import parse_grant
+from reclock.sql.parse.sqlcursor import parse_close, parse_declare, parse_fetch
 from reclock.sql.parse.write import parse_write
 from reclock.sql.statement.transaction import Commit, Rollback
 
@@ -63,6 +64,9 @@ _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "SUBSCRIBE": parse_subscribe,
     "COPY": parse_copy,
     "EXPLAIN": lambda cursor: parse_explain(cursor, parse_create),
+    "DECLARE": parse_declare,
+    "FETCH": parse_fetch,
+    "CLOSE": parse_close,
     "SHOW": parse_show,
     "SET": parse_set,
     "RESET": parse_reset,

@@ -17,7 +17,6 @@ _FUNCTION = "write the expression where it is used, or make a view of it"
 _PREPARE = "give values with the statement: db.execute(sql, values), as $1, $2, …"
 _MAINTAINED = "leave it out: files are merged and forgotten by themselves"
 _SAVEPOINT = "COMMIT what is right so far, and BEGIN again"
-_CURSOR = "use SELECT, or SUBSCRIBE to follow changes"
 _TOLD = "use SUBSCRIBE to hear of changes"
 
 _MISSING: Final = {
@@ -47,8 +46,6 @@ _MISSING: Final = {
     "SAVEPOINT": _SAVEPOINT,
     "RELEASE": _SAVEPOINT,
     "LOCK": "leave it out: UPDATE and DELETE read and write under one lock",
-    "DECLARE": _CURSOR,
-    "FETCH": _CURSOR,
     "PREPARE": _PREPARE,
     "EXECUTE": _PREPARE,
     "DEALLOCATE": _PREPARE,

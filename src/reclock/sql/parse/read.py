@@ -8,7 +8,7 @@ from reclock.errors import InvalidSyntax, NotSupported
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.fragment import QUERY_WORDS, query_of, sort_items_of
 from reclock.sql.parse.options import BOOLEAN, parse_options
-from reclock.sql.statement.copy import Copy
+from reclock.sql.statement.copy import Copy, CopyFrom
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
 from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.select import AsOf, SelectStatement
@@ -85,26 +85,38 @@ def parse_subscribe(cursor: Cursor) -> Subscribe:
     )
 
 
-def _select_or_subscribe(cursor: Cursor) -> SelectStatement | Subscribe:
+def select_or_subscribe(cursor: Cursor) -> SelectStatement | Subscribe:
+    """Read a query, or SUBSCRIBE and what follows it."""
     return parse_subscribe(cursor) if cursor.accept("SUBSCRIBE") else parse_select(cursor)
 
 
-def parse_copy(cursor: Cursor) -> Copy:
+def parse_copy(cursor: Cursor) -> Copy | CopyFrom:
     """Read what follows COPY."""
     if not cursor.sees("("):
-        msg = "a query in parentheses"
-        raise cursor.error(msg, hint="write COPY (SELECT …) TO STDOUT")
+        return _copy_from(cursor)
     inside = Cursor(cursor.inside_parens(), cursor.text)
     cursor.expect("TO", "STDOUT")
     cursor.end()
-    return Copy(_select_or_subscribe(inside))
+    return Copy(select_or_subscribe(inside))
+
+
+def _copy_from(cursor: Cursor) -> CopyFrom:
+    name = cursor.name()
+    columns = cursor.names_in_parens() if cursor.sees("(") else ()
+    if not cursor.accept("FROM", "STDIN"):
+        msg = "FROM STDIN"
+        raise cursor.error(msg, hint="to copy out write COPY (SELECT …) TO STDOUT")
+    if not cursor.at_end:
+        msg = "the end: the format is text"
+        raise cursor.error(msg, hint="leave out options: the text format is the only one")
+    return CopyFrom(name, columns)
 
 
 def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> Statement:
     """Read what follows EXPLAIN; ``inner`` reads what follows CREATE."""
     if cursor.accept("TIMESTAMP"):
         cursor.expect("FOR")
-        return ExplainTimestamp(_select_or_subscribe(cursor))
+        return ExplainTimestamp(select_or_subscribe(cursor))
     cursor.accept("PLAN")
     cursor.accept("FOR")
     if cursor.accept("MATERIALIZED", "VIEW") or cursor.accept("VIEW"):
@@ -119,4 +131,4 @@ def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> State
             hint = "explain a query, SUBSCRIBE, CREATE … VIEW or CREATE INDEX"
             raise NotSupported(message, hint=hint, position=position)
         return ExplainPlan(made)
-    return ExplainPlan(_select_or_subscribe(cursor))
+    return ExplainPlan(select_or_subscribe(cursor))

@@ -6,7 +6,8 @@ as ``syntax.query.Query``, durations in milliseconds. ``Statement`` is the union
 
 from __future__ import annotations
 
-from reclock.sql.statement.copy import Copy
+from reclock.sql.statement.copy import Copy, CopyFrom
+from reclock.sql.statement.cursor import CloseCursor, Declare, Fetch
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
 from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.objects import AlterRetainHistory, Drop, Show
@@ -27,8 +28,10 @@ Statement = (
     | AlterSink
     | AlterSystem
     | Begin
+    | CloseCursor
     | Commit
     | Copy
+    | CopyFrom
     | CreateIndex
     | CreateMaterializedView
     | CreateRole
@@ -36,11 +39,13 @@ Statement = (
     | CreateSource
     | CreateTable
     | CreateView
+    | Declare
     | Delete
     | Drop
     | DropRole
     | ExplainPlan
     | ExplainTimestamp
+    | Fetch
     | Grant
     | Insert
     | Rollback
@@ -57,8 +62,10 @@ __all__ = [
     "AlterSink",
     "AlterSystem",
     "Begin",
+    "CloseCursor",
     "Commit",
     "Copy",
+    "CopyFrom",
     "CreateIndex",
     "CreateMaterializedView",
     "CreateRole",
@@ -66,11 +73,13 @@ __all__ = [
     "CreateSource",
     "CreateTable",
     "CreateView",
+    "Declare",
     "Delete",
     "Drop",
     "DropRole",
     "ExplainPlan",
     "ExplainTimestamp",
+    "Fetch",
     "Grant",
     "Insert",
     "Refresh",

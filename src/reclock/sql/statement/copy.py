@@ -1,4 +1,4 @@
-"""COPY … TO STDOUT."""
+"""COPY … TO STDOUT, COPY … FROM STDIN."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reclock.sql.statement.select import SelectStatement
     from reclock.sql.statement.subscribe import Subscribe
+    from reclock.sql.syntax.expression import Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +16,11 @@ class Copy:
     """``COPY (SELECT … | SUBSCRIBE …) TO STDOUT`` in PostgreSQL's text format."""
 
     of: SelectStatement | Subscribe
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFrom:
+    """``COPY table [(columns)] FROM STDIN`` in PostgreSQL's text format."""
+
+    name: Name
+    columns: tuple[str, ...] = ()
