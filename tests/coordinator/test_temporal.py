@@ -143,6 +143,17 @@ def test_a_subscription_to_a_query_follows_time(db):
     assert [(u.timestamp, u.diff, u.row) for u in found] == [(2_000, 1, (2_001,))]
 
 
+def test_an_index_of_a_temporal_view_follows_time(db):
+    db("CREATE TABLE t (id bigint, k int)")
+    db("CREATE MATERIALIZED VIEW v AS SELECT id, k FROM t WHERE mz_now() BETWEEN id AND id + 9")
+    db("CREATE INDEX i ON v (k)")
+    db("INSERT INTO t VALUES (2000, 1), (2005, 1), (2005, 2)")
+    assert "look-up in v by (k)" in db("EXPLAIN SELECT id FROM v WHERE k = 1").rows[0][0]
+    db.pass_to(5_000)
+    found = [len(db(f"SELECT id FROM v WHERE k = 1 AS OF {at}").rows) for at in range(1_999, 2_016)]
+    assert found == [0, *[1] * 5, *[2] * 5, *[1] * 5, 0]
+
+
 def test_a_change_of_the_catalog_at_the_time_something_is_due(db):
     """What is due at the time that CREATE closes is in old views and in the new one."""
     db("CREATE TABLE t (id bigint)")

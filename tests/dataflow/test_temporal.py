@@ -255,6 +255,19 @@ def test_the_rows_of_a_view_that_are_those_of_its_table_are_arranged_once(monkey
     assert made[collection_of(table)].num_rows == 6
 
 
+def test_what_is_arranged_keeps_its_place_in_memory(monkeypatch):
+    """Rows that are gone must not be taken for others that lie where they lay."""
+    monkeypatch.setattr(maintain, "SHARED_ROWS", 1)
+    graph = engine_of("SELECT * FROM t WHERE mz_now() < a").graph
+    tick = maintain.Tick(graph, {}, {}, range(1, 2))
+    made = {}
+    for n in range(50):
+        delta = written({"t": [((n, n, "x"), 1, 1)]})[TABLES["t"].id]
+        tick._add(made, collection_of(VIEW), delta)
+        assert made[collection_of(VIEW)].column(1).to_pylist() == [n]
+        del delta
+
+
 @pytest.mark.parametrize("seed", QUICK[:15])
 def test_random_temporal_plans_are_right_in_parts(seed, tmp_path, monkeypatch):
     monkeypatch.setattr(stages, "PART_ROWS", 6)

@@ -68,7 +68,8 @@ class Tick:
         self._hydrating = hydrating
         self.limits = limits or Limits()
         self._errors = errors or {}
-        self._shared: dict[tuple[Keying, tuple[int, ...]], pa.RecordBatch] = {}
+        self._shared: dict[tuple[Keying, tuple[int, ...]], tuple[pa.RecordBatch, pa.RecordBatch]]
+        self._shared = {}
         self._wanted = frozenset(graph.arrangements) if wanted is None else wanted
         self._outputs: dict[int, Output] = dict(given or {})
         needed = graph.needed(self._wanted, self._outputs)
@@ -208,9 +209,10 @@ class Tick:
             self._add_arranged(appended, to, keying.arrange(delta))
             return
         known = keying, _memory(delta)
-        made = self._shared.get(known)
-        if made is None:
-            made = self._shared[known] = consolidate(keying.layout, keying.arrange(delta))
+        if known not in self._shared:
+            arranged = consolidate(keying.layout, keying.arrange(delta))
+            self._shared[known] = delta, arranged  # the delta too: its place stays taken
+        made = self._shared[known][1]
         if made.num_rows:
             appended[to] = made
 

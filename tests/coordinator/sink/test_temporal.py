@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from reclock.errors import DataflowExpired
 from reclock.testing.local_engine import LocalEngine
 
 SINK = (
@@ -86,3 +87,30 @@ def test_a_scheduled_view_is_written_at_its_refreshes_across_restarts(local):
     assert sorted(found, key=repr) == sorted(
         [(2_000, 1, 1), (2_000, 2, 1), (4_000, 1, 6), (4_000, 2, None)], key=repr
     )
+
+
+def test_no_sink_writes_past_the_expiration(local):
+    """The process stops instead; the next one goes on as if there had been none."""
+    for name, value in (("compute_replica_expiration_offset", "3s"), ("expiration_renewal", "off")):
+        local.run(f"ALTER SYSTEM SET {name} = '{value}'")
+    local.crash()
+    local.run(
+        "CREATE TABLE t (id bigint PRIMARY KEY, e bigint)",
+        "CREATE MATERIALIZED VIEW v AS SELECT id, e FROM t WHERE mz_now() < e",
+        SINK,
+        "INSERT INTO t VALUES (1, 3000), (2, 9000)",
+    )
+    followed = local.db.subscribe("SUBSCRIBE TO v WITH (PROGRESS, SNAPSHOT = false)")
+    local.tick(1, 2_500)
+    for _ in range(2):
+        with pytest.raises(DataflowExpired, match="materialized view v expired at 4000"):
+            local.tick(1, 10_000)
+        local.run("SELECT * FROM v AS OF 3400")
+    assert int(str(local.status("frontier"))) <= 4_000
+    seen = followed.fetch(timeout=0)
+    assert max(int(update.timestamp) for update in seen) <= 4_000
+    assert [change for change in changes(local) if change[0] >= 3_000] == [(3_000, 1, False)]
+    local.crash()
+    local.tick(1, 1_000)
+    assert changes(local)[-1] == (9_000, 2, False)
+    assert len(changes(local)) == 4
