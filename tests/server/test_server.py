@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import psycopg
 import pytest
+import sqlalchemy as sa
 import trustme
 from psycopg import sql as psql_text
 
@@ -163,6 +164,16 @@ def test_psycopg_async_and_asyncpg(where: dict[str, Any]) -> None:
             await pg.close()
 
     asyncio.run(both())
+
+
+def test_sqlalchemy(server: Server) -> None:
+    url = f"postgresql+psycopg://me@127.0.0.1:{server.port}/reclock"
+    engine = sa.create_engine(url, use_native_hstore=False)
+    table = sa.table("t", sa.column("id"), sa.column("name"))
+    with engine.connect() as connection:
+        found = connection.execute(sa.select(table.c.name).where(table.c.id == 3)).scalar()
+        assert found == "drei"
+    engine.dispose()
 
 
 def run_psql(server: Server, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 from weakref import WeakSet
@@ -35,6 +36,7 @@ from reclock.coordinator.sequence.copy import copy_lines
 from reclock.coordinator.sequence.insert import insert_into
 from reclock.coordinator.sequence.select import answer, plan_select
 from reclock.coordinator.sequence.subscribe import open_subscription
+from reclock.coordinator.session_functions import with_session
 from reclock.coordinator.settings import SessionSettings
 from reclock.coordinator.transaction import Transaction
 from reclock.errors import InvalidSyntax, InvalidTransactionState, StorageError
@@ -84,7 +86,7 @@ class Session:
 
     def __init__(self, core: Core, role: str | None = None) -> None:
         self.core = core
-        self.role: Final = role
+        self.role: Final[str | None] = role
         self._settings = SessionSettings(core.settings)
         self._transaction: Transaction | None = None
         self._subscriptions: WeakSet[Subscription] = WeakSet()
@@ -121,7 +123,7 @@ class Session:
         result = Result("")
         with self._turn():
             for parsed in parse_statements(sql):
-                statement = self._admitted(parsed.statement, parameters)
+                statement = self._admitted(parsed.statement, parameters, parsed.text)
                 result = self._done(Context(self, parsed.text, tuple(parameters)), statement)
         return result
 
@@ -130,8 +132,10 @@ class Session:
     def describe(self, parsed: Parsed, declared: Sequence[Type] = ()) -> Description:
         """Return what a statement takes and gives; ``declared`` are types of its parameters."""
         with self._turn():
-            described = describe(Context(self, parsed.text), parsed, declared)
-            self._authorize(parsed.statement, [Placeholder(k) for k in described.parameters])
+            statement = with_session(parsed.statement, parsed.text, self)
+            known = replace(parsed, statement=statement)
+            described = describe(Context(self, parsed.text), known, declared)
+            self._authorize(statement, [Placeholder(k) for k in described.parameters])
             return described
 
     def run(
@@ -139,7 +143,7 @@ class Session:
     ) -> Result | Answer | Subscription | CopyOut | CopyIn:
         """Run one statement; what may have many rows gives them bit by bit."""
         with self._turn():
-            statement = self._admitted(parsed.statement, parameters)
+            statement = self._admitted(parsed.statement, parameters, parsed.text)
             context = Context(self, parsed.text, tuple(parameters))
             if isinstance(statement, CopyFrom):
                 return CopyIn(context, statement)
@@ -184,7 +188,7 @@ class Session:
     def reading(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[Readable]:
         """Give a world in which the one query of ``sql`` can be answered, and the time."""
         with self._turn():
-            statement = self._admitted(parse_statement(sql), parameters)
+            statement = self._admitted(parse_statement(sql), parameters, sql)
             if not isinstance(statement, SelectStatement):
                 message = "only a query can be a DataFrame"
                 raise InvalidSyntax(message, code="42809", hint="write SELECT …")
@@ -200,7 +204,7 @@ class Session:
         Iterating waits for what comes, ``timeout`` seconds at a time (None: for ever).
         """
         with self._turn():
-            statement = self._admitted(parse_statement(sql), parameters)
+            statement = self._admitted(parse_statement(sql), parameters, sql)
             if not isinstance(statement, Subscribe):
                 message = "not a SUBSCRIBE"
                 raise InvalidSyntax(message, code="42809", hint="use execute(…)")
@@ -215,7 +219,7 @@ class Session:
         ``timeout`` is that of ``subscribe``, for COPY (SUBSCRIBE …).
         """
         with self._turn():
-            statement = self._admitted(parse_statement(sql), parameters)
+            statement = self._admitted(parse_statement(sql), parameters, sql)
             if not isinstance(statement, Copy):
                 message = "not a COPY"
                 raise InvalidSyntax(message, code="42809", hint="use execute(…)")
@@ -287,12 +291,18 @@ class Session:
         else:
             self._settings.set(name, value)
 
-    def _admitted(self, statement: Statement, parameters: Sequence[object]) -> Statement:
-        """Return a statement with its times, if the transaction and the role's rights allow it."""
+    def _admitted(
+        self, statement: Statement, parameters: Sequence[object], text: str = ""
+    ) -> Statement:
+        """Return a statement to run, if the transaction and the role's rights allow it.
+
+        ``text`` is where it comes from: it has its times, and what functions of the session give.
+        """
         if self._transaction is not None:
             self._transaction.admit(statement)
-        self._authorize(statement, parameters)
-        return with_times(statement, tuple(parameters))
+        known = with_session(statement, text, self)
+        self._authorize(known, parameters)
+        return with_times(known, tuple(parameters))
 
     def _authorize(self, statement: Statement, parameters: Sequence[object]) -> None:
         if self.role is None:

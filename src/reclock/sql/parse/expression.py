@@ -263,6 +263,8 @@ class ExpressionConverter:
     def _dot(self, node: exp.Expr) -> s.Expression:
         expect_only(node, "this", "expression")
         right = node.args["expression"]
+        if isinstance(right, exp.Anonymous) and node.this.name == "pg_catalog":
+            return self._call(right)
         if isinstance(right, exp.Anonymous):
             msg = "a schema-qualified function"
             raise unsupported(msg, node)

@@ -1,0 +1,62 @@
+"""Functions of the session: constants of a statement, and of nothing that is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reclock.errors import Error
+from reclock.sql.parse import parse_statements
+
+if TYPE_CHECKING:
+    from reclock.coordinator.database import Database
+
+
+def test_who_and_where(db: Database) -> None:
+    db.execute("CREATE USER joe")
+    sql = "SELECT current_user, session_user, current_database(), current_schema() AS s, version()"
+    result = db.session("joe").execute(sql)
+    assert result.columns == ("current_user", "session_user", "current_database", "s", "version")
+    assert result.rows[0][:4] == ("joe", "joe", "reclock", "public")
+    assert result.rows[0][4].startswith("PostgreSQL ")
+    assert db.execute("SELECT pg_catalog.current_user()").rows == [("owner",)]
+
+
+def test_they_are_text_wherever_they_stand(db: Database) -> None:
+    db.execute("CREATE TABLE t (who TEXT); INSERT INTO t VALUES (current_user)")
+    assert db.execute("SELECT who FROM t WHERE who = current_user").rows == [("owner",)]
+    assert db.execute("SELECT upper(current_user) FROM t").rows == [("OWNER",)]
+    db.execute("UPDATE t SET who = current_database() WHERE who = (SELECT session_user)")
+    assert db.execute("SELECT who FROM t").rows == [("reclock",)]
+
+
+def test_settings(db: Database) -> None:
+    session = db.session()
+    session.execute("SET application_name = 'me'")
+    assert session.execute("SELECT current_setting('application_name')").rows == [("me",)]
+    with pytest.raises(Error) as caught:
+        session.execute("SELECT current_setting('jit')")
+    assert caught.value.code == "42704"
+
+
+def test_they_are_described(db: Database) -> None:
+    (parsed,) = parse_statements("SELECT version(), $1::int")
+    schema = db.session().describe(parsed).schema
+    assert schema is not None
+    assert [str(c.type) for c in schema] == ["text", "integer"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE VIEW v AS SELECT current_user AS a",
+        "CREATE MATERIALIZED VIEW v AS SELECT version() AS a",
+        "SELECT current_user(1)",
+        "SELECT version(1)",
+    ],
+)
+def test_what_is_kept_has_none(db: Database, sql: str) -> None:
+    with pytest.raises(Error) as caught:
+        db.execute(sql)
+    assert caught.value.code in {"42883", "42601"}
