@@ -227,6 +227,8 @@ def test_a_subscription_that_ends_before_does_not_expire(db):
     ending = db.db.subscribe(f"SUBSCRIBE ({query}) UP TO 15000")
     later = db.db.subscribe(f"SUBSCRIBE ({query}) UP TO 90000")
     names = {int(view.up_to): view.name for view in db.db._core.world.transients.values()}
+    shown = [db(f"EXPLAIN SUBSCRIBE ({query}) {end}").rows[0][0] for end in ("", "UP TO 15000")]
+    assert ["Expiration: 21000;" in text for text in shown] == [True, False]
     assert db.expiration(names[15_000])[:2] == (None, "it ends at until {15000} already")
     assert db.expiration(names[90_000])[0] == 21_000
     db.pass_to(20_999)

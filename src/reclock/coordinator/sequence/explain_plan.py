@@ -23,11 +23,13 @@ from reclock.coordinator.item import Index, MaterializedView, RelationItem, Tabl
 from reclock.coordinator.read import leaves, shapes
 from reclock.coordinator.result import Result
 from reclock.coordinator.spark_engine import leaves_of
+from reclock.coordinator.subscribe.subscribers import transient
 from reclock.coordinator.subscribe.target import plan_target
 from reclock.coordinator.system.answer import refuse_maintained, with_rows
 from reclock.coordinator.system.relation import Moment
 from reclock.dataflow import peek
 from reclock.errors import StatementError
+from reclock.ids import ObjectId
 from reclock.sql.explain import explain, explain_maintained
 from reclock.sql.plan.build import plan_query
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite, rewrite_query
@@ -41,6 +43,7 @@ from reclock.sql.statement import (
 )
 from reclock.sql.syntax.expression import Name
 from reclock.sql.types import TEXT
+from reclock.time.frontier import at
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -48,10 +51,10 @@ if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.world import World
-    from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import ExplainPlan
+    from reclock.time.frontier import Frontier
 
 PLAN_SCHEMA = Schema((Column("plan", TEXT, nullable=False),))
 
@@ -93,19 +96,18 @@ def _explained(
         case CreateIndex():
             return _indexed(of, catalog)
         case Subscribe():
-            return _followed(plan_target(of, context.parameters, catalog), catalog)
+            return _followed(plan_target(of, context.parameters, catalog), context, world)
 
 
 def _expiring(item: MaterializedView, context: Context, world: World) -> str:
     """Say from when on a view keeps nothing, if it expires."""
     state = world.of(item)
     made = context.core.expirations.decision(item, state)
-    if made.expiration.is_closed:
-        return ""
     own = [name for name, views in state.shape.filters.items() if item.id in views]
     untils = [u for name in own if (u := state.arrangements.untils.get(name)) is not None]
-    end = min(untils, default=int(made.expiration.element()))
-    return f"Expiration: {end}; updates at that time and later are not stored\n"
+    if made.expiration.is_closed or not untils:
+        return _said(made.expiration)
+    return _said(at(min(untils)))
 
 
 def _refreshed(item: MaterializedView, world: World) -> str:
@@ -116,10 +118,23 @@ def _refreshed(item: MaterializedView, world: World) -> str:
     return f"Refresh: {item.schedule}; next at {'no time' if due is None else int(due)}\n"
 
 
-def _followed(target: Target, catalog: Catalog) -> str:
+def _followed(target: Target, context: Context, world: World) -> str:
+    catalog = world.catalog
     if target.item is not None:
         return f"Followed: the changes of {catalog[target.item]}, which are kept anyway"
-    return f"Kept as long as someone is subscribed:\n{_maintained(target.plan, catalog)}"
+    kept = "Kept as long as someone is subscribed:\n"
+    if target.pace is not None and target.pace in world.timelines:
+        view = transient(target, ObjectId("x"), "subscribed query")
+        made = context.core.expirations.decision(view, world.timelines[target.pace])
+        kept += _said(made.expiration)
+    return kept + _maintained(target.plan, catalog)
+
+
+def _said(expiration: Frontier) -> str:
+    if expiration.is_closed:
+        return ""
+    end = int(expiration.element())
+    return f"Expiration: {end}; updates at that time and later are not stored\n"
 
 
 def _indexed(statement: CreateIndex, catalog: Catalog) -> str:

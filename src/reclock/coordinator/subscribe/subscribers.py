@@ -169,15 +169,11 @@ class Subscribers:
     def lease(self, target: Target) -> Lease:
         """Keep the query of a target, unless it is kept already; hold the lock of the core."""
         assert target.pace is not None
-        up_to = _end(target)
-        name = target.pace, target.plan.fingerprint, up_to
+        name = target.pace, target.plan.fingerprint, _end(target)
         found = self._leases.get(name)
         if found is None or found.view.id not in self._core.world.transients:
             number = next(self._views)
-            view = Transient(
-                ObjectId(f"x{number}"), f"subscribed query {number}", "", target.timeline,
-                frozenset(target.names), plan=target.plan, key=key_of(target.plan), up_to=up_to,
-            )  # fmt: skip
+            view = transient(target, ObjectId(f"x{number}"), f"subscribed query {number}")
             change_transients(self._core, [view])
             found = self._leases[name] = Lease(view)
         with self._lock:
@@ -287,6 +283,14 @@ def _moved(before: World, after: World) -> bool:
         return True
     known = before.timelines
     return any(t not in known or known[t].upper != s.upper for t, s in after.timelines.items())
+
+
+def transient(target: Target, item: ObjectId, name: str) -> Transient:
+    """Return the view that keeps the query of a target."""
+    return Transient(
+        item, name, "", target.timeline, frozenset(target.names),
+        plan=target.plan, key=key_of(target.plan), up_to=_end(target),
+    )  # fmt: skip
 
 
 def _end(target: Target) -> Timestamp | None:
