@@ -78,6 +78,38 @@ def test_sources_of_different_topics_do_not_join(shop, opener):
         assert f"Counter(b:1, {shop.metadata})" in str(caught.value.detail)
 
 
+def test_a_timeline_that_the_user_names(shop):
+    shop.create("orders", options="timeline = 'shop'")
+    shop.create("items")
+    shop.db.execute("CREATE TABLE notes (id BIGINT, note TEXT) WITH (timeline = 'shop')")
+    shop.commit(("orders", 1, "a"), ("items", 1, "z"))
+    for _ in range(2):
+        shop.tick()
+    shop.db.execute("INSERT INTO notes VALUES (1, 'in a hurry')")
+    shop.commit(("orders", 2, "b"))
+    shop.commit(("orders", 3, "c"))
+    for _ in range(2):
+        shop.tick()
+    query = "SELECT o.id, note FROM orders o JOIN notes n ON o.id = n.id"
+    assert shop.read(query) == [(1, "in a hurry")]
+    with pytest.raises(TimelineMismatch):
+        shop.read("SELECT * FROM orders, items")  # not with what the kind has by default
+
+
+def test_two_sinks_in_one_consistency_topic_are_not_taken_for_one(shop):
+    """Their transactions have the same ids: rows that are counted elsewhere wait, loudly."""
+    shop.create("orders")
+    _, row, other, end = shop.transaction(("orders", 1, "a"), ("items", 1, "z"), name="7")
+    for at, collection in enumerate(("public.items", "public.orders")):
+        said = {"data_collection": collection, "event_count": 1}
+        shop.send(end._replace(value={**end.value, "data_collections": [said]}))
+        if at == 0:
+            shop.send(row, other)
+    shop.tick()
+    assert shop.status()[0] == "waiting"
+    assert 'its END counts those of "public.items" alone' in shop.status()[1]
+
+
 def test_the_long_spelling_is_the_same(shop):
     shop.db.execute(
         f"CREATE SOURCE orders {COLUMNS} FROM KAFKA BROKER 'b:1' TOPIC '{shop.topics['orders']}' "
