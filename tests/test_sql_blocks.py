@@ -1,7 +1,7 @@
 """Every SQL block of every document runs, and does what the document says of it.
 
-A page is one session with a database of its own, without Spark unless it says ``<!-- spark -->``:
-real operators, expressions in plain Python, topics in memory, files in a directory of its own, and
+A page is one session with a database of its own, without Spark (with it in the slow tests): real
+operators, expressions in plain Python, topics in memory, files in a directory of its own, and
 a clock that stands at noon of 2026-11-16 but for the second that passes before each statement. How
 pages say what happens is told in ``reclock.testing.documents``.
 """
@@ -36,14 +36,11 @@ from reclock.testing.outlets import MemoryOutlets
 from reclock.testing.schema_registry import running_registry
 
 if TYPE_CHECKING:
-    from _pytest.mark import ParameterSet
-
     from reclock.coordinator.engine import Engine
 
 ROOT = Path(__file__).parents[1]
 NOON_MS = 1_794_830_400_000
 REGISTRY = "http://localhost:8081"
-SPARK = "<!-- spark -->"
 
 
 def read(path: Path) -> str:
@@ -150,21 +147,31 @@ class Reader:
         return self.registry
 
 
-def marked(page: Path) -> ParameterSet:
-    marks = [pytest.mark.spark] if SPARK in read(page) else []
-    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
-
-
-@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
-def test_what_a_page_says_in_sql_is_so(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def do_all(page: Path, home: Path, engine: Engine) -> None:
     with ExitStack() as undo:
-        uses_spark = SPARK in read(page)
-        engine = SparkEngine(segments_of(tmp_path / "state")) if uses_spark else LocalEngine()
-        reader = Reader(tmp_path, undo, engine)
+        reader = Reader(home, undo, engine)
         for part in parts(read(page)):
             reader.do(part)
         if reader.wrong:
             pytest.fail("\n\n".join(reader.wrong), pytrace=False)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_a_page_says_in_sql_is_so(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    do_all(page, tmp_path, LocalEngine())
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_it_is_so_on_spark(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    do_all(page, tmp_path, SparkEngine(segments_of(tmp_path / "state")))
