@@ -341,3 +341,44 @@ def test_random_bytes_harm_nobody(server: Server, connection: psycopg.Connection
             while odd.recv(1024):
                 pass
     assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.slow
+def test_two_hundred_idle_and_fifty_active_for_a_minute(db: Database) -> None:
+    """Ticks go on at their interval, nobody is turned away, and nothing is left behind."""
+    options = Options(port=0, trusts_local=True, max_connections=260, grace=1)
+    threads = threading.active_count()
+    with serving(db, options) as server:
+        where = f"host=127.0.0.1 port={server.port} user=me"
+        end = time.monotonic() + 60
+
+        async def active(connection: psycopg.AsyncConnection) -> int:
+            answered = 0
+            while time.monotonic() < end:
+                cursor = await connection.execute("SELECT name FROM t WHERE id = %s", (3,))
+                assert await cursor.fetchall() == [("drei",)]
+                answered += 1
+                await asyncio.sleep(0.1)
+            return answered
+
+        async def everybody() -> list[int]:
+            opened = [
+                await psycopg.AsyncConnection.connect(where, autocommit=True) for _ in range(250)
+            ]
+            try:
+                before = db.execute("SELECT max(timestamp) FROM reclock.ticks").rows[0][0]
+                answered = await asyncio.gather(*map(active, opened[:50]))
+                after = db.execute("SELECT max(timestamp) FROM reclock.ticks").rows[0][0]
+                assert after - before >= 50_000  # in step with the clock, within a sixth
+                for connection in opened[50:]:
+                    await connection.execute("SELECT 1")
+            finally:
+                for connection in opened:
+                    await connection.close()
+            return answered
+
+        answered = asyncio.run(everybody())
+        assert min(answered) > 0
+        until(lambda: server._sessions == 0)
+    assert not db.execute("SELECT * FROM reclock.holds").rows
+    until(lambda: threading.active_count() <= threads + 2)
