@@ -450,11 +450,13 @@ def check(seed: int, path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_histories_with_expiration_are_those_without(seed, tmp_path):
+def test_random_histories_with_expiration_are_those_without(seed, tmp_path, monkeypatch):
+    monkeypatch.setattr(hydrate, "PIECE_ROWS", 2 + seed)
     check(seed, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6, 120))
-def test_more_random_histories_with_expiration_are_those_without(seed, tmp_path):
+def test_more_random_histories_with_expiration_are_those_without(seed, tmp_path, monkeypatch):
+    monkeypatch.setattr(hydrate, "PIECE_ROWS", 2 + seed % 5)
     check(seed, tmp_path)
