@@ -2,7 +2,8 @@
 
 Each arrangement is shown once, though objects share them: under the object whose rows it
 holds, else under the first object that needs it. So sums over the relation are what is
-stored. An index over columns that are arranged by anyway costs nothing and has no row.
+stored, but for runs that a view has in common with what it reads until either is merged: these
+count for both. An index over columns that are arranged by anyway costs nothing and has no row.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ ARRANGEMENT_SIZES = system_relation(
         ),
         Described("records", BIGINT, "updates in its runs"),
         Described("pending", BIGINT, "updates at times that are not complete, which wait"),
-        Described("bytes", BIGINT, "size of its runs"),
+        Described(
+            "bytes", BIGINT, "size of its runs, also of those it has in common with what it reads"
+        ),
         Described("runs", BIGINT, "runs that it is made of"),
     ),
     _rows,
