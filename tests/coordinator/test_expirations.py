@@ -202,6 +202,12 @@ def test_what_does_not_expire_says_why(db):
     assert expiration is None
     assert "constant" in reason
     assert db.pending() == 1  # 900100, long after the process has expired
+    db("CREATE TABLE o (id bigint) WITH (timeline = 'other')")
+    db("CREATE MATERIALIZED VIEW p AS SELECT id FROM o WHERE mz_now() < id")
+    db("INSERT INTO o VALUES (900000)")
+    db.db.tick()
+    assert db.expiration("p")[:2] == (None, "its timeline is User(other), not EpochMilliseconds")
+    assert db.pending() == 2
     db("CREATE INDEX i ON v (id)")
     assert db.expiration("i")[0] == 21_000
     shown = db("EXPLAIN MATERIALIZED VIEW v").rows[0][0]

@@ -277,11 +277,17 @@ def _reads(item: MaterializedView | Index, items: Mapping[ObjectId, Item]) -> Re
 
 def _is_refreshed(read: ObjectId, items: Mapping[ObjectId, Item]) -> bool:
     """Return whether an object has a refresh schedule, or is made of one that has."""
-    item = items.get(read)
-    if not isinstance(item, MaterializedView):
-        return False
-    through = (_is_refreshed(below, items) for below, _ in _reads(item, items))
-    return item.schedule is not None or any(through)
+    seen: set[ObjectId] = set()
+    waiting = [read]
+    while waiting:
+        item = items.get(waiting.pop())
+        if not isinstance(item, MaterializedView) or item.id in seen:
+            continue
+        if item.schedule is not None:
+            return True
+        seen.add(item.id)
+        waiting += [below for below, _ in _reads(item, items)]
+    return False
 
 
 def _is_past(time: Timestamp, untils: Mapping[ArrangementId, int | None]) -> bool:
