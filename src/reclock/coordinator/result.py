@@ -43,6 +43,8 @@ class Result:
     timestamp: Timestamp | None = None
     schema: Schema | None = field(default=None, repr=False)
     """The names and SQL types of the columns, of a query."""
+    notices: tuple[str, ...] = ()
+    """What else there is to know: what IF NOT EXISTS has left as it is."""
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table."""
@@ -91,6 +93,11 @@ def html_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>" for row in rows
     )
     return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def already_there(name: object) -> tuple[str, ...]:
+    """Return the notice of a CREATE … IF NOT EXISTS that had nothing to do."""
+    return (f'relation "{name}" already exists, skipping',)
 
 
 def _cell(value: object) -> str:

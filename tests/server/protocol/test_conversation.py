@@ -143,6 +143,22 @@ def test_messages_of_a_copy_that_failed_are_no_error(talk: Talk) -> None:
     assert shape(said) == "ZTDCZ"
 
 
+def test_what_is_skipped_is_a_notice(db: Database, talk: Talk) -> None:
+    db.execute("CREATE VIEW there AS SELECT 1 AS a; CREATE INDEX by_name ON t (name)")
+    for sql in (
+        "CREATE TABLE IF NOT EXISTS t (a INT)",
+        "CREATE VIEW IF NOT EXISTS there AS SELECT 2 AS a",
+        "CREATE MATERIALIZED VIEW IF NOT EXISTS there AS SELECT 2 AS a",
+        "CREATE INDEX IF NOT EXISTS by_name ON t (name)",
+        "DROP TABLE IF EXISTS nothing",
+    ):
+        said = talk(f.Query(sql))
+        assert shape(said) == "ZNCZ", sql
+        assert isinstance(said[1], b.NoticeResponse)
+        assert dict(said[1].parts)["M"].endswith("skipping")
+    assert shape(talk(f.Query("CREATE TABLE fresh (a INT); DROP TABLE fresh"))) == "ZCCZ"
+
+
 def test_a_role_may_what_it_may(db: Database, talk: Talk) -> None:
     db.execute("CREATE USER reader; GRANT SELECT ON t TO reader")
     assert parts(talk(f.Query("DELETE FROM t"), role="reader"))["C"] == "42501"

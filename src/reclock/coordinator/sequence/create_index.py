@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_index
-from reclock.coordinator.result import Result
+from reclock.coordinator.result import Result, already_there
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
@@ -20,4 +20,4 @@ def create_index(context: Context, statement: CreateIndex) -> Result:
         exists = name is not None and world.catalog.find(name.parts) is not None
         if not (exists and statement.if_not_exists):
             change_catalog(context.core, [define_index(statement, context.text, world.catalog)])
-    return Result("CREATE INDEX")
+    return Result("CREATE INDEX", notices=already_there(name) if exists else ())

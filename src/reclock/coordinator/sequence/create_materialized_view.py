@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_materialized_view
-from reclock.coordinator.result import Result
+from reclock.coordinator.result import Result, already_there
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
@@ -20,4 +20,6 @@ def create_materialized_view(context: Context, statement: CreateMaterializedView
         if not (exists and statement.if_not_exists):
             item = define_materialized_view(statement, context.text, world.catalog)
             change_catalog(context.core, [item])
-    return Result("CREATE MATERIALIZED VIEW")
+    return Result(
+        "CREATE MATERIALIZED VIEW", notices=already_there(statement.name) if exists else ()
+    )

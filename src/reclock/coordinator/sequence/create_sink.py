@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.history import holder_of, needed_of
 from reclock.coordinator.item import RelationItem
-from reclock.coordinator.result import Result
+from reclock.coordinator.result import Result, already_there
 from reclock.coordinator.sink import recover
 from reclock.coordinator.sink.connect import (
     connection_of,
@@ -57,7 +57,7 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
                 made = define_sink(statement, context.text, item, [relation], facts)
                 facts = register(statement, _prepared(core, made), relation)
                 change_catalog(core, [replace(made, facts=facts)])
-    return Result("CREATE SINK")
+    return Result("CREATE SINK", notices=already_there(statement.name) if exists else ())
 
 
 def _prepared(core: Core, sink: Sink) -> Json:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.change import change_catalog
-from reclock.coordinator.result import Result
+from reclock.coordinator.result import Result, already_there
 from reclock.coordinator.source.connect import discover
 from reclock.coordinator.source.consistency import counter_of
 from reclock.coordinator.source.define import check, define_source
@@ -51,4 +51,4 @@ def create_source(context: Context, statement: CreateSource) -> Result:
                 facts = {**facts, "counter": counter_of(world, source)}
                 source = replace(source, facts=facts)
             change_catalog(core, [source])
-    return Result("CREATE SOURCE")
+    return Result("CREATE SOURCE", notices=already_there(statement.name) if exists else ())

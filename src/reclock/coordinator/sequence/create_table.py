@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_table
-from reclock.coordinator.result import Result
+from reclock.coordinator.result import Result, already_there
 from reclock.coordinator.sequence.target import assigned
 
 if TYPE_CHECKING:
@@ -23,4 +23,4 @@ def create_table(context: Context, statement: CreateTable) -> Result:
             for at in range(len(table.columns)):
                 assigned(table, at, None, world.catalog)  # its default must be of its type
             change_catalog(context.core, [table])
-    return Result("CREATE TABLE")
+    return Result("CREATE TABLE", notices=already_there(statement.name) if exists else ())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_view
 from reclock.coordinator.item import View
-from reclock.coordinator.result import Result
+from reclock.coordinator.result import Result, already_there
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
@@ -22,7 +22,7 @@ def create_view(context: Context, statement: CreateView) -> Result:
         catalog = world.catalog
         exists = catalog.find(statement.name.parts) is not None
         if exists and statement.if_not_exists:
-            return Result("CREATE VIEW")
+            return Result("CREATE VIEW", notices=already_there(statement.name))
         gone: frozenset[ObjectId] = frozenset()
         if exists and statement.or_replace:
             old = catalog.get(statement.name, View)

@@ -22,15 +22,13 @@ def drop(context: Context, statement: Drop) -> Result:
     with context.writing() as world:
         catalog = world.catalog
         kind = kind_of(statement.kind)
-        given = [
-            catalog.get(name, kind).id
-            for name in statement.names
-            if not (statement.if_exists and catalog.find(name.parts) is None)
-        ]
+        absent = [n for n in statement.names if statement.if_exists and not catalog.find(n.parts)]
+        given = [catalog.get(name, kind).id for name in statement.names if name not in absent]
         if given:
             gone = catalog.to_drop(given, cascade=statement.cascade)
             change_catalog(context.core, removed=gone)
-    return Result(f"DROP {statement.kind.upper()}")
+    notices = tuple(f'{statement.kind} "{name}" does not exist, skipping' for name in absent)
+    return Result(f"DROP {statement.kind.upper()}", notices=notices)
 
 
 def kind_of(name: str) -> type[Item]:

@@ -34,6 +34,7 @@ from reclock.server.codec.message import frame
 from reclock.server.codec.oid import modifier_of, oid_of, size_of
 from reclock.server.codec.rows import data_rows
 from reclock.server.protocol.feed import feed_of
+from reclock.server.protocol.report import notice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,8 @@ class Portal:
         if self._feed is None:
             assert isinstance(self._outcome, Result)
             self._tag = self._outcome.tag
-            return Chunk(head, State.DONE, self._tag)
+            told = b"".join(frame(notice(text)) for text in self._outcome.notices)
+            return Chunk(head + told, State.DONE, self._tag)
         if head and isinstance(self._outcome, Subscription | CopyOut):
             return Chunk(head, State.MORE)  # the client should know at once that it has begun
         batch = self._feed.take(limit)
