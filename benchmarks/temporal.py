@@ -20,6 +20,7 @@ import os
 import statistics
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, NamedTuple
@@ -52,7 +53,9 @@ class Took(NamedTuple):
 class Loaded:
     """A database with the view, in which ticks are timed."""
 
-    def __init__(self, home: Path, name: str, offset: str, *, renewal: bool = False) -> None:
+    def __init__(
+        self, home: Path, name: str, offset: str, *, renewal: bool = False, columns: str = "*"
+    ) -> None:
         self.clock = reclock.ManualClock(START)
         path = home / name
         with reclock.open(path, clock=self.clock, background=False) as db:
@@ -61,7 +64,9 @@ class Loaded:
             db.execute("ALTER SYSTEM SET timestamp_interval = '1ms'")
         self.db = reclock.open(path, clock=self.clock, background=False)
         self.db.execute("CREATE TABLE t (id bigint, ends bigint)")
-        self.db.execute("CREATE MATERIALIZED VIEW v AS SELECT * FROM t WHERE mz_now() < ends")
+        self.db.execute(
+            f"CREATE MATERIALIZED VIEW v AS SELECT {columns} FROM t WHERE mz_now() < ends"
+        )
 
     def insert(self, first: int, count: int, at: int) -> None:
         """Write rows of a time, which are to be seen for thirty days."""
@@ -105,7 +110,23 @@ def run() -> list[Measure]:
                        for name, offset in (("whole", "0"), ("half", "20 days")))  # fmt: skip
         for loaded in (whole, half):
             stack.callback(loaded.db.close)
-        return [*_load(whole, half), *_beside(Path(home), whole, stack), *_renewal(half)]
+        measures = [*_load(whole, half), *_beside(Path(home), whole, stack), *_renewal(half)]
+    return [*measures, *_projected()]
+
+
+def _projected() -> list[Measure]:
+    """Load a view that has other columns than its table, and so shares no runs with it."""
+    with tempfile.TemporaryDirectory() as home, ExitStack() as stack:
+        whole, half = (Loaded(Path(home), name, offset, columns="ends, id")
+                       for name, offset in (("whole", "0"), ("half", "20 days")))  # fmt: skip
+        for loaded in (whole, half):
+            stack.callback(loaded.db.close)
+        *_, written, ticks = _load(whole, half)
+        return [
+            replace(measure, name=f"a view of other columns: {measure.name}",
+                    requirement="", met=None)
+            for measure in (written, ticks)
+        ]  # fmt: skip
 
 
 def _load(whole: Loaded, half: Loaded) -> list[Measure]:

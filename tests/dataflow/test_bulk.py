@@ -134,7 +134,11 @@ def loads(monkeypatch):
         def counted(work):
             def run(*arguments, **named):
                 calls.append(work.__name__)
-                return work(*arguments, **named)
+                made = work(*arguments, **named)
+                load = arguments[0].load
+                assert load.done >= load.total
+                assert (load.total > 0) == (work is hydrate)
+                return made
 
             return run
 
@@ -143,8 +147,11 @@ def loads(monkeypatch):
         monkeypatch.setattr(spark_engine, "hydrate_in_parts", counted(hydrate))
         monkeypatch.setattr(spark_engine, "step_in_parts", counted(step))
         if in_tasks:
-            tasks = property(lambda engine: Tasks(engine._spark))
-            monkeypatch.setattr(spark_engine.SparkEngine, "_workers", tasks)
+            monkeypatch.setattr(
+                spark_engine.SparkEngine,
+                "_workers",
+                lambda engine, load=None: Tasks(engine._spark, load),
+            )
         monkeypatch.setattr(stages, "PART_ROWS", 100)
         return calls
 

@@ -65,11 +65,12 @@ def run(file: Path, state: Path, *, dry_run: bool, **place: Unpack[Where]) -> No
 
 def apply(db: Database, text: str, log: Log) -> None:
     """Create what is missing of a file."""
+    from reclock.cli.loading import loading  # noqa: PLC0415
     from reclock.coordinator.pipeline.plan import Action  # noqa: PLC0415
 
     for step in db.plan(text):
         if step.action in (Action.CREATE, Action.RUN):
-            with log.console.status(f"{step.title} …"):  # a first load may take a while
+            with loading(db, log, step.title):  # a first load may take a while
                 done = db.execute(step.parsed.text).tag
         else:
             done = step.action.value

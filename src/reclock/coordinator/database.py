@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.source.connect import Clusters
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.world import World
+    from reclock.dataflow.bulk.load import Load
     from reclock.dataflow.early import EarlySpark
     from reclock.errors import Error
     from reclock.time.timestamp import Timestamp
@@ -177,6 +178,11 @@ class Database:
     def roles(self) -> Roles:
         """Who may log in, and who may do what."""
         return self._core.world.roles
+
+    @property
+    def loading(self) -> Load | None:
+        """How far the first load of a large view is, in parts; None: there is none."""
+        return self._engine.load
 
     @property
     def failure(self) -> Error | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.shape import Shape
+    from reclock.dataflow.bulk.load import Load
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.hydrate import Stream
     from reclock.ids import ObjectId
@@ -36,6 +37,11 @@ Updates: TypeAlias = "pa.RecordBatch | tuple[RunRef, ...] | Stream"
 
 class Engine(Protocol):
     """Computes ticks and answers; see the head of this module."""
+
+    @property
+    def load(self) -> Load | None:
+        """How far a large first load is that ``hydrate`` is doing, if it is."""
+        ...
 
     def step(
         self,

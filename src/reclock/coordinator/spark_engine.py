@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow import peek
 from reclock.dataflow.bulk.hydrate import hydrate as hydrate_in_parts
+from reclock.dataflow.bulk.load import Load
 from reclock.dataflow.bulk.tick import step as step_in_parts
 from reclock.dataflow.bulk.workers import Tasks, Threads
 from reclock.dataflow.evaluate import Evaluators
@@ -80,6 +81,7 @@ class SparkEngine:
         self._spark = Spark(master) if early is None else early.spark
         self._exchanges: list[Exchange] = []
         self._evaluators = Evaluators(self._evaluator)
+        self.load: Load | None = None
 
     def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer what the steps of a tick ask of Spark, starting it if need be."""
@@ -97,7 +99,7 @@ class SparkEngine:
         most = TICK_ROWS if self._spark.own_cores is None else OWN_TICK_ROWS
         if sum(delta.num_rows for delta in changes.values()) > most:
             return step_in_parts(
-                self._workers,
+                self._workers(),
                 self._segments,
                 shape.graph,
                 changes,
@@ -136,10 +138,14 @@ class SparkEngine:
             )
         sources = Given.of(shape.graph, new, traces).sources(shape.graph, new)
         if sum(traces[name].rows for name in sources) > BULK_ROWS:
-            return hydrate_in_parts(
-                self._workers, self._segments, shape.graph, new, traces, as_of=as_of,
-                limits=shape.limits,
-            )  # fmt: skip
+            self.load = Load()
+            try:
+                return hydrate_in_parts(
+                    self._workers(self.load), self._segments, shape.graph, new, traces,
+                    as_of=as_of, limits=shape.limits,
+                )  # fmt: skip
+            finally:
+                self.load = None
         return hydrate(shape.graph, new, traces, as_of, self, limits=shape.limits)
 
     def peek(
@@ -181,10 +187,11 @@ class SparkEngine:
             exchange.close()
         (self._early or self._spark).close()
 
-    @property
-    def _workers(self) -> Workers:
+    def _workers(self, load: Load | None = None) -> Workers:
         cores = self._spark.own_cores
-        return Tasks(self._spark) if cores is None else Threads(cores, self._evaluators)
+        if cores is None:
+            return Tasks(self._spark, load)
+        return Threads(cores, self._evaluators, load)
 
     def _evaluator(self) -> Evaluator:
         from reclock.dataflow.exchange import Exchange  # noqa: PLC0415 - imports pyspark

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
+    from reclock.dataflow.bulk.load import Load
     from reclock.dataflow.graph import Arrangement, ArrangementId
     from reclock.dataflow.keying import Keying
     from reclock.dataflow.render.build import Source
@@ -56,6 +57,7 @@ class ModelEngine:
 
     def __init__(self) -> None:
         self.steps = 0
+        self.load: Load | None = None
 
     def step(
         self,

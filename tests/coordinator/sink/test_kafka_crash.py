@@ -325,7 +325,7 @@ def test_a_process_that_slept_is_barred_and_says_so(pipeline, tmp_path):
     owner, pipeline.process = pipeline.process, sleeper
     sleeper.signal(signal.SIGCONT)
     pipeline.wait(lambda: all(f[0] == "failed" for f in sleeper.status().values()))
-    for _, _, detail in sleeper.status().values():
+    for _, _, detail, *_ in sleeper.status().values():
         assert "another instance of this sink took over" in detail
     sleeper.kill()
     pipeline.process = owner
@@ -345,7 +345,7 @@ def test_a_process_whose_state_was_replaced_bars_nobody(pipeline, tmp_path):
     again = pipeline.start(path=tmp_path / "lost").process
     assert json.loads(again._process.stdout.readline()) == []
     pipeline.wait(lambda: all(f[0] == "failed" for f in again.status().values()))
-    for _, _, detail in again.status().values():
+    for _, _, detail, *_ in again.status().values():
         assert "another database writes sink" in detail
     again.kill()
     pipeline.process = owner

@@ -41,6 +41,7 @@ def hydrate(
     rows = sum(traces[name].rows for name in sources)
     kept = {name: Kept.of(traces[name]) for name in _read(schedule, sources) if name in traces}
     parts = parts_for(rows, workers.parallelism)
+    workers.load.begin(len(schedule.stages) * parts.count)
     shelf = Shelf(store, parts, as_of, as_of, hydrating=True, kept=kept)
     shelf.limits = limits or shelf.limits
     description = Description(at(0), at(as_of.step()), at(as_of))

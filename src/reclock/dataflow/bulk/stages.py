@@ -52,6 +52,7 @@ class Stages:
             self._take(begin)
             for number in range(len(self.schedule.stages)):
                 self._stage(number)
+                self.workers.load.reach((number + 1) * self.shelf.parts.count)
         finally:
             for segment in self._passing:
                 self.shelf.store.remove(segment)

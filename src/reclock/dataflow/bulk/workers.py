@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from reclock.arrangement.run import RunRef
+from reclock.dataflow.bulk.load import Load
 from reclock.dataflow.bulk.task import DDL
 from reclock.dataflow.spark_errors import spark_errors
 
@@ -30,6 +31,11 @@ Made: TypeAlias = tuple[str, str, RunRef]
 
 class Workers(Protocol):
     """Runs the parts of stages; see the head of this module."""
+
+    @property
+    def load(self) -> Load:
+        """How far they are."""
+        ...
 
     @property
     def ahead(self) -> bool:
@@ -60,9 +66,10 @@ class Threads:
 
     ahead = False
 
-    def __init__(self, cores: int, evaluator: Evaluator) -> None:
+    def __init__(self, cores: int, evaluator: Evaluator, load: Load | None = None) -> None:
         self.parallelism = cores
         self.evaluator = evaluator
+        self.load = load or Load()
 
     def ask(self, stage: RunStage) -> Iterator[Made]:
         """Do nothing: parts ask themselves."""
@@ -73,6 +80,7 @@ class Threads:
         """Run the parts side by side."""
         with ThreadPoolExecutor(self.parallelism, "reclock-part") as pool:
             for made in pool.map(stage.part, range(stage.shelf.parts.count)):
+                self.load.reach(self.load.done + 1)
                 yield from made
 
 
@@ -82,8 +90,9 @@ class Tasks:
     ahead = True
     evaluator = None
 
-    def __init__(self, spark: Spark) -> None:
+    def __init__(self, spark: Spark, load: Load | None = None) -> None:
         self._spark = spark
+        self.load = load or Load()
 
     @property
     def parallelism(self) -> int:
