@@ -49,6 +49,7 @@ def build(broker: str, path: str, name: str, rows: int, ticks: int) -> None:
             "WHERE id < 0"
         )
         db.execute(sink(f"doubled-{name}", "doubled", broker, "FORMAT JSON ENVELOPE DEBEZIUM"))
+        db.execute("INSERT INTO orders VALUES (-1000, 1, 1, NULL)")  # its ticks need Spark
         clock.advance(1_000)
         db.tick()
 

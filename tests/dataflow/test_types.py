@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reclock.dataflow.exchange import Exchange
 from reclock.dataflow.types import (
     arrow_type,
     arrow_types,
@@ -81,3 +82,12 @@ def test_every_type_survives_spark(spark):
     for kind, before, after in zip(KINDS, table.columns, back.columns, strict=True):
         assert after.type == arrow_type(kind), kind
         assert repr(after.to_pylist()) == repr(before.to_pylist()), kind
+    exchange = Exchange(session)  # whose first question goes another way than the others
+    answers = [
+        exchange.run("", table, lambda rows: rows.selectExpr(*typed).selectExpr(*stored))
+        for _ in range(2)
+    ]
+    exchange.close()
+    for answer in answers:
+        assert answer.schema.types == answers[0].schema.types
+        assert repr(answer.to_pylist()) == repr(table.to_pylist())
