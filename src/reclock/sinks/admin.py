@@ -53,9 +53,8 @@ class KafkaAdmin:
     def settings(self, topic: str) -> Mapping[str, str]:
         """Return the settings of a topic that is there."""
         wanted = ConfigResource(ConfigResource.Type.TOPIC, topic)
-        asked = admin_of(self.connection)[0].describe_configs(
-            [wanted], request_timeout=_PATIENCE_SECONDS
-        )
+        admin, _ = admin_of(self.connection)  # kept until it has answered
+        asked = admin.describe_configs([wanted], request_timeout=_PATIENCE_SECONDS)
         try:
             found = asked[wanted].result()
         except KafkaException as error:
@@ -70,9 +69,8 @@ class KafkaAdmin:
             _DEFAULT if topic.replication is None else topic.replication,
             config=dict(topic.config),
         )
-        asked = admin_of(self.connection)[0].create_topics(
-            [wanted], request_timeout=_PATIENCE_SECONDS
-        )
+        admin, _ = admin_of(self.connection)  # kept until it has answered
+        asked = admin.create_topics([wanted], request_timeout=_PATIENCE_SECONDS)
         try:
             asked[topic.name].result()
         except KafkaException as error:

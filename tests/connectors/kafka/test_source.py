@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import pickle
-from concurrent.futures import Future
+import threading
+import weakref
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -279,6 +281,48 @@ def test_a_broker_that_goes_while_it_is_asked_has_not_answered(
     cluster = KafkaCluster(Connection.of(NOWHERE, {}))
     assert cluster.watermarks("t", [0, 1]) == {0: (7, 7)}
     assert cluster.offsets_at("t", [0, 1], 5) == {0: 7}
+
+
+def test_a_client_is_kept_until_it_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library never answers for one that is gone; whoever waited would wait for ever."""
+
+    class Admin:
+        def list_offsets(self, asked: dict[object, object], **_: object) -> dict[object, Future]:
+            answers = {place: Future() for place in asked}
+            threading.Timer(0.05, answer, (weakref.ref(self), answers)).start()
+            return answers
+
+    def answer(admin: weakref.ref[Admin], answers: dict[object, Future]) -> None:
+        gc.collect()
+        for future in answers.values():
+            future.set_result(Place("t", 0, 7 if admin() else OFFSET_INVALID))
+
+    monkeypatch.setattr(client, "admin_of", lambda connection: (Admin(), None))
+    cluster = KafkaCluster(Connection.of(NOWHERE, {}))
+    assert cluster.watermarks("t", [0]) == {0: (7, 7)}
+    assert cluster.offsets_at("t", [0], 5) == {0: 7}
+
+
+def test_threads_that_ask_at_once_share_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    barrier = threading.Barrier(2)
+
+    class Admin:
+        def __init__(self, *_: object, **__: object) -> None:
+            made.append(self)
+            threading.Event().wait(0.1)
+
+    def ask(_: int) -> object:
+        barrier.wait(60)
+        return client.admin_of(connection)[0]
+
+    monkeypatch.setattr(client, "AdminClient", Admin)
+    connection = Connection.of(NOWHERE, {"client.id": "at once"})
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(ask, range(2))
+    client._made.cache_clear()
+    assert first is second
+    assert made == [first]
 
 
 def test_a_start_at_a_time_waits_for_every_partition() -> None:

@@ -5,6 +5,9 @@ costs a handshake, and what it learns of the cluster stays. A cluster is a value
 be pickled; the clients stay where they are. However many partitions a topic has, a probe
 costs one request to describe it and two to its leaders, sent together.
 
+Whoever asks keeps the client until the answer is there: the library never answers what it was
+asked through a client that is gone, and another one may have taken its place among those kept.
+
 Tests: tests/connectors/kafka/test_source.py (marked ``kafka``).
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import (
@@ -49,7 +53,8 @@ class KafkaCluster:
 
     def describe(self, topic: str) -> Topic | None:
         """Return the topic, or None if there is none of this name."""
-        asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=self.timeout)
+        admin = self._admin
+        asked = admin.describe_topics(TopicCollection([topic]), request_timeout=self.timeout)
         try:
             found = asked[topic].result()
         except KafkaException as error:
@@ -61,15 +66,17 @@ class KafkaCluster:
     def watermarks(self, topic: str, partitions: Iterable[int]) -> dict[int, Watermarks]:
         """Return where each partition begins and ends; those without a leader are left out."""
         places = [Place(topic, partition) for partition in partitions]
-        low = self._offsets(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call] # has no types
-        high = self._offsets(places, OffsetSpec.latest())  # type: ignore[no-untyped-call] # has no types
+        admin = self._admin
+        low = self._offsets(admin, places, OffsetSpec.earliest())  # type: ignore[no-untyped-call] # has no types
+        high = self._offsets(admin, places, OffsetSpec.latest())  # type: ignore[no-untyped-call] # has no types
         lows, highs = self._results(low), self._results(high)
         return {p: Watermarks(lows[p], highs[p]) for p in sorted(lows.keys() & highs.keys())}
 
     def offsets_at(self, topic: str, partitions: Iterable[int], ms: int) -> dict[int, int | None]:
         """Return the first offset written at or after ``ms``; None where there is none."""
         places = [Place(topic, partition) for partition in partitions]
-        found = self._results(self._offsets(places, OffsetSpec.for_timestamp(ms)))
+        admin = self._admin
+        found = self._results(self._offsets(admin, places, OffsetSpec.for_timestamp(ms)))
         return {p: offset if offset >= 0 else None for p, offset in found.items()}
 
     def fetch(
@@ -85,7 +92,9 @@ class KafkaCluster:
         except KafkaException as error:
             raise failure(self.connection, error.args[0]) from None
 
-    def _offsets(self, places: list[Place], spec: OffsetSpec) -> dict[Place, Any]:
+    def _offsets(
+        self, admin: AdminClient, places: list[Place], spec: OffsetSpec
+    ) -> dict[Place, Any]:
         if not places:
             return {}
         level = (
@@ -93,7 +102,7 @@ class KafkaCluster:
             if self.connection.isolation == "read_committed"
             else IsolationLevel.READ_UNCOMMITTED
         )
-        return self._admin.list_offsets(
+        return admin.list_offsets(
             dict.fromkeys(places, spec), isolation_level=level, request_timeout=self.timeout
         )
 
@@ -124,9 +133,20 @@ def _code(error: KafkaException) -> int:
     return int(error.args[0].code())
 
 
-@lru_cache(maxsize=32)
 def admin_of(connection: Connection) -> tuple[AdminClient, Aside]:
-    """Return a connection's client, and what it says on the side."""
+    """Return a connection's client, and what it says on the side.
+
+    Threads that ask at once get the same one.
+    """
+    with _making:
+        return _made(connection)
+
+
+_making: Final = Lock()
+
+
+@lru_cache(maxsize=32)
+def _made(connection: Connection) -> tuple[AdminClient, Aside]:
     aside = Aside()
     quick = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
     config: dict[str, Any] = {**quick, **connection.config(), "error_cb": aside}
