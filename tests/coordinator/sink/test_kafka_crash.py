@@ -215,10 +215,9 @@ class Pipeline:
 
     def goes_on(self, seconds=60):
         """Wait until both sinks commit something that they had not."""
-        before = {sink: found[1] or 0 for sink, found in self.process.status().items()}
-        self.wait(
-            lambda: all((f[1] or 0) > before[s] for s, f in self.process.status().items()), seconds
-        )
+        self.wait(lambda: all(f[1] for f in self.process.status().values()), seconds)
+        before = {sink: found[1] for sink, found in self.process.status().items()}
+        self.wait(lambda: all(f[1] > before[s] for s, f in self.process.status().items()), seconds)
         return self
 
     def messages(self, sink):
