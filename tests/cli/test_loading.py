@@ -53,6 +53,7 @@ def test_programs_get_a_line_with_each_quarter():
         for done in (2, 4, 8):
             load.reach(done)
             seen(f"done={done} total=8")
+            sleep(0.3)  # it is looked at again, and nothing more is said
 
     lines = watched(terminal=False, work=work).splitlines()
     assert len(lines) == 3
