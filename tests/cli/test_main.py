@@ -30,6 +30,24 @@ def test_it_is_a_module_too() -> None:
     assert result.stdout == f"reclock, version {__version__}\n"
 
 
+HEAVY = (
+    "asyncio", "concurrent.futures", "confluent_kafka", "numpy", "platformdirs", "polars",
+    "prompt_toolkit", "pyarrow", "pygments", "pyspark", "rich", "sqlalchemy", "sqlglot", "ssl",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["serve"], ["sql"], ["demo"], ["doctor"]])
+def test_help_loads_nothing_that_takes_long(command: list[str]) -> None:
+    code = (
+        "import sys; from reclock.cli.main import cli\n"
+        f"try: cli({[*command, '--help']!r})\n"
+        f"finally: print(*sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Usage:" in done.stdout
+    assert done.stderr.split() == []
+
+
 def test_an_error_is_printed_with_its_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 
 @click.command()
@@ -23,7 +22,9 @@ def demo(*, no_kafka: bool, kills: int) -> None:
 
     Everything happens in a temporary directory, on loopback; nothing is left.
     """
-    from reclock.demo.embedded import EmbeddedStory  # noqa: PLC0415 - the other commands start faster
+    from rich.console import Console  # noqa: PLC0415 - the other commands start faster
+
+    from reclock.demo.embedded import EmbeddedStory  # noqa: PLC0415
     from reclock.demo.screen import Screen  # noqa: PLC0415
     from reclock.demo.story import Story  # noqa: PLC0415
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 _directory = click.option(
     "--dir",
@@ -33,7 +32,9 @@ def kafka() -> None:
 @click.option("--port", type=click.IntRange(0, 65535), help="9092 by default; 0 is any free one.")
 def start(directory: Path | None, port: int | None) -> None:
     """Start the broker and print its address, fetching it (43 MB) the first time."""
-    from reclock.dev.kafka import Broker  # noqa: PLC0415 - the other commands start faster
+    from rich.console import Console  # noqa: PLC0415 - the other commands start faster
+
+    from reclock.dev.kafka import Broker  # noqa: PLC0415
 
     console = Console(stderr=True)
     with console.status("starting Apache Kafka") as status:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 import click
-from rich.console import Console
 
 from reclock.cli import options
 from reclock.errors import NotSupported
@@ -41,7 +40,9 @@ _REFRESH_SECONDS: Final = 0.25
 @click.option("--dry-run", is_flag=True, help="Plan every statement, run none, and end.")
 def run(file: Path, state: Path, *, dry_run: bool, **place: Unpack[Where]) -> None:
     """Apply the statements of FILE and keep them running until interrupted."""
-    import reclock  # noqa: PLC0415 - the other commands start faster
+    from rich.console import Console  # noqa: PLC0415 - the other commands start faster
+
+    import reclock  # noqa: PLC0415
     from reclock.cli.log import Log  # noqa: PLC0415
 
     text = file.read_text(encoding="utf-8")

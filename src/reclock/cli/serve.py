@@ -11,19 +11,18 @@ Tests: tests/cli/test_serve.py.
 
 from __future__ import annotations
 
-import asyncio
 import signal
-import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 import click
-from rich.console import Console
 
 from reclock.cli import options
 from reclock.errors import InvalidValue
 
 if TYPE_CHECKING:
+    import ssl
+
     from reclock.cli.log import Log
     from reclock.cli.options import Where
     from reclock.coordinator.database import Database
@@ -63,7 +62,11 @@ def serve(
     **place: Unpack[Where],
 ) -> None:
     """Serve the database to everything that speaks PostgreSQL's protocol."""
-    import reclock  # noqa: PLC0415 - the other commands start faster
+    import asyncio  # noqa: PLC0415 - the other commands start faster
+
+    from rich.console import Console  # noqa: PLC0415
+
+    import reclock  # noqa: PLC0415
     from reclock.cli.log import Log  # noqa: PLC0415
     from reclock.cli.run import apply  # noqa: PLC0415
     from reclock.server.server import Options  # noqa: PLC0415
@@ -82,6 +85,8 @@ def serve(
 
 
 async def _serve(db: Database, given: Options, log: Log) -> None:
+    import asyncio  # noqa: PLC0415
+
     from reclock.server.server import Server  # noqa: PLC0415
 
     stopped = asyncio.Event()
@@ -106,6 +111,8 @@ async def _serve(db: Database, given: Options, log: Log) -> None:
 
 def tls_context(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
     """Return how to speak TLS with a certificate; None without one."""
+    import ssl  # noqa: PLC0415
+
     if certificate is None:
         if key is not None:
             message = "--tls-key is of no use without --tls-cert"
