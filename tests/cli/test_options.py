@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from reclock.cli.main import cli
 from reclock.cli.options import SETTINGS, defaults
+from reclock.cli.serve import serve
 from reclock.errors import InvalidValue
 
 TEXT = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
@@ -40,13 +42,61 @@ def test_the_order_of_sources(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("stat = 'x'", "is not a setting"), ("state = 7", "is not a setting"), ("state", "cannot")],
+    [
+        ("stat = 'x'", "is not a setting"),
+        ("state = 7", "cannot be 7"),
+        ("state", "cannot"),
+        ("port = '7'", "cannot be '7'"),
+        ("port = true", "cannot be True"),
+        ("trust_local = 'yes'", "cannot be 'yes'"),
+        ("file_root = ['a', 7]", "cannot be"),
+        ("host = ['a']", "cannot be"),
+    ],
 )
 def test_a_file_that_says_nonsense(tmp_path, text, message):
     file = tmp_path / "reclock.toml"
     file.write_text(text)
     with pytest.raises(InvalidValue, match=message):
         defaults(file)
+
+
+def test_how_to_serve_is_a_setting_too(monkeypatch, tmp_path):
+    """Every option of ``serve`` comes from the flag, the environment or the file."""
+    monkeypatch.chdir(tmp_path)
+    seen = []
+    monkeypatch.setattr(serve, "callback", lambda **given: seen.append(given))
+    for name in ("a", "b", "x.pem", "init.sql"):
+        (tmp_path / name).touch() if "." in name else (tmp_path / name).mkdir()
+    said = {
+        "state": "s", "master": "m", "store": "o", "meta": "p", "host": "0.0.0.0", "port": 7,
+        "tls_cert": "x.pem", "tls_key": "x.pem", "trust_local": True, "max_connections": 5,
+        "file_root": ["a", "b"], "init": "init.sql",
+    }  # fmt: skip
+    assert set(said) == {setting.name for setting in SETTINGS}
+    (tmp_path / "t.toml").write_text("".join(f"{k} = {json.dumps(v)}\n" for k, v in said.items()))
+    environment = {f"RECLOCK_{k.upper()}": ":".join(v) if isinstance(v, list) else str(v)
+                   for k, v in said.items()}  # fmt: skip
+    flags = []
+    for name, value in said.items():
+        flag = f"--{name.replace('_', '-')}"
+        values = value if isinstance(value, list) else [] if value is True else [value]
+        flags += [flag] if value is True else [x for v in values for x in (flag, str(v))]
+    for arguments, given in (
+        (("--config", "t.toml", "serve"), {}),
+        (("serve",), environment),
+        (("serve", *flags), {}),
+    ):
+        result = CliRunner().invoke(cli, arguments, env=given)
+        assert result.exit_code == 0, result.output
+    (tmp_path / "one.toml").write_text("file_root = 'a'")
+    assert CliRunner().invoke(cli, ("--config", "one.toml", "serve")).exit_code == 0
+    *all_, one = [
+        {k: list(map(str, v)) if isinstance(v, tuple) else v if type(v) in (int, bool) else str(v)
+         for k, v in given.items()}
+        for given in seen
+    ]  # fmt: skip
+    assert all_ == [said] * 3
+    assert one["file_root"] == ["a"]
 
 
 def test_a_file_that_is_not_there(tmp_path, monkeypatch):

@@ -7,8 +7,13 @@ A setting is taken from the flag, else from the environment (``RECLOCK_STATE``),
     master = "local[4]"
     store = "s3://bucket/prefix"
     meta = "postgresql://user@host/database"
+    port = 6875
+    trust_local = true
+    file_root = ["/data/in", "/data/out"]
 
-A file with a key that is not a setting is an error: a misspelt setting would be the default.
+A file with a key that is not a setting, or a value of another kind, is an error: a misspelt setting
+would be the default. A setting that may have several values has them in the environment with ``:``
+between them, as ``PATH``; in the file as a list.
 
 Tests: tests/cli/test_options.py; docs/command-line.md has the table.
 """
@@ -27,14 +32,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONFIG_FILE: Final = "reclock.toml"
+_KINDS: Final = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 class Setting(NamedTuple):
-    """A setting, and what it is if nobody says."""
+    """A setting, and what it is if nobody says; ``kind`` is that of its value in a file.
+
+    With ``many`` it may be given more than once.
+    """
 
     name: str
-    default: str | None
+    default: str | int | None
     meaning: str
+    kind: type = str
+    many: bool = False
 
     @property
     def variable(self) -> str:
@@ -44,7 +55,12 @@ class Setting(NamedTuple):
     @property
     def flag(self) -> str:
         """Its name as an option."""
-        return f"--{self.name}"
+        return f"--{self.name.replace('_', '-')}"
+
+    def takes(self, value: object) -> bool:
+        """Return whether a value of a file is one of this setting."""
+        values = value if self.many and isinstance(value, list) else [value]
+        return all(type(each) is self.kind for each in values)
 
 
 class Where(TypedDict):
@@ -61,7 +77,23 @@ STORE: Final = Setting(
     "store", None, "Where files are, if not in the state directory: a directory, or s3://…."
 )
 META: Final = Setting("meta", None, "The PostgreSQL database that has the records: postgresql://….")
-SETTINGS: Final = (STATE, MASTER, STORE, META)
+HOST: Final = Setting("host", "127.0.0.1", "The address to listen at; 0.0.0.0 is all.")
+PORT: Final = Setting("port", 6875, "The port to listen at; 0 is any that is free.", int)
+TLS_CERT: Final = Setting("tls_cert", None, "A certificate chain (PEM), to offer TLS.")
+TLS_KEY: Final = Setting("tls_key", None, "The certificate's private key (PEM).")
+TRUST_LOCAL: Final = Setting(
+    "trust_local", None, "Let clients on this machine in without a password.", bool
+)
+MAX_CONNECTIONS: Final = Setting(
+    "max_connections", 100, "How many clients there may be at once.", int
+)
+FILE_ROOT: Final = Setting(
+    "file_root", None, "A directory in which clients may name files of sources and sinks.",
+    many=True,
+)  # fmt: skip
+INIT: Final = Setting("init", None, "A file of statements to apply first, as run does.")
+SERVING: Final = (HOST, PORT, TLS_CERT, TLS_KEY, TRUST_LOCAL, MAX_CONNECTIONS, FILE_ROOT, INIT)
+SETTINGS: Final = (STATE, MASTER, STORE, META, *SERVING)
 
 
 def state(*, must_exist: bool = False) -> Callable[[Any], Any]:
@@ -72,19 +104,40 @@ def state(*, must_exist: bool = False) -> Callable[[Any], Any]:
 
 def place(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say where a database is, and which Spark it has."""
+    return _with(command, state(), _option(MASTER), _option(STORE), _option(META))
+
+
+def serving(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a server listens, and to whom."""
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    directory = click.Path(exists=True, file_okay=False, path_type=Path)
+    return _with(
+        command,
+        _option(HOST, show_default=True),
+        _option(PORT, show_default=True, type=click.IntRange(0, 65_535)),
+        _option(TLS_CERT, type=file),
+        _option(TLS_KEY, type=file),
+        _option(TRUST_LOCAL, is_flag=True),
+        _option(MAX_CONNECTIONS, show_default=True, type=click.IntRange(1, 10_000)),
+        _option(FILE_ROOT, type=directory, multiple=True),
+        _option(INIT, type=file),
+    )
+
+
+def _with(command: Callable[..., Any], *options: Callable[[Any], Any]) -> Callable[..., Any]:
     decorated = command
-    for option in (_option(META), _option(STORE), _option(MASTER), state()):
+    for option in reversed(options):
         decorated = option(decorated)
     return decorated
 
 
 def _option(setting: Setting, **more: Any) -> Callable[[Any], Any]:
-    return click.option(
-        setting.flag, envvar=setting.variable, default=setting.default, help=setting.meaning, **more
-    )
+    if setting.default is not None:
+        more["default"] = setting.default
+    return click.option(setting.flag, envvar=setting.variable, help=setting.meaning, **more)
 
 
-def defaults(path: Path | None) -> dict[str, str]:
+def defaults(path: Path | None) -> dict[str, Any]:
     """Return the settings of a file; of ``reclock.toml``, if there is one, for None."""
     file = Path(CONFIG_FILE) if path is None else path
     try:
@@ -97,10 +150,14 @@ def defaults(path: Path | None) -> dict[str, str]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         message = f"cannot read {file}"
         raise InvalidValue(message, detail=str(error)) from None
-    known = [setting.name for setting in SETTINGS]
+    known = {setting.name: setting for setting in SETTINGS}
     for name, value in found.items():
-        if name not in known or not isinstance(value, str):
+        if name not in known:
             message = f'"{name}" of {file} is not a setting'
-            hint = f"settings are {', '.join(known)}; their values are text"
-            raise InvalidValue(message, hint=hint)
+            raise InvalidValue(message, hint=f"settings are {', '.join(known)}")
+        if not known[name].takes(value):
+            message = f'"{name}" of {file} cannot be {value!r:.60}'
+            raise InvalidValue(message, hint=f"its value is {_KINDS[known[name].kind]}")
+        if known[name].many and not isinstance(value, list):
+            found[name] = [value]
     return found

@@ -29,26 +29,11 @@ if TYPE_CHECKING:
     from reclock.server.server import Options
 
 _LOOK_SECONDS: Final = 0.5
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
 @options.place
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option(
-    "--port", default=6875, show_default=True, type=click.IntRange(0, 65_535),
-    help="The port to listen at; 0 is any that is free.",
-)  # fmt: skip
-@click.option("--tls-cert", type=_FILE, help="A certificate chain (PEM), to offer TLS.")
-@click.option("--tls-key", type=_FILE, help="The certificate's private key (PEM).")
-@click.option(
-    "--trust-local", is_flag=True, help="Let clients on this machine in without a password."
-)
-@click.option(
-    "--max-connections", default=100, show_default=True, type=click.IntRange(1, 10_000),
-    help="How many clients there may be at once.",
-)  # fmt: skip
-@click.option("--init", type=_FILE, help="Apply the statements of a file first, as run does.")
+@options.serving
 def serve(
     *,
     state: Path,
@@ -57,6 +42,7 @@ def serve(
     tls_cert: Path | None,
     tls_key: Path | None,
     max_connections: int,
+    file_root: tuple[Path, ...],
     init: Path | None,
     trust_local: bool,
     **place: Unpack[Where],
@@ -69,9 +55,13 @@ def serve(
     import reclock  # noqa: PLC0415
     from reclock.cli.log import Log  # noqa: PLC0415
     from reclock.cli.run import apply  # noqa: PLC0415
+    from reclock.coordinator.file_roots import FileRoots  # noqa: PLC0415
     from reclock.server.server import Options  # noqa: PLC0415
 
-    given = Options(host, port, tls_context(tls_cert, tls_key), trust_local, max_connections)
+    private = [state, *(Path(s) for s in [place["store"]] if s is not None and "://" not in s)]
+    files = FileRoots.of(file_root, private=private)
+    tls = tls_context(tls_cert, tls_key)
+    given = Options(host, port, tls, trust_local, max_connections, files=files)
     text = None if init is None else init.read_text(encoding="utf-8")
     log = Log(Console(stderr=True), reclock.SystemClock())
     with reclock.open(state, **place) as db:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from reclock.clock import Clock
     from reclock.coordinator.check import Finding
     from reclock.coordinator.engine import Engine
+    from reclock.coordinator.file_roots import FileRoots
     from reclock.coordinator.pipeline.plan import Step
     from reclock.coordinator.result import Result
     from reclock.coordinator.roles import Roles
@@ -108,13 +109,14 @@ class Database:
         self._check_open()
         return self._session.insert(table, rows)
 
-    def session(self, role: str | None = None) -> Session:
+    def session(self, role: str | None = None, *, files: FileRoots | None = None) -> Session:
         """Return a new session; use it as a context manager, or ``close`` it.
 
-        It may do what ``role`` may; None is you, who may do everything.
+        It may do what ``role`` may; None is you, who may do everything. Sources and sinks may be
+        files that are in ``files``; None is anywhere.
         """
         self._check_open()
-        session = Session(self._core, role)
+        session = Session(self._core, role, files)
         self._sessions.add(session)
         return session
 

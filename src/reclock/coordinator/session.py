@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
     from reclock.coordinator.describe import Description
+    from reclock.coordinator.file_roots import FileRoots, S
     from reclock.coordinator.item import Table
     from reclock.coordinator.read import Readable
     from reclock.coordinator.subscribe.subscription import Subscription
@@ -82,11 +83,13 @@ class Session:
     """One user's settings and transaction over a core that all share.
 
     ``role`` is who the user is; None is whoever opened the database, who may do everything.
+    ``files`` says which files it may name; None is all.
     """
 
-    def __init__(self, core: Core, role: str | None = None) -> None:
+    def __init__(self, core: Core, role: str | None = None, files: FileRoots | None = None) -> None:
         self.core = core
         self.role: Final[str | None] = role
+        self._files = files
         self._settings = SessionSettings(core.settings)
         self._transaction: Transaction | None = None
         self._subscriptions: WeakSet[Subscription] = WeakSet()
@@ -263,6 +266,10 @@ class Session:
         else:
             with self._transaction.readable(plan_of, as_of, self.interrupt) as at:
                 yield at
+
+    def admitted_files(self, statement: S) -> tuple[S, str | None]:
+        """Return a statement whose files are where the session may have them, and that root."""
+        return (statement, None) if self._files is None else self._files.admitted(statement)
 
     def opened(self, subscription: Subscription) -> None:
         """Remember a subscription, to end it with the session."""

@@ -20,11 +20,12 @@ import secrets
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from reclock.clock import SystemClock
+from reclock.coordinator.file_roots import FileRoots
 from reclock.errors import Error, InvalidValue, Rejected
 from reclock.server.codec.message import frame
 from reclock.server.connection import Connection
@@ -60,6 +61,8 @@ class Options:
     trusts_local: bool = False
     max_connections: int = 100
     grace: float = 5.0
+    files: FileRoots = field(default_factory=FileRoots)
+    """Where sources and sinks of clients may have files: nowhere, unless it is said."""
 
 
 class Server:
@@ -182,7 +185,7 @@ class Server:
             message = "sorry, too many clients already"
             hint = "close connections that nobody uses, or raise --max-connections"
             raise Rejected(message, code="53300", hint=hint)
-        return self._db.session(role)
+        return self._db.session(role, files=self._options.files)
 
     def cancel(self, process: int, key: bytes) -> None:
         """Cancel what the connection with that key is doing; a wrong key cancels nothing."""

@@ -40,6 +40,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reclock.connectors.files.listing import is_data
+from reclock.connectors.files.root import is_within
 from reclock.errors import InvalidValue, SinkRegressed, SinkStopped, SinkUnavailable
 from reclock.failpoints import hit
 from reclock.sinks.consistency import FrontierRecord, read
@@ -64,10 +65,11 @@ _BLOCK: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file, or a ``directory`` of them."""
+    """A file, or a ``directory`` of them; with a ``root`` no link may lead out of that."""
 
     path: Path
     directory: bool
+    root: str | None = None
 
     @property
     def home(self) -> Path:
@@ -84,6 +86,21 @@ class Place:
         if not self.directory:
             return [self.path] if self.path.exists() else []
         return sorted(self.home / entry.name for entry in self.home.iterdir() if _is_ours(entry))
+
+    def refuse_links(self) -> None:
+        """Refuse to go on if something that would be written is elsewhere than in the root."""
+        if self.root is None:
+            return
+        written = [self.path, self.progress, self._beside(".lock"), self._beside(".tmp")]
+        for path in (*written, *self.files()[-1:]):
+            if not is_within(str(path), self.root):
+                message = f'"{path}" leads out of the directory that the sink must stay in'
+                detail = f"a link leads elsewhere than into {self.root}"
+                hint = "remove the link"
+                raise Stop(SinkStopped(message, code="42501", detail=detail, hint=hint))
+
+    def _beside(self, suffix: str) -> Path:
+        return self.progress.with_suffix(suffix)
 
     def prepare(self) -> None:
         """Make the directory, if there is none; refuse what cannot be one, or has no place."""
@@ -127,6 +144,7 @@ class FileLog:
     def fence(self) -> FencedFiles:
         """Keep every other process out."""
         with _explained(self._place):
+            self._place.refuse_links()
             lock = os.open(self._place.progress.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o644)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -172,6 +190,7 @@ class FencedFiles:
         """Append messages, then the last of ``records``, which is the frontier."""
         with _explained(self._place):
             hit("sink.begin.before")
+            self._place.refuse_links()
             path, is_new = self._current()
             with path.open("ab") as file:
                 for chunk in chunks:

@@ -299,7 +299,7 @@ def test_a_source_is_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir("/")
     assert everything(FileSource.open(TEXT, source.facts)) == [b"x"]
     with pytest.raises(NewerFormat):
-        FileSource.open(TEXT, {**source.facts, "version": 2})
+        FileSource.open(TEXT, {**source.facts, "version": 3})
 
 
 # Without tailing.

@@ -8,7 +8,8 @@ writers and file systems use for what is not data (yet)::
 
 so whoever writes a file in several steps, and wants it read only when it is whole, writes it
 under such a name and renames it. Paths are absolute from the beginning: a source is the same
-wherever reclock is started. Tests: tests/connectors/files/test_listing.py.
+wherever reclock is started. With a ``root``, links may lead only into that (``root``).
+Tests: tests/connectors/files/test_listing.py.
 """
 
 from __future__ import annotations
@@ -41,6 +42,11 @@ class Listing(Protocol):
         """Return the names of the files that are there now, sorted."""
         ...
 
+    @property
+    def root(self) -> str | None:
+        """Where links may lead; None is anywhere."""
+        ...
+
     def path_of(self, name: str) -> str:
         """Return where the file of this name is."""
         ...
@@ -51,6 +57,7 @@ class OneFile:
     """A single file."""
 
     path: str
+    root: str | None = None
 
     def check(self) -> None:
         """Refuse what is not a file."""
@@ -76,6 +83,7 @@ class Directory:
     """The files of a directory."""
 
     path: str
+    root: str | None = None
 
     def check(self) -> None:
         """Refuse what is not a directory."""

@@ -37,6 +37,7 @@ from reclock.connectors.files.content import Measure, Stretch, bounded
 from reclock.connectors.files.failure import changed, gone, shortened, truncated, unavailable
 from reclock.connectors.files.fingerprint import Identity, fingerprint
 from reclock.connectors.files.listing import Directory, OneFile
+from reclock.connectors.files.root import no_link, real_path
 from reclock.connectors.spans import spans_of
 from reclock.errors import NewerFormat, SourceRegressed, SourceUnavailable
 from reclock.time.position import FilePosition, offsets_of
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
     from reclock.remap.batch import Range
     from reclock.time.antichain import Antichain
 
-VERSION: Final = 1
-"""Of the facts that are kept with a source."""
+VERSION: Final = 2
+"""Of the facts that are kept with a source: 2 has a ``root``, if there is one; 1 never has."""
 
 
 class _Seen(NamedTuple):
@@ -104,10 +105,13 @@ class FileSource:
 
     @classmethod
     def create(
-        cls, path: str, content: Content, *, tail: bool = True
+        cls, path: str, content: Content, *, tail: bool = True, root: str | None = None
     ) -> tuple[Self, Antichain[FilePosition]]:
-        """Return the source of a path, and the origin at which it begins."""
-        listing = cls._LISTING(os.path.abspath(path))
+        """Return the source of a path, and the origin at which it begins.
+
+        With a ``root`` no link leads out of that directory.
+        """
+        listing = cls._LISTING(os.path.abspath(path), root)
         listing.check()
         complete = None if tail else dict(_complete(listing, content))
         return cls(listing, content, complete), FilePosition.frontier({})
@@ -115,7 +119,7 @@ class FileSource:
     @classmethod
     def open(cls, content: Content, facts: Mapping[str, Any]) -> Self:
         """Return a source that was created before, with the ``facts`` it had then."""
-        if facts.get("version") != VERSION:
+        if facts.get("version") not in range(1, VERSION + 1):
             message = "this source was created by another version of reclock"
             detail = f"its facts have version {facts.get('version')!r}; this reclock has {VERSION}"
             raise NewerFormat(message, detail=detail, hint="upgrade reclock and try again")
@@ -123,7 +127,7 @@ class FileSource:
         if facts["ends"] is not None:
             ends = facts["ends"].items()
             complete = {name: _Seen(None, Measure(*at), digest) for name, (*at, digest) in ends}
-        return cls(cls._LISTING(facts["path"]), content, complete)
+        return cls(cls._LISTING(facts["path"], facts.get("root")), content, complete)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -132,7 +136,9 @@ class FileSource:
         if self._complete is not None:
             seen = self._complete.items()
             ends = {name: [at.measure.end, at.measure.raw, at.digest] for name, at in seen}
-        return {"version": VERSION, "path": self._listing.path, "ends": ends}
+        made = {"version": 1, "path": self._listing.path, "ends": ends}
+        root = self._listing.root
+        return made if root is None else made | {"version": VERSION, "root": root}
 
     @property
     def reader(self) -> FileReader:
@@ -234,8 +240,9 @@ def _identity(path: str) -> Identity | None:
 def _opened(listing: Listing, name: str, begun: int) -> BinaryIO:
     """Return a file to look into; one that is gone is an error for ever if it was ``begun``."""
     path = listing.path_of(name)
+    root = listing.root
     try:
-        return open(path, "rb")
+        return open(real_path(path, root), "rb", opener=no_link if root is not None else None)
     except FileNotFoundError as error:
         raise (gone(name, begun) if begun else unavailable(path, error)) from None
     except OSError as error:

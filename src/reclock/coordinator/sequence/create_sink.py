@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 def create_sink(context: Context, statement: CreateSink) -> Result:
     """Make a sink that begins at the last complete time, or where another one ended."""
     core = context.core
+    statement, root = context.session.admitted_files(statement)
     with core.reading() as world:
         exists = world.catalog.find(statement.name.parts) is not None
         if not (exists and statement.if_not_exists):
@@ -53,7 +54,7 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
             # What is new to the graph is made a moment later, and the sink needs all since then.
             needed = needed_of(core.world, state, relation.id)
             with core.hold(holder_of(item), needed, as_of):
-                facts = decide(statement, item, as_of)
+                facts = decide(statement, item, as_of, root=root)
                 made = define_sink(statement, context.text, item, [relation], facts)
                 facts = register(statement, _prepared(core, made), relation)
                 change_catalog(core, [replace(made, facts=facts)])
@@ -73,7 +74,7 @@ def _prepared(core: Core, sink: Sink) -> Json:
     except SinkRegressed:
         if dict(statement.options).get("on_orphan") != "nonce":
             raise
-        facts = decide(statement, sink.id, sink.as_of, own=True)
+        facts = decide(statement, sink.id, sink.as_of, own=True, root=sink.facts.get("root"))
         prepare(statement, facts, outlets)
         return facts
     return sink.facts

@@ -32,6 +32,7 @@ def using_of(statement: CreateSource, catalog: Catalog) -> frozenset[ObjectId]:
 def create_source(context: Context, statement: CreateSource) -> Result:
     """Make a source; the outside is asked before anybody else has to wait."""
     core = context.core
+    statement, root = context.session.admitted_files(statement)
     with core.reading() as world:
         exists = world.catalog.find(statement.name.parts) is not None
         if not (exists and statement.if_not_exists):
@@ -39,7 +40,7 @@ def create_source(context: Context, statement: CreateSource) -> Result:
             check(statement)
             using_of(statement, world.catalog)
     if not (exists and statement.if_not_exists):
-        facts = discover(statement, core.intakes.clusters)
+        facts = discover(statement, core.intakes.clusters, root)
         with context.writing() as world:
             name = world.catalog.check_new(statement.name)
             item = world.catalog.next_id

@@ -68,20 +68,31 @@ class Outlets(Protocol):
         ...
 
 
-def decide(statement: CreateSink, item: ObjectId, as_of: Timestamp, *, own: bool = False) -> Json:
-    """Return the facts of a new sink that begins at ``as_of``; its ``own`` topic, if asked."""
+def decide(
+    statement: CreateSink,
+    item: ObjectId,
+    as_of: Timestamp,
+    *,
+    own: bool = False,
+    root: str | None = None,
+) -> Json:
+    """Return the facts of a new sink that begins at ``as_of``; its ``own`` topic, if asked.
+
+    ``root`` is the directory that its files must stay in, if there is one.
+    """
     options = dict(statement.options)
     topic = place_of(statement)
     named = isinstance(statement.connection, FileConnection)
     if own or (not named and options.get("reuse_topic", "false") not in TRUE):
         topic = own_name(topic, str(item), as_of, token_hex(4))
-    return {
+    made = {
         "as_of": int(as_of),
         "snapshot": options.get("snapshot", "true") in TRUE,
         "topic": topic,
         "consistency_topic": options.get("consistency_topic", consistency_name(topic)),
         "writer": token_hex(8),
     }
+    return made if root is None else made | {"root": root}
 
 
 def prepare(statement: CreateSink, facts: Json, outlets: Outlets) -> None:
@@ -167,7 +178,7 @@ def files_of(statement: CreateSink, facts: Json) -> Place | None:
     """Return the files that a sink writes, if it writes files."""
     if not isinstance(statement.connection, FileConnection):
         return None
-    return Place(Path(facts["topic"]), statement.connection.directory)
+    return Place(Path(facts["topic"]), statement.connection.directory, facts.get("root"))
 
 
 def limits_of(statement: CreateSink) -> Limits:

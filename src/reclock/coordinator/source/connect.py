@@ -156,8 +156,11 @@ Clusters = Callable[[Connection], Cluster]
 """How to get at the cluster of a connection: a real one, or one in memory."""
 
 
-def discover(statement: CreateSource, clusters: Clusters) -> Json:
-    """Ask the outside, once, what a new source must know for ever."""
+def discover(statement: CreateSource, clusters: Clusters, root: str | None = None) -> Json:
+    """Ask the outside, once, what a new source must know for ever.
+
+    ``root`` is the directory that its files must stay in, if there is one.
+    """
     match statement.connection:
         case KafkaConnection(_, topic):
             cluster = clusters(_connection(statement))
@@ -171,8 +174,8 @@ def discover(statement: CreateSource, clusters: Clusters) -> Json:
         case FileConnection(path, directory):
             content = content_of(statement, source_columns(statement)[0])
             tail = dict(statement.options).get("tail", "true") in TRUE
-            made = (DirectorySource if directory else FileSource).create(path, content, tail=tail)
-            return made[0].facts
+            kind = DirectorySource if directory else FileSource
+            return kind.create(path, content, tail=tail, root=root)[0].facts
         case LoadGenerator(kind, options):
             return GeneratorSource.create(kind, dict(options))[0].facts
     raise AssertionError(statement.connection)
