@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reclock.arrangement.store import LocalStore
 from reclock.dataflow import direct as module
-from reclock.dataflow.direct import direct
+from reclock.dataflow.direct import direct, pieces
 from reclock.dataflow.scan import Arranged
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import rows_of
@@ -88,6 +88,36 @@ def test_the_answer_is_the_evaluators(tmp_path_factory, seed, keyed):
             assert read == expected, text
         assert Counter(read) == Counter(expected), text
         assert table.column_names == list(plan.root.schema.names[: plan.visible])
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**6))
+def test_a_large_scan_in_pieces_is_the_same(tmp_path_factory, seed):
+    tables = random_tables(Random(seed))
+    leaves = collections(tables, LocalStore(tmp_path_factory.mktemp("s")), [("v", (0,))])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PIECE_ROWS", 2)
+        for text in DIRECT:
+            plan = planned(text)
+            found = pieces(plan, leaves, NOW)
+            if found is not None:
+                table = direct(plan, leaves, NOW)
+                scanned = pa.Table.from_batches(found, table.schema)
+                assert scanned.equals(table), text
+
+
+def test_what_is_scanned_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIECE_ROWS", 2)
+    rows = Counter({(k, k): 1 for k in range(9)})
+    tables = {"v": rows, "t": Counter(), "u": Counter()}
+    leaves = collections(tables, LocalStore(tmp_path), [("v", (0,))])
+    for text in ("SELECT * FROM v", "SELECT d, 7 FROM v", "SELECT k FROM v WHERE d = 1"):
+        assert len(list(pieces(planned(text), leaves, NOW))) > 1, text
+    for text in (
+        "SELECT * FROM t", "SELECT d FROM v WHERE k = 1", "SELECT * FROM v ORDER BY k",
+        "SELECT * FROM v LIMIT 3", "SELECT 1", "SELECT k + 1 FROM v",
+    ):  # fmt: skip
+        assert pieces(planned(text), leaves, NOW) is None, text
 
 
 @pytest.mark.parametrize("text", FOR_SPARK)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 
 from reclock.arrangement.store import LocalStore
+from reclock.dataflow import peek as module
 from reclock.dataflow import scan
-from reclock.dataflow.peek import dataframe, peek
+from reclock.dataflow.peek import dataframe, peek, stream
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import rows_of
 from reclock.errors import Corrupt, ExpressionFailed, SegmentMissing
@@ -78,6 +80,24 @@ def test_the_answer_is_that_of_the_time(spark, leaves):
             shown = timedelta(days=30) * max(months) if months else None
             expected.append((k + 1, mine.total(), shown))
         assert rows_of(table, kinds) == expected
+
+
+@pytest.mark.parametrize("place", ["in memory", "in files", "task by task"])
+def test_a_stream_gives_the_same_rows_in_the_same_order(spark, leaves, monkeypatch, place):
+    leaf, store = leaves
+    if place != "in memory":
+        monkeypatch.setattr(module, "SPILLED_ROWS", 0)
+    if place == "task by task":
+        monkeypatch.setattr(type(spark), "own_cores", None)
+    for text in (
+        "SELECT v, k + 1 AS n, m FROM t WHERE k > 3 ORDER BY n DESC, v",
+        "SELECT k FROM t WHERE k > 1000",
+    ):
+        plan = planned(text)
+        found = stream(spark, plan, leaf, NOW, store)
+        assert found.reads_runs == (place == "task by task")
+        table = peek(spark, plan, leaf, NOW, store)
+        assert pa.Table.from_batches(found.batches, table.schema).to_pylist() == table.to_pylist()
 
 
 def test_an_expression_that_fails_raises_its_error(spark, leaves):

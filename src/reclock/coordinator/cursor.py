@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reclock.coordinator.answer import Answer
-from reclock.dataflow.values import rows_of
 from reclock.errors import StatementError
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ class Cursor:
 
     def __init__(self, of: Answer | Subscription, *, held: bool) -> None:
         self._of = of
-        self._given = 0
         self.held = held
 
     @property
@@ -39,9 +37,7 @@ class Cursor:
     ) -> list[tuple[Any, ...]]:
         """Return rows, at most ``count``; of what is followed wait so many seconds for some."""
         if isinstance(self._of, Answer):
-            part = self._of.table.slice(self._given, count)
-            self._given += part.num_rows
-            return rows_of(part, [c.type for c in self.schema])
+            return _part(self._of, count).rows()
         with interrupt.waking(self._of.close):
             updates = self._of.fetch(timeout, count) if count != 0 else []
             while updates and (count is None or len(updates) < count):
@@ -52,10 +48,17 @@ class Cursor:
         interrupt.check()
         return [self._of.values(update) for update in updates]
 
+    def part(self, count: int | None) -> Answer | None:
+        """Return the same in batches; None of what is followed, which may have to be waited for."""
+        return _part(self._of, count) if isinstance(self._of, Answer) else None
+
     def close(self) -> None:
-        """Let go of what it follows."""
-        if not isinstance(self._of, Answer):
-            self._of.close()
+        """Let go of what it reads or follows."""
+        self._of.close()
+
+
+def _part(of: Answer, count: int | None) -> Answer:
+    return Answer(of.schema, of.batches(count), of.timestamp, tag="FETCH")
 
 
 class Cursors:

@@ -2,7 +2,7 @@
 
 An engine has no state of its own that matters: everything it needs comes with the call,
 everything it makes is in the answer, and a call that failed is simply made again. The
-coordinator calls ``step`` and ``hydrate`` from one thread at a time, ``peek``,
+coordinator calls ``step`` and ``hydrate`` from one thread at a time, ``peek``, ``stream``,
 ``dataframe`` and ``read`` from any.
 
 ``updates`` of an arrangement are one batch, conformed and consolidated for its layout, or,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from reclock.dataflow.bulk.load import Load
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.hydrate import Stream
+    from reclock.dataflow.peek import Pieces
+    from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.sql.plan.relation import QueryPlan
@@ -91,12 +93,26 @@ class Engine(Protocol):
         shape: Shape | None,
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
+        *,
+        stop: Stop | None = None,
     ) -> pa.Table:
         """Return the rows of a query at ``as_of``: its visible columns, in its order.
 
         ``shape`` is None for a query that reads nothing. Raises ``ExpressionFailed`` if an
-        expression of the query fails on some row.
+        expression of the query fails on some row, and what ``stop`` raises if it asks for an end.
         """
+        ...
+
+    def stream(
+        self,
+        plan: QueryPlan,
+        shape: Shape | None,
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+        *,
+        stop: Stop | None = None,
+    ) -> Pieces:
+        """Return the same in batches of any size, not all of them in memory at once."""
         ...
 
     def dataframe(

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
+    from reclock.dataflow.peek import Pieces
     from reclock.ids import ObjectId
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement.select import AsOf
@@ -87,10 +88,17 @@ class Readable:
         """The timeline of what is read; None for constants."""
         return self.plan.root.timeline.timeline
 
-    def peek(self, core: Core) -> pa.Table:
-        """Return the answer."""
+    def peek(self, core: Core, interrupt: Interrupt | None = None) -> pa.Table:
+        """Return the answer, unless it is interrupted before."""
         shape, traces = shapes(self.world, self.plan)
-        return core.engine.peek(self._shown(core), shape, traces, self.timestamp)
+        plan = self._shown(core)
+        return core.engine.peek(plan, shape, traces, self.timestamp, stop=interrupt)
+
+    def stream(self, core: Core, interrupt: Interrupt | None = None) -> Pieces:
+        """Return the answer in batches."""
+        shape, traces = shapes(self.world, self.plan)
+        plan = self._shown(core)
+        return core.engine.stream(plan, shape, traces, self.timestamp, stop=interrupt)
 
     def dataframe(self, core: Core) -> Any:
         """Return the answer as a Spark DataFrame."""
@@ -188,7 +196,7 @@ def can_answer(state: TimelineState, choice: Choice) -> bool:
     return choice.ready and (not choice.linearize or state.oracle.read_ts >= choice.timestamp)
 
 
-def read_latest(core: Core, plan: QueryPlan) -> pa.Table:
+def read_latest(core: Core, plan: QueryPlan, interrupt: Interrupt | None = None) -> pa.Table:
     """Answer a query as part of a write: at a time before which nothing more can happen.
 
     The caller holds the lock, so what is read is what the write is applied to.
@@ -196,7 +204,7 @@ def read_latest(core: Core, plan: QueryPlan) -> pa.Table:
     timeline = plan.root.timeline.timeline
     if timeline is None:
         now = read_time(core.world, None) or Timestamp(0)
-        return Readable(plan, core.world, now).peek(core)
+        return Readable(plan, core.world, now).peek(core, interrupt)
     as_of = tick(core, timeline).upper.back()
     items = leaves(core.world, plan)
     for pace in sorted({core.world.pace(item) for item in items} - {timeline}, key=order):
@@ -204,7 +212,7 @@ def read_latest(core: Core, plan: QueryPlan) -> pa.Table:
     bounds = [core.world.of(item).bounds(item) for item in items]
     check_ready(select(bounds, as_of=time_select.AsOf(as_of)))
     check_errors(core.world, plan, as_of)
-    return Readable(plan, core.world, as_of).peek(core)
+    return Readable(plan, core.world, as_of).peek(core, interrupt)
 
 
 def choose(

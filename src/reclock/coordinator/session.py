@@ -33,6 +33,7 @@ from reclock.coordinator.rows import columns_from
 from reclock.coordinator.sequence import run
 from reclock.coordinator.sequence.context import Context
 from reclock.coordinator.sequence.copy import copy_lines
+from reclock.coordinator.sequence.cursor import fetched
 from reclock.coordinator.sequence.insert import insert_into
 from reclock.coordinator.sequence.select import answer, plan_select
 from reclock.coordinator.sequence.subscribe import open_subscription
@@ -48,6 +49,7 @@ from reclock.sql.statement import (
     CreateMaterializedView,
     CreateTable,
     CreateView,
+    Fetch,
     Grant,
     Insert,
     SelectStatement,
@@ -92,7 +94,7 @@ class Session:
         self._files = files
         self._settings = SessionSettings(core.settings)
         self._transaction: Transaction | None = None
-        self._subscriptions: WeakSet[Subscription] = WeakSet()
+        self._open: WeakSet[Subscription | Answer] = WeakSet()
         self._turns = threading.Lock()
         self._closed = False
         self.cursors: Final = Cursors()
@@ -154,6 +156,8 @@ class Session:
                 return CopyOut(_opened(context, statement.of))
             if isinstance(statement, SelectStatement | Subscribe):
                 return _opened(context, statement)
+            if isinstance(statement, Fetch):
+                return fetched(context, statement)
             return self._done(context, statement)
 
     def copied(
@@ -237,8 +241,8 @@ class Session:
             self._closed = True
             self.end(keep=False)
             self.cursors.close_all()
-        for subscription in tuple(self._subscriptions):
-            subscription.close()
+        for given in tuple(self._open):
+            given.close()
 
     def __enter__(self) -> Self:
         return self
@@ -271,9 +275,9 @@ class Session:
         """Return a statement whose files are where the session may have them, and that root."""
         return (statement, None) if self._files is None else self._files.admitted(statement)
 
-    def opened(self, subscription: Subscription) -> None:
-        """Remember a subscription, to end it with the session."""
-        self._subscriptions.add(subscription)
+    def opened(self, given: Subscription | Answer) -> None:
+        """Remember what gives rows and holds something, to end it with the session."""
+        self._open.add(given)
 
     def begin(self, statement: Begin) -> None:
         """Begin a transaction."""

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.exchange import Exchange
     from reclock.dataflow.graph import ArrangementId
+    from reclock.dataflow.peek import Pieces
+    from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.sql.plan.relation import QueryPlan
@@ -154,10 +156,25 @@ class SparkEngine:
         shape: Shape | None,
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
+        *,
+        stop: Stop | None = None,
     ) -> pa.Table:
         """Answer a query once, from the runs if they suffice."""
         leaves = leaves_of(plan, shape, traces, as_of)
-        return peek.peek(self._spark, plan, leaves, as_of, self._segments)
+        return peek.peek(self._spark, plan, leaves, as_of, self._segments, stop=stop)
+
+    def stream(
+        self,
+        plan: QueryPlan,
+        shape: Shape | None,
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+        *,
+        stop: Stop | None = None,
+    ) -> Pieces:
+        """Answer a query once, in batches."""
+        leaves = leaves_of(plan, shape, traces, as_of)
+        return peek.stream(self._spark, plan, leaves, as_of, self._segments, stop=stop)
 
     def dataframe(
         self,

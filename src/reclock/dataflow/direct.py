@@ -6,7 +6,8 @@ must equal a constant include all key columns of some arrangement of the collect
 rows are looked up by that key: the cost is that of the rows found, whatever the size of
 the collection. Otherwise it is scanned, if it is not large or all of it is wanted.
 
-Anything else is None: for Spark. Equality is SQL's: NaN equals NaN, NULL equals nothing.
+``pieces`` gives the rows of a large scan bit by bit. Anything else is None: for Spark.
+Equality is SQL's: NaN equals NaN, NULL equals nothing.
 
 Tests: tests/dataflow/test_direct.py.
 """
@@ -30,7 +31,7 @@ from reclock.sql.plan.relation import Constant, Filter, Get, Project, TopK
 from reclock.sql.plan.scalar import Call, ColumnRef, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node, SortKey
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 FILTERED_ROWS: Final = 1_000_000
 """A collection of more updates than this is not scanned here for some of its rows."""
+
+PIECE_ROWS: Final = 16_384
+"""Of a collection of more updates than this so many of each run are scanned at a time."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +83,47 @@ def direct(
     rows = _rows(shape, leaves, as_of)
     if rows is None:
         return None
-    every = pa.array(np.zeros(rows.size, np.int64))
-    columns = [
-        _array(at).take(every) if isinstance(at, Literal) else rows.columns[at]
-        for at in shape.columns
-    ]
+    columns = _shown(rows, shape)
     if shape.places is not None:
         columns = _placed(columns, shape.places, rows.size)
     if plan.order:
         columns = _placed(columns, _Places(plan.order, None, 0), len(columns[0]))
     names = plan.root.schema.names[: plan.visible]
     return pa.Table.from_arrays(columns[: plan.visible], names=list(names))
+
+
+def pieces(
+    plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]], as_of: Timestamp
+) -> Generator[pa.RecordBatch, None, None] | None:
+    """Return the same rows as ``direct``, scanned while they are taken; None if not by a scan.
+
+    That is for many rows that nobody wants in an order: the first is there at once, and no
+    more of them than a piece at any time. The runs stay open meanwhile, also those whose files
+    are removed.
+    """
+    shape = _shape(plan.root)
+    if shape is None or plan.order or shape.places is not None or shape.impossible:
+        return None
+    if isinstance(shape.leaf, Constant):
+        return None
+    arranged = leaves[shape.leaf.item]
+    rows = _size(arranged[0])
+    if rows <= PIECE_ROWS or _by_key(arranged, shape) is not None:
+        return None
+    if shape.equal and rows > FILTERED_ROWS:
+        return None
+    return _scanned(arranged[0], shape, plan, as_of)
+
+
+def _scanned(
+    of: Arranged, shape: _Shape, plan: QueryPlan, as_of: Timestamp
+) -> Generator[pa.RecordBatch, None, None]:
+    assert of.shard is not None
+    names = list(plan.root.schema.names[: plan.visible])
+    for updates in of.shard.snapshot(as_of, block_rows=PIECE_ROWS):
+        piece = repeated(of.keying, updates)
+        columns = _shown(_matching(_Rows(piece.columns, piece.num_rows), shape.equal), shape)
+        yield pa.RecordBatch.from_arrays(columns[: plan.visible], names=names)
 
 
 def way(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> str | None:
@@ -196,6 +230,15 @@ def _rows(
     if shape.equal and _size(arranged[0]) > FILTERED_ROWS:
         return None
     return _matching(_Rows.of(snapshot(arranged[0], as_of)), shape.equal)
+
+
+def _shown(rows: _Rows, shape: _Shape) -> list[pa.Array]:
+    """Return the columns of a query, from those of its leaf."""
+    every = pa.array(np.zeros(rows.size, np.int64))
+    return [
+        _array(at).take(every) if isinstance(at, Literal) else rows.columns[at]
+        for at in shape.columns
+    ]
 
 
 def _size(of: Arranged) -> int:

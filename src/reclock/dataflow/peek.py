@@ -3,16 +3,19 @@
 ``peek`` answers straight from the runs where that is possible (``direct``), else by one
 Spark job (``batch``) over the snapshots of the collections (``scan``). The answer is exactly
 what a view of the same query would hold at that time (P3), in the query's order; if the view
-would hold an error, ``ExpressionFailed`` is raised with its SQLSTATE. ``dataframe`` gives
-the same as a Spark DataFrame, computed when it is used.
+would hold an error, ``ExpressionFailed`` is raised with its SQLSTATE. ``stream`` gives the same
+rows a batch at a time, without having all of them in memory where nobody wants an order of rows
+that are read from the runs; ``dataframe`` the same as a Spark DataFrame, computed when it is
+used.
 
 Tests: tests/dataflow/test_peek.py.
 """
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -20,17 +23,20 @@ from reclock.dataflow import batch, direct
 from reclock.dataflow.exact_text import EXACT_ROWS, register_exact
 from reclock.dataflow.scan import LOCAL_ROWS, frame
 from reclock.dataflow.spark_errors import spark_errors
+from reclock.dataflow.spill import fetched, spilled
+from reclock.dataflow.stop import stoppable
 from reclock.dataflow.types import arrow_type
-from reclock.sql.plan.relation import Constant, Get, Join, TopK, walk
+from reclock.sql.plan.relation import Constant, FlatMap, Get, Join, Reduce, TopK, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from reclock.arrangement.store import Store
     from reclock.dataflow.scan import Arranged
     from reclock.dataflow.session import Spark
+    from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.relation import QueryPlan
@@ -45,31 +51,109 @@ Measured: interpreting costs as much as generating code does at a million rows.
 """
 
 
+SPILLED_ROWS: Final = 50_000
+"""The rows of a query that may give more than this pass through files, not through memory."""
+
+
+class Pieces(NamedTuple):
+    """Rows in batches, each given once.
+
+    ``reads_runs``: whether they are read while they are taken, so that their time must be held.
+    """
+
+    batches: Generator[pa.RecordBatch, None, None]
+    reads_runs: bool = False
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Pieces:
+        """Return the rows of a table."""
+        return cls(batch for batch in table.to_batches())
+
+
 def peek(
     spark: Spark,
     plan: QueryPlan,
     leaves: Mapping[ObjectId, Sequence[Arranged]],
     as_of: Timestamp,
     store: Store | None = None,
+    *,
+    stop: Stop | None = None,
 ) -> pa.Table:
     """Return the visible columns of a query at ``as_of``, in its order.
 
     ``leaves`` has for each collection its arrangements: that of the collection, then any
-    index. Tasks open large ones in ``store``; without it the driver reads everything.
+    index. Tasks open large ones in ``store``; without it the driver reads everything. Its jobs
+    are cancelled if ``stop`` asks for an end.
     """
     answer = direct.direct(plan, leaves, as_of)
     if answer is not None:
         return answer
     with spark_errors():
-        session = spark.session if _is_small(plan, leaves) else spark.bulk
-        table = _frame(session, plan, leaves, as_of, store, stored=True).toArrow()
-    names = plan.root.schema.names[: plan.visible]
+        session = _session(spark, plan, leaves)
+        with stoppable(session.sparkContext, stop):
+            table = _frame(session, plan, leaves, as_of, store, stored=True).toArrow()
+    return pa.Table.from_arrays(_stored(table.columns, plan), names=_names(plan))
+
+
+def stream(
+    spark: Spark,
+    plan: QueryPlan,
+    leaves: Mapping[ObjectId, Sequence[Arranged]],
+    as_of: Timestamp,
+    store: Store | None = None,
+    *,
+    stop: Stop | None = None,
+) -> Pieces:
+    """Return the rows that ``peek`` returns, in its order, as batches of any size."""
+    scanned = direct.pieces(plan, leaves, as_of)
+    if scanned is not None:
+        return Pieces(scanned, reads_runs=True)
+    if direct.way(plan, leaves) is not None or _gives_few(plan, leaves):
+        return Pieces.of(peek(spark, plan, leaves, as_of, store, stop=stop))
+    with spark_errors():
+        session = _session(spark, plan, leaves)
+        with stoppable(session.sparkContext, stop):
+            frame = _frame(session, plan, leaves, as_of, store, stored=True)
+    if spark.own_cores is None:
+        return Pieces(_cast(fetched(frame, stop), plan), reads_runs=True)
+    return Pieces(_cast(spilled(frame, spark.scratch, stop), plan))
+
+
+def _cast(
+    batches: Generator[pa.RecordBatch, None, None], plan: QueryPlan
+) -> Generator[pa.RecordBatch, None, None]:
+    with closing(batches):
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays(_stored(batch.columns, plan), names=_names(plan))
+
+
+def _names(plan: QueryPlan) -> list[str]:
+    return list(plan.root.schema.names[: plan.visible])
+
+
+C = TypeVar("C", pa.Array, pa.ChunkedArray)
+
+
+def _stored(columns: Sequence[C], plan: QueryPlan) -> list[C]:
+    """Return what Spark gave as the columns that a query has."""
     kinds = [arrow_type(c.type) for c in plan.root.schema.columns[: plan.visible]]
-    columns = [
+    return [
         column if column.type == kind else column.cast(kind)
-        for column, kind in zip(table.columns, kinds, strict=False)
+        for column, kind in zip(columns, kinds, strict=False)
     ]
-    return pa.Table.from_arrays(columns, names=list(names))
+
+
+def _session(
+    spark: Spark, plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]
+) -> SparkSession:
+    return spark.session if _is_small(plan, leaves) else spark.bulk
+
+
+def _gives_few(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> bool:
+    """Return whether an answer surely has few rows; what arrays hold is not known."""
+    if any(isinstance(node, FlatMap) for node in walk(plan.root)):
+        return False
+    return _most_rows(plan.root, _sizes(plan, leaves))[plan.root] <= SPILLED_ROWS
 
 
 def way(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> str:
@@ -93,11 +177,14 @@ def _sizes(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> di
 def _is_small(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> bool:
     """Return whether one task without shuffles or generated code answers a query soonest."""
     sizes = _sizes(plan, leaves)
-    return sum(sizes.values()) <= LOCAL_ROWS and _most_rows(plan.root, sizes) <= JOINED_ROWS
+    return (
+        sum(sizes.values()) <= LOCAL_ROWS
+        and max(_most_rows(plan.root, sizes).values()) <= JOINED_ROWS
+    )
 
 
-def _most_rows(root: Node, sizes: Mapping[Get, int]) -> int:
-    """Return a bound on how many rows some node has, arrays left aside."""
+def _most_rows(root: Node, sizes: Mapping[Get, int]) -> dict[Node, int]:
+    """Return a bound on how many rows each node has, arrays left aside."""
     most: dict[Node, int] = {}
     for node in walk(root):
         below = [most[child] for child in node.inputs]
@@ -108,11 +195,13 @@ def _most_rows(root: Node, sizes: Mapping[Get, int]) -> int:
                 most[node] = sum(abs(count) for _, count in node.rows)
             case Join():
                 most[node] = _most_joined(node, *below)
+            case Reduce() if not node.keys:
+                most[node] = 1
             case TopK() if not node.group and node.limit is not None:
                 most[node] = min(node.limit, *below)
             case _:
                 most[node] = sum(below)
-    return max(most.values())
+    return most
 
 
 def _most_joined(node: Join, left: int, right: int) -> int:

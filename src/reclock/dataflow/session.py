@@ -102,6 +102,11 @@ class Spark:
         """How many tasks run at once."""
         return self.session.sparkContext.defaultParallelism
 
+    @property
+    def scratch(self) -> Path:
+        """A directory of this machine that goes with the process."""
+        return _shared.scratch()
+
     def close(self) -> None:
         """Stop using Spark; the last user's close stops it. Idempotent."""
         _shared.leave(self)
@@ -166,7 +171,7 @@ class _Shared:
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
         provide_java()
-        scratch = self._scratch_directory()
+        scratch = self.scratch()
         memory = {"spark.driver.memory": f"{_driver_memory() >> 20}m"}
         conf, launched = SparkConf(loadDefaults=False), SparkConf(loadDefaults=False)
         for name, value in (_CONTEXT | memory | _of_machine(master, scratch)).items():
@@ -191,7 +196,7 @@ class _Shared:
             raise SparkError(message, detail=said or str(cause)) from cause
         self._started_here = True
 
-    def _scratch_directory(self) -> Path:
+    def scratch(self) -> Path:
         """Return the one directory of this process: its JVM remembers it between contexts."""
         if self._scratch is None:
             self._scratch = Path(tempfile.mkdtemp(prefix="reclock-spark-"))

@@ -57,7 +57,23 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as cause:
-        raise translate(cause) from cause
+        raise translate(_known(cause)) from cause
+
+
+def _known(cause: Exception) -> Exception:
+    """Return the first exception that PySpark has a class for, of a chain of Java's."""
+    from pyspark.errors.exceptions.captured import (  # noqa: PLC0415
+        UnknownException,
+        convert_exception,
+    )
+
+    at = getattr(cause, "java_exception", None)
+    while at is not None:
+        found = convert_exception(at)
+        if not isinstance(found, UnknownException):
+            return found
+        at = at.getCause()
+    return cause
 
 
 def translate(cause: Exception) -> Error:

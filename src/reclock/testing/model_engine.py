@@ -22,6 +22,7 @@ from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import NONE
 from reclock.dataflow.error_rows import hint_of
 from reclock.dataflow.graph import collection_of, errors_of, faults_of, positions_of
+from reclock.dataflow.peek import Pieces
 from reclock.dataflow.steps.refresh import UNREFRESHED, unrefreshed
 from reclock.dataflow.values import from_python
 from reclock.errors import ExpressionFailed, NotSupported
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.graph import Arrangement, ArrangementId
     from reclock.dataflow.keying import Keying
     from reclock.dataflow.render.build import Source
+    from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.sql.plan.node import Node
@@ -53,9 +55,13 @@ Contents = dict["ArrangementId", "Rows"]
 
 
 class ModelEngine:
-    """``coordinator.engine.Engine`` in plain Python; ``steps`` counts the ticks it computed."""
+    """``coordinator.engine.Engine`` in plain Python; ``steps`` counts the ticks it computed.
 
-    def __init__(self) -> None:
+    An answer of more than ``whole_rows`` rows is given while it is taken, as from the runs.
+    """
+
+    def __init__(self, whole_rows: int = 20_000) -> None:
+        self.whole_rows = whole_rows
         self.steps = 0
         self.load: Load | None = None
 
@@ -142,8 +148,11 @@ class ModelEngine:
         shape: Shape | None,
         traces: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
+        *,
+        stop: Stop | None = None,
     ) -> pa.Table:
         """Return the answer of the reference evaluator."""
+        del stop
         tables = {}
         for node in walk(plan.root):
             if isinstance(node, Get) and shape is not None:
@@ -157,6 +166,22 @@ class ModelEngine:
         kinds = [c.type for c in plan.root.schema][: plan.visible]
         columns = [from_python((row[i] for row in rows), kind) for i, kind in enumerate(kinds)]
         return pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(kinds))])
+
+    def stream(
+        self,
+        plan: QueryPlan,
+        shape: Shape | None,
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+        *,
+        stop: Stop | None = None,
+    ) -> Pieces:
+        """Return the same in batches."""
+        table = self.peek(plan, shape, traces, as_of, stop=stop)
+        if shape is None or table.num_rows <= self.whole_rows:
+            return Pieces.of(table)
+        step = max(1, self.whole_rows)
+        return Pieces((batch for batch in table.to_batches(step)), reads_runs=True)
 
     def dataframe(
         self,

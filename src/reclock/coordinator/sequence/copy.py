@@ -5,17 +5,22 @@ Tests: tests/coordinator/test_copy.py.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, NoReturn
 
+import pyarrow as pa
+
 from reclock.coordinator.copy_text import line
-from reclock.coordinator.sequence.select import select
+from reclock.coordinator.sequence.select import answer
 from reclock.coordinator.sequence.subscribe import open_subscription
+from reclock.dataflow.values import rows_of
 from reclock.errors import NotSupported
 from reclock.sql.statement import SelectStatement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from reclock.coordinator.answer import Answer
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.sql.statement import Copy, CopyFrom
@@ -38,11 +43,16 @@ def copy_from(context: Context, statement: CopyFrom) -> NoReturn:
 def copy_lines(context: Context, statement: Copy, timeout: float | None) -> Iterator[str]:
     """Run what is copied, and return its rows as lines."""
     if isinstance(statement.of, SelectStatement):
-        result = select(context, statement.of)
-        assert result.schema is not None
-        kinds = [c.type for c in result.schema]
-        return (line(row, kinds) for row in result.rows)
+        return _answered(answer(context, statement.of))
     return _followed(open_subscription(context, statement.of, timeout))
+
+
+def _answered(found: Answer) -> Iterator[str]:
+    kinds = [c.type for c in found.schema]
+    with closing(found):
+        for batch in found.batches():
+            for row in rows_of(pa.Table.from_batches([batch]), kinds):
+                yield line(row, kinds)
 
 
 def _followed(subscription: Subscription) -> Iterator[str]:

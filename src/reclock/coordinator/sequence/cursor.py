@@ -15,6 +15,7 @@ from reclock.errors import InvalidTransactionState
 from reclock.sql.statement import SelectStatement
 
 if TYPE_CHECKING:
+    from reclock.coordinator.answer import Answer
     from reclock.coordinator.sequence.context import Context
     from reclock.sql.statement import CloseCursor, Declare, Fetch
 
@@ -40,6 +41,12 @@ def fetch(context: Context, statement: Fetch) -> Result:
     timeout = statement.timeout_ms / 1_000
     rows = cursor.fetch(statement.count, timeout, context.session.interrupt)
     return Result(f"FETCH {len(rows)}", cursor.schema.names, rows, schema=cursor.schema)
+
+
+def fetched(context: Context, statement: Fetch) -> Answer | Result:
+    """Give the next rows of a cursor to somebody who takes them in batches."""
+    cursor = context.session.cursors.get(statement.name)
+    return cursor.part(statement.count) or fetch(context, statement)
 
 
 def close_cursor(context: Context, statement: CloseCursor) -> Result:

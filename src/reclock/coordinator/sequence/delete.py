@@ -24,7 +24,9 @@ def delete(context: Context, statement: Delete) -> Result:
     with context.writing() as world:
         table = target_table(statement.name, world.catalog)
         matching = matching_rows(statement, world.catalog, context.parameters)
-        removed = whole(read_latest(context.core, planned(table, matching)))
+        removed = whole(
+            read_latest(context.core, planned(table, matching), context.session.interrupt)
+        )
         none = [column.slice(0, 0) for column in removed]
         timestamp = write(context.core, table, none, removed)
     return Result(f"DELETE {len(removed[0])}", timestamp=timestamp)

@@ -193,7 +193,7 @@ def _evaluated(context: Context, plan: QueryPlan) -> list[pa.Array]:
         detail = f'it reads "{read.origin}"'
         hint = "insert values, or run it by itself: it is a transaction of its own"
         raise NotSupported(message, detail=detail, hint=hint)
-    return whole(read_latest(context.core, plan))
+    return whole(read_latest(context.core, plan, context.session.interrupt))
 
 
 def _constants(row: Project) -> list[object] | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.answer import Answer
+from reclock.coordinator.read import leaves
 from reclock.coordinator.result import Result
-from reclock.dataflow.values import rows_of
+from reclock.errors import HoldViolation, InvalidValue
+from reclock.ids import HolderId
 from reclock.sql.plan.build import plan_query
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.schema import Schema
@@ -18,22 +21,39 @@ if TYPE_CHECKING:
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import SelectStatement
 
+_numbers: Final = count(1)
+
 
 def select(context: Context, statement: SelectStatement) -> Result:
     """Answer a query at one timestamp."""
     found = answer(context, statement)
-    rows = rows_of(found.table, [c.type for c in found.schema])
+    rows = found.rows()
     return Result(f"SELECT {len(rows)}", found.schema.names, rows, found.timestamp, found.schema)
 
 
 def answer(context: Context, statement: SelectStatement) -> Answer:
-    """Answer a query at one timestamp, for somebody who takes the rows in batches."""
+    """Answer a query at one timestamp, for somebody who takes the rows in batches.
+
+    If they are read while they are taken, its time is held until the last one is.
+    """
+    session, core = context.session, context.core
     plan_of = partial(plan_select, statement, context.parameters)
-    with context.session.readable(plan_of, statement.as_of) as at:
-        table = at.peek(context.core)
-    context.session.interrupt.check()
-    schema = Schema(at.plan.root.schema.columns[: at.plan.visible])
-    return Answer(schema, table, at.timestamp)
+    while True:
+        with session.readable(plan_of, statement.as_of) as at:
+            pieces = at.stream(core, session.interrupt)
+            session.interrupt.check()
+            schema = Schema(at.plan.root.schema.columns[: at.plan.visible])
+            found = Answer(schema, pieces.batches, at.timestamp)
+            if not pieces.reads_runs:
+                return found
+            items = [item.id for item in leaves(at.world, at.plan)]
+            holder = HolderId(f"select/{next(_numbers)}")
+            try:
+                found.keep(core.hold(holder, items, at.timestamp), core.lost.append)
+            except (HoldViolation, InvalidValue):
+                continue  # something was forgotten or dropped just now: the read is repeated
+            session.opened(found)
+            return found
 
 
 def plan_select(

@@ -40,7 +40,7 @@ def _update(context: Context, statement: Update) -> Result:
     with context.writing() as world:
         table = target_table(statement.name, world.catalog)
         node = before_and_after(statement, table, world.catalog, context.parameters)
-        columns = whole(read_latest(context.core, planned(table, node)))
+        columns = whole(read_latest(context.core, planned(table, node), context.session.interrupt))
         width = len(table.columns)
         timestamp = write(context.core, table, columns[width:], columns[:width])
     return Result(f"UPDATE {len(columns[0])}", timestamp=timestamp)

@@ -1,9 +1,8 @@
-"""Rows, as many at a time as somebody asks for.
+"""Whatever a statement gave, as rows in batches (``coordinator.answer``).
 
-A ``Feed`` gives Arrow batches: of an answer, of a result that is there already, or of what a
-subscription brings. Only what has been taken is in memory beside what the answer itself keeps;
-a subscription is asked for the next rows when the ones before have been sent, so whoever reads
-slowly makes nobody wait but himself.
+An answer is that already; a result that is there becomes one batch; a subscription is asked for
+the next rows when the ones before have been sent, so whoever reads slowly makes nobody wait but
+himself.
 
 Tests: tests/server/protocol/test_conversation.py.
 """
@@ -23,7 +22,7 @@ from reclock.sql import types as t
 from reclock.sql.schema import Column, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from reclock.coordinator.interrupt import Interrupt
     from reclock.coordinator.subscribe.subscription import Subscription
@@ -32,39 +31,20 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 4_096
 
 
-class Feed:
-    """Gives the rows of ``schema`` once, from the first to the last."""
-
-    def __init__(self, schema: Schema, batches: Iterator[pa.RecordBatch]) -> None:
-        self.schema = schema
-        self._batches = batches
-        self._rest: pa.RecordBatch | None = None
-
-    def take(self, limit: int | None) -> pa.RecordBatch | None:
-        """Return some rows, at most ``limit``; None if there are no more."""
-        while self._rest is None or not self._rest.num_rows:
-            self._rest = next(self._batches, None)
-            if self._rest is None:
-                return None
-        taken = self._rest if limit is None else self._rest.slice(0, limit)
-        self._rest = self._rest.slice(taken.num_rows)
-        return taken
-
-
-def feed_of(source: Result | Answer | Subscription, interrupt: Interrupt) -> Feed:
+def feed_of(source: Result | Answer | Subscription, interrupt: Interrupt) -> Answer:
     """Return the rows of what a statement gave; a result must have some."""
     if isinstance(source, Answer):
-        return Feed(source.schema, source.batches())
+        return source
     assert source.schema is not None
     schema = Schema(tuple(Column(c.name, _plain(c.type)) for c in source.schema))
     if isinstance(source, Result):
-        return Feed(schema, iter([_batch(source.rows, schema)]))
-    return Feed(schema, _followed(source, schema, interrupt))
+        return Answer(schema, (batch for batch in [_batch(source.rows, schema)]))
+    return Answer(schema, _followed(source, schema, interrupt), tag="SUBSCRIBE")
 
 
 def _followed(
     subscription: Subscription, schema: Schema, interrupt: Interrupt
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """Yield what comes, until it ends or somebody ends it."""
     with subscription:
         while not subscription.closed:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reclock.coordinator.session import Session
-    from reclock.server.protocol.feed import Feed
     from reclock.sql.parse import Parsed
     from reclock.sql.schema import Schema
 
@@ -86,7 +85,7 @@ class Portal:
         self._formats = tuple(formats)
         self._described = described
         self._outcome: Outcome | None = None
-        self._feed: Feed | None = None
+        self._feed: Answer | None = None
         self._sent = 0
         self._tag: str | None = None
 
@@ -106,6 +105,7 @@ class Portal:
             return Chunk(head + told, State.DONE, self._tag)
         if head and isinstance(self._outcome, Subscription | CopyOut):
             return Chunk(head, State.MORE)  # the client should know at once that it has begun
+        self._session.interrupt.check()
         batch = self._feed.take(limit)
         if batch is None:
             return self._end(head)
@@ -136,9 +136,9 @@ class Portal:
         return self._sent
 
     def close(self) -> None:
-        """Let go of what it follows."""
+        """Let go of what it reads or follows."""
         of = self._outcome.of if isinstance(self._outcome, CopyOut) else self._outcome
-        if isinstance(of, Subscription):
+        if isinstance(of, Subscription | Answer):
             of.close()
 
     def _begin(self, *, describe: bool) -> bytes:
@@ -174,10 +174,9 @@ class Portal:
                 self._tag = f"COPY {self._sent}"
             case Result(tag):
                 self._tag = tag
-            case Answer():
-                self._tag = f"SELECT {self._sent}"
             case _:
-                self._tag = f"SUBSCRIBE {self._sent}"
+                assert self._feed is not None
+                self._tag = f"{self._feed.tag} {self._sent}"
         return Chunk(head, State.DONE, self._tag)
 
 
