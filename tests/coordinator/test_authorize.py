@@ -48,6 +48,8 @@ REFUSED = [
     "COPY open FROM STDIN", "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM shut",
     "DECLARE c CURSOR WITH HOLD FOR SUBSCRIBE shut",
     "ALTER TABLE open SET (RETAIN HISTORY FOR '1h')", "ALTER SINK s SET FROM open",
+    "ALTER TABLE open OWNER TO joe", "SELECT message FROM reclock.errors",
+    "SELECT detail FROM reclock.source_status",
 ]  # fmt: skip
 
 

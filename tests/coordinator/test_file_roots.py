@@ -10,6 +10,7 @@ from reclock.coordinator.file_roots import FileRoots
 from reclock.errors import Error, InvalidValue
 from reclock.sinks.failure import Stop
 from reclock.sinks.files import FileLog, Place
+from reclock.sql.parse import parse_statement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,3 +125,32 @@ def test_roots_that_cannot_be(tmp_path: Path) -> None:
             FileRoots.of([root], private=[tmp_path / "state"])
     with pytest.raises(InvalidValue, match="not a directory"):
         FileRoots.of([tmp_path / "none"])
+
+
+KAFKA = """CREATE SOURCE s (a TEXT) FROM KAFKA BROKER 'b:9092' TOPIC 't' FORMAT TEXT
+WITH ("{}" = '{}')"""
+
+
+def test_options_of_client_libraries_that_reach_farther(
+    db: Database, roots: FileRoots, tmp_path: Path
+) -> None:
+    for name in (
+        "kafka.plugin.library.paths", "kafka.sasl.kerberos.kinit.cmd", "kafka.ssl.engine.location",
+        "kafka.ssl.providers",
+    ):  # fmt: skip
+        inside = f"{tmp_path}/one/a.txt"
+        assert "42501" in refused(db, roots, KAFKA.format(name, inside)), name
+    for name in (
+        "kafka.ssl.ca.location", "kafka.ssl.key.location", "kafka.ssl.crl.location",
+        "kafka.ssl.keystore.location", "kafka.ssl.certificate.location", "kafka.offset.store.path",
+        "kafka.https.ca.location", "kafka.sasl.kerberos.keytab", "registry.ssl.ca.location",
+        "kafka.sasl.oauthbearer.assertion.file", "kafka.ssl.ca.certificate.stores",
+        "kafka.sasl.oauthbearer.assertion.private.key.file", "registry.ssl.key.location",
+        "kafka.sasl.oauthbearer.assertion.jwt.template.file",
+    ):  # fmt: skip
+        assert "42501" in refused(db, roots, KAFKA.format(name, "/etc/passwd")), name
+        assert "42501" in refused(db, roots, KAFKA.format(name, f"{tmp_path}/one/link")), name
+        assert "42501" in refused(db, FileRoots(), KAFKA.format(name, "a.txt")), name
+        assert "22023" in refused(db, roots, KAFKA.format(name, "a.txt")), name
+    roots.admitted(parse_statement(KAFKA.format("kafka.ssl.ca.location", f"{tmp_path}/one/a.txt")))  # type: ignore[type-var]
+    roots.admitted(parse_statement(KAFKA.format("kafka.sasl.username", "joe")))  # type: ignore[type-var]

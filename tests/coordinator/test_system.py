@@ -37,7 +37,11 @@ CONTRACT = {
 }
 """What programs of others rely on."""
 
-MORE = {"sink_status": ", retries, last_error", "expirations": ", remaining_ms, pending"}
+MORE = {
+    "objects": ", owner",
+    "sink_status": ", retries, last_error",
+    "expirations": ", remaining_ms, pending",
+}
 """What we have besides, behind it."""
 
 

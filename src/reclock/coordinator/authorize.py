@@ -2,19 +2,24 @@
 
 Whoever opens the database himself, and a superuser, may do everything. Another role may
 
-- read (SELECT, SUBSCRIBE, COPY, EXPLAIN) what it has SELECT on, each relation by the name that
-  the statement calls it: a view shows what it shows, whatever it reads;
-- write tables that it has INSERT, UPDATE or DELETE on; the latter two read, so need SELECT too;
+- read (SELECT, SUBSCRIBE, COPY, EXPLAIN) what is its own or it has SELECT on, each relation by the
+  name that the statement calls it; a view reads with the rights of its owner, so it shows what it
+  shows for as long as he may read that;
+- write tables that are its own, or that it has INSERT, UPDATE or DELETE on; the latter two read, so
+  need SELECT too;
 - create tables, views, materialized views and indexes with CREATE on the database, over what it
-  may read; it may then do everything with what it has made, but for dropping it;
+  may read; they are its own;
+- replace, alter and drop what is its own, if nothing that goes with it is somebody else's, and
+  grant privileges on it;
 - begin and end transactions, set its own settings, SHOW, and change its own password.
 
-Everything else (sources, sinks, DROP, ALTER, roles, settings of the system) needs a superuser, and
-so does a statement that is not in this list: nothing is allowed by being forgotten. Rights are
-looked up for every statement, so a REVOKE is in force at once. System relations can be read by all;
-they have no secrets.
+Everything else (sources, sinks, roles, settings of the system) needs a superuser, and so does a
+statement that is not in this list: nothing is allowed by being forgotten. Rights are looked up for
+every statement, so a REVOKE is in force at once: they depend on roles and catalog alone, and every
+change of either makes another ``Catalog.version``. System relations can be read by all, but for
+those that may show what is in rows; none has secrets.
 
-Tests: tests/coordinator/test_authorize.py.
+Tests: tests/coordinator/test_authorize.py, tests/coordinator/test_owners.py.
 """
 
 from __future__ import annotations
@@ -22,8 +27,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.define import Recording
-from reclock.coordinator.item import Item
-from reclock.coordinator.roles import DATABASE
+from reclock.coordinator.item import Index, Item, MaterializedView, View
+from reclock.coordinator.roles import DATABASE, gone
 from reclock.coordinator.sequence.delete import matching_rows
 from reclock.coordinator.sequence.insert import plan_insert
 from reclock.coordinator.sequence.target import target_table
@@ -57,8 +62,7 @@ def authorize(
     if known is not None and known.superuser:
         return
     if known is None:
-        message = f'role "{role}" does not exist any more'
-        raise Forbidden(message, hint="log in as somebody else")
+        raise gone(role)
     if not isinstance(statement, _FREE):
         _Check(roles, catalog, role, parameters)(statement)
 
@@ -88,14 +92,27 @@ class _Check:
                 self._explain(of)
             case s.Insert() | s.Update() | s.Delete():
                 self._write(statement)
+            case _:
+                self._change(statement)
+
+    def _change(self, statement: s.Statement) -> None:
+        match statement:
             case s.CreateTable():
                 self._create()
-            case s.CreateView(or_replace=False) | s.CreateMaterializedView():
+            case s.CreateView() | s.CreateMaterializedView():
                 self._create()
+                if isinstance(statement, s.CreateView) and statement.or_replace:
+                    self._own([statement.name])
                 self._query(statement.query, maintained=True)
             case s.CreateIndex():
                 self._create()
                 self._named(statement.relation, "SELECT")
+            case s.Drop():
+                self._own(statement.names, cascade=statement.cascade)
+            case s.AlterRetainHistory():
+                self._own([statement.name])
+            case s.Grant(_, (_, *_) as names):
+                self._own(names)
             case s.AlterRole(name, options, _) if (
                 name == self._role and options.login is None and options.superuser is None
             ):
@@ -134,7 +151,7 @@ class _Check:
             case s.Delete():
                 self._may("DELETE", table.id)
                 matching_rows(statement, recording, self._parameters)
-        self._read(recording.found)
+        self._read(recording)
 
     def _create(self) -> None:
         if not self._roles.may(self._role, "CREATE", DATABASE):
@@ -145,19 +162,68 @@ class _Check:
     def _query(self, query: Query, *, maintained: bool = False) -> None:
         recording = Recording(self._catalog)
         plan_query(query, recording, maintained=maintained, parameters=self._parameters)
-        self._read(recording.found)
+        self._read(recording)
+
+    def _own(self, names: Iterable[Name], *, cascade: bool = False) -> None:
+        """Refuse what is not the role's own, and with CASCADE what goes with it and is not.
+
+        Names that nothing has are the statement's affair; indexes go with what they are on.
+        """
+        catalog = self._catalog
+        items = [item for name in names if (item := catalog.find(name.parts)) is not None]
+        known = [item.id for item in items if item.id in catalog.items]
+        if cascade:
+            others = (catalog[item] for item in sorted(catalog.dependents(known)))
+            items += [item for item in others if not isinstance(item, Index)]
+        for item in items:
+            if item.owner != self._role:
+                message = f"permission denied: {item} does not belong to {self._role}"
+                hint = f"its owner or a superuser can do that; one can ALTER {item.kind.upper()} "
+                hint += f"{item.name} OWNER TO {self._role}"
+                raise Forbidden(message, hint=hint)
 
     def _named(self, name: Name, privilege: str) -> None:
-        self._may(privilege, self._catalog.get(name, Item).id)
+        item = self._catalog.get(name, Item)
+        self._may(privilege, item.id)
+        self._shows(item.id)
 
-    def _read(self, found: Iterable[ObjectId]) -> None:
-        for item in sorted(found):
+    def _read(self, recording: Recording) -> None:
+        for item in sorted(recording.found | recording.system):
             self._may("SELECT", item)
+            self._shows(item)
+
+    def _shows(self, item: ObjectId) -> None:
+        """Refuse a view whose owner may not read any more what it shows."""
+        waiting, seen = [item], {item}
+        while waiting:
+            view = self._catalog.items.get(waiting.pop())
+            if not isinstance(view, View | MaterializedView):
+                continue
+            for needed in sorted(view.depends - seen):
+                if view.owner is not None and not self._has(view.owner, "SELECT", needed):
+                    message = f"permission denied for {self._catalog[needed]}"
+                    detail = f"{view} reads it for {view.owner}, who does not have SELECT on it"
+                    hint = f"an admin can GRANT SELECT ON {self._catalog[needed].name} TO "
+                    raise Forbidden(message, detail=detail, hint=hint + view.owner)
+                waiting.append(needed)
+            seen |= view.depends
+
+    def _has(self, role: str, privilege: str, item: ObjectId) -> bool:
+        """Return whether a role has a privilege on something."""
+        if (system := RELATIONS.get(item)) is not None and not system.private:
+            return True
+        known = self._roles.find(role)
+        own = item in self._catalog.items and self._catalog[item].owner == role
+        return (
+            own
+            or (known is not None and known.superuser)
+            or (self._roles.may(role, privilege, item))
+        )
 
     def _may(self, privilege: str, item: ObjectId) -> None:
-        if item in RELATIONS or self._roles.may(self._role, privilege, item):
+        if self._has(self._role, privilege, item):
             return
-        object_ = self._catalog[item]
+        object_ = RELATIONS[item] if item in RELATIONS else self._catalog[item]
         message = f"permission denied for {object_}"
         detail = f"{self._role} does not have {privilege} on it"
         hint = f"an admin can GRANT {privilege} ON {object_.name} TO {self._role}"

@@ -88,7 +88,8 @@ def read_item(item: ObjectId, record: Json, catalog: Catalog) -> Item:
         raise NewerFormat(message, hint="open the state with a later reclock")
     try:
         statement = parse_statement(record["sql"])
-        return _read(item, record, statement, catalog)
+        made = _read(item, record, statement, catalog)
+        return replace(made, owner=record.get("owner"))
     except (KeyError, TypeError, ValueError, Error) as error:
         message = f"catalog object {item} cannot be read"
         shown = {name: value for name, value in record.items() if name != "secrets"}
@@ -235,12 +236,14 @@ class Recording:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self.found: set[ObjectId] = set()
+        self.system: set[ObjectId] = set()
+        """Those of the system, which nothing depends on: they are always there."""
 
     def resolve(self, name: tuple[str, ...]) -> CatalogItem | None:
         """Return the relation of that name, and remember it."""
         item = self._catalog.resolve(name)
-        if item is not None and item.id in self._catalog.items:
-            self.found.add(item.id)
+        if item is not None:
+            (self.found if item.id in self._catalog.items else self.system).add(item.id)
         return item
 
     def relation_names(self) -> tuple[str, ...]:

@@ -9,14 +9,19 @@ looked at, and the source or sink keeps the path that was found and the root, wh
 whenever it opens a file. A relative path is one in the first root. Addresses (``file://``,
 ``s3://``) are not paths. Refusals say nothing about what there is outside.
 
+Client libraries have options that name files too (``kafka.ssl.ca.location``): these must be in a
+root, by an absolute path. Some name a program or a library to load (``kafka.plugin.library.paths``,
+``kafka.sasl.kerberos.kinit.cmd``): no client gives these.
+
 Tests: tests/coordinator/test_file_roots.py.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from reclock.connectors.files.root import is_within
 from reclock.errors import Forbidden, InvalidValue
@@ -28,6 +33,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from reclock.sql.statement import CreateSink, CreateSource
+
+CLIENT_PREFIXES: Final = ("kafka.", "registry.")
+_RUNS: Final = re.compile(r"plugin|librar|engine|provider|\.cmd$|command")
+_NAMES_FILE: Final = re.compile(r"location$|paths?$|file$|keytab$|stores?$|dir$|directory$")
+"""What options of client libraries are called that name files."""
 
 S = TypeVar("S", "CreateSource", "CreateSink")
 
@@ -59,11 +69,27 @@ class FileRoots:
 
         A statement that names no file is returned as it is, with None.
         """
+        for name, value in statement.options:
+            self._check_option(name, value)
         connection = statement.connection
         if not isinstance(connection, FileConnection):
             return statement, None
         path, root = self._found(connection.path)
         return replace(statement, connection=replace(connection, path=path)), root
+
+    def _check_option(self, name: str, value: str) -> None:
+        if not name.startswith(CLIENT_PREFIXES):
+            return
+        if _RUNS.search(name):
+            message = f'permission denied: option "{name}" is not for clients of a server'
+            detail = "it names something that the server would run"
+            hint = "who opens the database himself (reclock sql) can create it with that"
+            raise Forbidden(message, detail=detail, hint=hint)
+        if _NAMES_FILE.search(name):
+            self._found(value)
+            if not os.path.isabs(value):
+                message = f'option "{name}" needs an absolute path'
+                raise InvalidValue(message, hint=f"name a file in {' or '.join(self.roots)}")
 
     def _found(self, path: str) -> tuple[str, str]:
         if not self.roots:

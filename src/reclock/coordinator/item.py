@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from reclock.time.refresh import Schedule
     from reclock.time.timeline import Timeline
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""Of records: 2 may have an ``owner``. What a record of 1 can say is written as one."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Item:
     timeline: Timeline | None
     depends: frozenset[ObjectId] = frozenset()
     retain_history_ms: int | None = None
+    owner: str | None = field(default=None, kw_only=True)
+    """The role that made it, or was given it; None is whoever opened the database."""
 
     @property
     def arranges(self) -> bool:
@@ -65,7 +68,9 @@ class Item:
 
     def record(self) -> Json:
         """Return what the catalog stores."""
-        made: Json = {"v": VERSION, "kind": self.kind, "name": self.name, "sql": self.sql}
+        made: Json = {"v": 1, "kind": self.kind, "name": self.name, "sql": self.sql}
+        if self.owner is not None:
+            made |= {"v": VERSION, "owner": self.owner}
         if self.timeline is not None:
             made["timeline"] = str(self.timeline)
         if self.depends:

@@ -18,7 +18,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.verifier import Verifier, make_verifier, read_verifier
-from reclock.errors import Corrupt, DuplicateName, NewerFormat, StatementError, UndefinedName
+from reclock.errors import (
+    Corrupt,
+    DuplicateName,
+    Forbidden,
+    NewerFormat,
+    StatementError,
+    UndefinedName,
+)
 from reclock.ids import ObjectId
 from reclock.sql.names import near_hint
 from reclock.sql.syntax.expression import Name
@@ -139,6 +146,12 @@ class Roles:
             for name in sorted(self.given.keys() | before.given.keys())
             if (role := self.given.get(name)) != before.given.get(name)
         }
+
+
+def gone(name: str) -> Forbidden:
+    """Return the error of somebody who is logged in as a role that was dropped."""
+    message = f'role "{name}" does not exist any more'
+    return Forbidden(message, hint="log in as somebody else")
 
 
 def is_role(record: Json) -> bool:

@@ -44,18 +44,17 @@ from reclock.errors import InvalidSyntax, InvalidTransactionState, StorageError
 from reclock.sql.parse import parse_statement, parse_statements
 from reclock.sql.plan.build.parameter import Placeholder
 from reclock.sql.statement import (
+    AlterRetainHistory,
     Copy,
     CopyFrom,
-    CreateMaterializedView,
-    CreateTable,
     CreateView,
+    Drop,
     Fetch,
     Grant,
     Insert,
     SelectStatement,
     Subscribe,
 )
-from reclock.sql.statement.role import PRIVILEGES
 from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
@@ -78,7 +77,8 @@ if TYPE_CHECKING:
     from reclock.sql.types import Type
 
 
-_CREATES: Final = (CreateTable, CreateView, CreateMaterializedView)
+_OWNED: Final = (AlterRetainHistory, CreateView, Drop, Grant)
+"""What only the owner of an object may do."""
 
 
 class Session:
@@ -129,7 +129,7 @@ class Session:
         with self._turn():
             for parsed in parse_statements(sql):
                 statement = self._admitted(parsed.statement, parameters, parsed.text)
-                result = self._done(Context(self, parsed.text, tuple(parameters)), statement)
+                result = self._run(Context(self, parsed.text, tuple(parameters)), statement)
         return result
 
     # What servers call.
@@ -158,7 +158,7 @@ class Session:
                 return _opened(context, statement)
             if isinstance(statement, Fetch):
                 return fetched(context, statement)
-            return self._done(context, statement)
+            return self._run(context, statement)
 
     def copied(
         self, name: Name, rows: Callable[[Table, Catalog], list[pa.Array]], count: int
@@ -323,16 +323,13 @@ class Session:
             catalog = world.catalog if snapshot is None else snapshot.world.catalog
             authorize(world.roles, catalog, self.role, statement, tuple(parameters))
 
-    def _done(self, context: Context, statement: Statement) -> Result:
-        """Run a statement; a role may do everything with what it creates."""
-        if self.role is None or self.is_superuser or not isinstance(statement, _CREATES):
+    def _run(self, context: Context, statement: Statement) -> Result:
+        """Run a statement; whose something is, is looked up when nobody can change it any more."""
+        if self.role is None or not isinstance(statement, _OWNED):
             return run(context, statement)
-        with context.writing() as world:  # nobody makes or drops anything in between
-            there = world.catalog.find(statement.name.parts) is not None
-            result = run(context, statement)
-            if not there:
-                run(context, Grant(PRIVILEGES, (statement.name,), (self.role,), 1))
-        return result
+        with context.writing():
+            self._authorize(statement, context.parameters)
+            return run(context, statement)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

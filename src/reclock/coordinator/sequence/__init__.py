@@ -25,7 +25,13 @@ from reclock.coordinator.sequence.drop import drop
 from reclock.coordinator.sequence.explain_plan import explain_plan
 from reclock.coordinator.sequence.explain_timestamp import explain_timestamp
 from reclock.coordinator.sequence.insert import insert
-from reclock.coordinator.sequence.roles import alter_role, create_role, drop_role, grant
+from reclock.coordinator.sequence.roles import (
+    alter_owner,
+    alter_role,
+    create_role,
+    drop_role,
+    grant,
+)
 from reclock.coordinator.sequence.select import select
 from reclock.coordinator.sequence.set_variable import set_variable
 from reclock.coordinator.sequence.show import show
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
 
 HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
+    s.AlterOwner: alter_owner,
     s.AlterRetainHistory: alter_retain_history,
     s.AlterRole: alter_role,
     s.AlterSink: alter_sink,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from reclock.coordinator.item import Item
+from reclock.coordinator.roles import gone
 from reclock.errors import StatementTimeout
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from reclock.coordinator.transaction import Transaction
     from reclock.coordinator.world import World
 
+
+I = TypeVar("I", bound=Item)  # noqa: E741 - an item
 
 _GLANCE: Final = 0.05
 """After so many seconds of waiting for a turn a statement looks whether it is cancelled."""
@@ -45,6 +49,16 @@ class Context:
     def transaction(self) -> Transaction | None:
         """The transaction that the statement is part of; None if it is one by itself."""
         return self.session.transaction
+
+    def owned(self, item: I, world: World) -> I:
+        """Return a new object as one of the session's role; one that is gone makes nothing.
+
+        Who it belongs to is part of its record: there is no moment at which it is nobody's.
+        """
+        role = self.session.role
+        if role is not None and world.roles.find(role) is None:
+            raise gone(role)
+        return replace(item, owner=role)
 
     @contextmanager
     def writing(self) -> Iterator[World]:

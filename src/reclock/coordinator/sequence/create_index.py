@@ -19,5 +19,6 @@ def create_index(context: Context, statement: CreateIndex) -> Result:
         name = statement.name
         exists = name is not None and world.catalog.find(name.parts) is not None
         if not (exists and statement.if_not_exists):
-            change_catalog(context.core, [define_index(statement, context.text, world.catalog)])
+            index = define_index(statement, context.text, world.catalog)
+            change_catalog(context.core, [context.owned(index, world)])
     return Result("CREATE INDEX", notices=already_there(name) if exists else ())

@@ -19,7 +19,7 @@ def create_materialized_view(context: Context, statement: CreateMaterializedView
         exists = world.catalog.find(statement.name.parts) is not None
         if not (exists and statement.if_not_exists):
             item = define_materialized_view(statement, context.text, world.catalog)
-            change_catalog(context.core, [item])
+            change_catalog(context.core, [context.owned(item, world)])
     return Result(
         "CREATE MATERIALIZED VIEW", notices=already_there(statement.name) if exists else ()
     )

@@ -57,7 +57,7 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
                 facts = decide(statement, item, as_of, root=root)
                 made = define_sink(statement, context.text, item, [relation], facts)
                 facts = register(statement, _prepared(core, made), relation)
-                change_catalog(core, [replace(made, facts=facts)])
+                change_catalog(core, [replace(context.owned(made, world), facts=facts)])
     return Result("CREATE SINK", notices=already_there(statement.name) if exists else ())
 
 

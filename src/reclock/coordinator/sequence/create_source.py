@@ -51,5 +51,5 @@ def create_source(context: Context, statement: CreateSource) -> Result:
             if source.is_transactional:
                 facts = {**facts, "counter": counter_of(world, source)}
                 source = replace(source, facts=facts)
-            change_catalog(core, [source])
+            change_catalog(core, [context.owned(source, world)])
     return Result("CREATE SOURCE", notices=already_there(statement.name) if exists else ())

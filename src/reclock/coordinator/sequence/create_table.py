@@ -22,5 +22,5 @@ def create_table(context: Context, statement: CreateTable) -> Result:
             table = define_table(statement, context.text, world.catalog)
             for at in range(len(table.columns)):
                 assigned(table, at, None, world.catalog)  # its default must be of its type
-            change_catalog(context.core, [table])
+            change_catalog(context.core, [context.owned(table, world)])
     return Result("CREATE TABLE", notices=already_there(statement.name) if exists else ())

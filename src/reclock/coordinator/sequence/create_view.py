@@ -24,10 +24,14 @@ def create_view(context: Context, statement: CreateView) -> Result:
         if exists and statement.if_not_exists:
             return Result("CREATE VIEW", notices=already_there(statement.name))
         gone: frozenset[ObjectId] = frozenset()
+        old = None
         if exists and statement.or_replace:
             old = catalog.get(statement.name, View)
             gone = catalog.to_drop([old.id], cascade=False)
             kept = {i: item for i, item in catalog.items.items() if i not in gone}
             catalog = replace(catalog, items=kept)
-        change_catalog(context.core, [define_view(statement, context.text, catalog)], gone)
+        view = context.owned(define_view(statement, context.text, catalog), world)
+        if old is not None:
+            view = replace(view, owner=old.owner)
+        change_catalog(context.core, [view], gone)
     return Result("CREATE VIEW")

@@ -1,4 +1,4 @@
-"""CREATE ROLE, ALTER ROLE, DROP ROLE, GRANT and REVOKE: changes of the catalog.
+"""CREATE ROLE, ALTER ROLE, DROP ROLE, GRANT, REVOKE and OWNER TO: changes of the catalog.
 
 Tests: tests/coordinator/test_roles.py.
 """
@@ -6,12 +6,15 @@ Tests: tests/coordinator/test_roles.py.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.change import change_catalog
 from reclock.coordinator.item import RelationItem
 from reclock.coordinator.result import Result
-from reclock.coordinator.roles import DATABASE, Role
-from reclock.errors import UndefinedName
+from reclock.coordinator.roles import DATABASE, PUBLIC, Role
+from reclock.coordinator.sequence.drop import kind_of
+from reclock.errors import DependentObjects, StatementError, UndefinedName
 from reclock.failpoints import hit
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.roles import Roles
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.world import World
-    from reclock.sql.statement import AlterRole, CreateRole, DropRole, Grant
+    from reclock.sql.statement import AlterOwner, AlterRole, CreateRole, DropRole, Grant
 
 
 def create_role(context: Context, statement: CreateRole) -> Result:
@@ -49,10 +52,36 @@ def drop_role(context: Context, statement: DropRole) -> Result:
         for name in statement.names:
             with suppress(*((UndefinedName,) if statement.if_exists else ())):
                 found.append(world.roles.get(name, statement.position).name)
+        for name in found:
+            _refuse_owner(world, name)
         return world.roles.changed(removed=found)
 
     _change(context, after)
     return Result("DROP ROLE")
+
+
+def _refuse_owner(world: World, name: str) -> None:
+    """Refuse to drop a role that something belongs to: another of its name would have it."""
+    owned = [str(item) for item in world.catalog.items.values() if item.owner == name]
+    if owned:
+        message = f'role "{name}" cannot be dropped because some objects are its own'
+        detail = ", ".join(owned)
+        hint = "ALTER … OWNER TO another role, or DROP them first"
+        raise DependentObjects(message, detail=detail, hint=hint)
+
+
+def alter_owner(context: Context, statement: AlterOwner) -> Result:
+    """Give an object to another role."""
+    with context.writing() as world:
+        item = world.catalog.get(statement.name, kind_of(statement.kind))
+        role = world.roles.get(statement.role, statement.position)
+        if role.name == PUBLIC:
+            message = "an object cannot belong to public"
+            hint = "give it to a role, or GRANT privileges to public"
+            raise StatementError(message, code="42704", hint=hint, position=statement.position)
+        if item.owner != role.name:
+            change_catalog(context.core, [replace(item, owner=role.name)])
+    return Result(f"ALTER {statement.kind.upper()}")
 
 
 def grant(context: Context, statement: Grant) -> Result:

@@ -65,4 +65,5 @@ ERRORS = system_relation(
         Described("detail", TEXT, "more about it; NULL: there is no more", nullable=True),
     ),
     _rows,
+    private=True,
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def _rows(moment: Moment) -> Iterator[Row]:
     for item in moment.world.catalog.items.values():
         timeline = None if item.timeline is None else str(item.timeline)
-        yield item.id, item.name, item.kind, timeline, item.sql
+        yield item.id, item.name, item.kind, timeline, item.sql, item.owner
 
 
 OBJECTS = system_relation(
@@ -28,6 +28,9 @@ OBJECTS = system_relation(
         Described("kind", TEXT, "`table`, `view`, `materialized view`, `index`, …"),
         Described("timeline", TEXT, "what its times mean; NULL: it is constant", nullable=True),
         Described("sql", TEXT, "the statement that made it"),
+        Described(
+            "owner", TEXT, "the role it belongs to; NULL: whoever opens the database", nullable=True
+        ),
     ),
     _rows,
 )

@@ -80,6 +80,8 @@ class SystemRelation(RelationItem):
     meaning: str = field(kw_only=True)
     columns: tuple[Described, ...] = field(kw_only=True)
     rows: Callable[[Moment], Iterable[Row]] = field(kw_only=True, compare=False)
+    private: bool = field(kw_only=True, default=False)
+    """Whether it may show what is in rows, and so is not for everybody."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -96,12 +98,15 @@ def system_relation(
     meaning: str,
     columns: tuple[Described, ...],
     rows: Callable[[Moment], Iterable[Row]],
+    *,
+    private: bool = False,
 ) -> SystemRelation:
     """Return the relation ``reclock.<name>``."""
     full = f"{SCHEMA}.{name}"
     return SystemRelation(
-        ObjectId(full), full, "", None, meaning=meaning, columns=columns, rows=rows
-    )
+        ObjectId(full), full, "", None,
+        meaning=meaning, columns=columns, rows=rows, private=private,
+    )  # fmt: skip
 
 
 def time_or_null(frontier: Frontier) -> int | None:

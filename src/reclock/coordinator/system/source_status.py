@@ -55,4 +55,5 @@ SOURCE_STATUS = system_relation(
         Described("detail", TEXT, "why it is in that state; NULL: nothing to say", nullable=True),
     ),
     _rows,
+    private=True,
 )

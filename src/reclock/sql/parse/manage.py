@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reclock.errors import NotSupported
 from reclock.sql.parse.options import DURATION, parse_options
 from reclock.sql.parse.role import parse_alter_role, parse_drop_role
-from reclock.sql.statement.objects import KINDS, AlterRetainHistory, Drop, Show
+from reclock.sql.statement.objects import KINDS, AlterOwner, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.settings import AlterSystem, SetVariable
 from reclock.sql.statement.sink import AlterSink
 from reclock.sql.statement.transaction import Begin
@@ -45,7 +45,9 @@ def _kind(cursor: Cursor) -> str:
     raise cursor.error(msg)
 
 
-def parse_alter(cursor: Cursor) -> AlterSystem | AlterRetainHistory | AlterSink | AlterRole:
+def parse_alter(
+    cursor: Cursor,
+) -> AlterSystem | AlterRetainHistory | AlterOwner | AlterSink | AlterRole:
     """Read what follows ALTER."""
     if cursor.accept("ROLE") or cursor.accept("USER"):
         return parse_alter_role(cursor)
@@ -57,19 +59,31 @@ def parse_alter(cursor: Cursor) -> AlterSystem | AlterRetainHistory | AlterSink 
         cursor.expect("SET")
         set_name, value = _assignment(cursor)
         return AlterSystem(set_name, value)
+    return _alter_object(cursor)
+
+
+def _alter_object(cursor: Cursor) -> AlterRetainHistory | AlterOwner | AlterSink:
     kind = _kind(cursor)
     object_name = cursor.name()
     if kind == "sink" and cursor.accept("SET", "FROM"):
         relation = cursor.name()
         cursor.end()
         return AlterSink(object_name, relation)
+    if cursor.accept("OWNER", "TO"):
+        position = cursor.position
+        role = cursor.identifier()
+        cursor.end()
+        return AlterOwner(kind, object_name, role, position)
     if cursor.accept("RESET"):
         cursor.expect("(", "RETAIN", "HISTORY", ")")
         cursor.end()
         return AlterRetainHistory(kind, object_name, None)
     if not cursor.sees("SET"):
         message = "this form of ALTER is not supported"
-        hint = "supported: SET (RETAIN HISTORY FOR '…'), RESET (RETAIN HISTORY); of sinks SET FROM"
+        hint = (
+            "supported: SET (RETAIN HISTORY FOR '…'), RESET (RETAIN HISTORY), OWNER TO; "
+            "of sinks SET FROM"
+        )
         raise NotSupported(message, hint=hint, position=cursor.position)
     cursor.expect("SET")
     options = parse_options(cursor, {"retain_history": DURATION}, keyword=False)

@@ -10,7 +10,7 @@ from reclock.sql.statement.copy import Copy, CopyFrom
 from reclock.sql.statement.cursor import CloseCursor, Declare, Fetch
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
 from reclock.sql.statement.index import CreateIndex
-from reclock.sql.statement.objects import AlterRetainHistory, Drop, Show
+from reclock.sql.statement.objects import AlterOwner, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.role import AlterRole, CreateRole, DropRole, Grant
 from reclock.sql.statement.select import SelectStatement
 from reclock.sql.statement.settings import AlterSystem, SetVariable
@@ -23,7 +23,8 @@ from reclock.sql.statement.view import CreateMaterializedView, CreateView, Refre
 from reclock.sql.statement.write import Delete, Insert, Update
 
 Statement = (
-    AlterRetainHistory
+    AlterOwner
+    | AlterRetainHistory
     | AlterRole
     | AlterSink
     | AlterSystem
@@ -57,6 +58,7 @@ Statement = (
 )
 
 __all__ = [
+    "AlterOwner",
     "AlterRetainHistory",
     "AlterRole",
     "AlterSink",

@@ -1,4 +1,4 @@
-"""Statements about objects whatever their kind: DROP, SHOW, ALTER … SET (RETAIN HISTORY …)."""
+"""Statements about objects whatever their kind: DROP, SHOW, ALTER … SET (…), OWNER TO."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ class Show:
     what: str
     of: Name | None = None
     kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterOwner:
+    """``ALTER kind name OWNER TO role``."""
+
+    kind: str
+    name: Name
+    role: str
+    position: int
 
 
 @dataclass(frozen=True, slots=True)
