@@ -55,7 +55,7 @@ class Script:
     def admitted(self) -> None:
         pass
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, data: bytes, alarm: object = None) -> None:
         self.raw += data
 
     async def work(self, job: Callable[[], Any], alarm: object = None) -> Any:

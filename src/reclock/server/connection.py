@@ -2,8 +2,9 @@
 
 Bytes come in as fast as they are asked for: while a statement runs, no more than ``_AHEAD`` of
 what the client sends next is read. They go out as fast as the client takes them: ``send`` waits
-while the socket is full, so a slow client costs a socket's buffer and one batch of rows. Work is
-done in threads; a client that goes away meanwhile has its statement interrupted.
+while ``_UNSENT`` bytes are on their way, so a slow client costs that and one batch of rows; an end
+that is asked for meanwhile wakes it. Work is done in threads; a client that goes away meanwhile
+has its statement interrupted.
 
 Tests: tests/server/test_server.py.
 """
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _AHEAD: Final = 1 << 20
+_UNSENT: Final = 1 << 19
 _KEEP_ALIVE_SECONDS: Final = 60
 
 
@@ -49,6 +51,7 @@ class Connection(asyncio.Protocol):
         self._came = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
+        self._is_full = False
         self._is_lost = False
         self._stopping: Interrupted | None = None
         self._is_busy = False
@@ -64,6 +67,7 @@ class Connection(asyncio.Protocol):
         """Begin."""
         self._transport = cast("asyncio.Transport", transport)
         self._host = str((transport.get_extra_info("peername") or ("",))[0])
+        self._transport.set_write_buffer_limits(_UNSENT)
         _keep_alive(transport.get_extra_info("socket"))
         self._begin(self)
 
@@ -86,10 +90,12 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Let ``send`` wait: the client reads more slowly than we write."""
+        self._is_full = True
         self._writable.clear()
 
     def resume_writing(self) -> None:
         """Let ``send`` go on."""
+        self._is_full = False
         self._writable.set()
 
     def _lose(self) -> None:
@@ -135,6 +141,7 @@ class Connection(asyncio.Protocol):
         if made is None:
             raise Disconnected
         self._transport = made
+        made.set_write_buffer_limits(_UNSENT)
         self.is_encrypted = True
 
     async def first(self) -> Message:
@@ -148,6 +155,8 @@ class Connection(asyncio.Protocol):
 
     async def _next(self, read: Callable[[], Message | None]) -> Message:
         self._is_busy = False
+        if self._is_full:
+            self._writable.clear()  # an end that was asked for has been
         self._transport.resume_reading()
         while (message := read()) is None:
             if self._stopping is not None:
@@ -163,14 +172,28 @@ class Connection(asyncio.Protocol):
         """Allow messages of any length: it is known who sends them."""
         self._frames.limit = LIMIT
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, data: bytes, alarm: Alarm | None = None) -> None:
         """Send bytes, and wait while too many of them are on their way."""
         if self._is_lost:
             raise Disconnected
         self._transport.write(data)
-        await self._writable.wait()
+        if not self._writable.is_set():
+            timer = None
+            if alarm is not None:
+                loop = asyncio.get_running_loop()
+                timer = loop.call_later(alarm.seconds, self._wake_by, alarm.ring)
+            try:
+                await self._writable.wait()
+            finally:
+                if timer is not None:
+                    timer.cancel()
         if self._is_lost:
             raise Disconnected
+
+    def _wake_by(self, ring: Callable[[], None]) -> None:
+        """Have ``send`` go on after something was done in a thread, which may wait too."""
+        done = asyncio.get_running_loop().run_in_executor(None, ring)
+        done.add_done_callback(lambda _: self._writable.set())
 
     async def work(self, job: Callable[[], T], alarm: Alarm | None = None) -> T:
         """Run in a thread what may take long; ``alarm`` is rung if it does."""
@@ -206,7 +229,9 @@ class Connection(asyncio.Protocol):
             self._interrupt(self._stopping)
 
     def close(self) -> None:
-        """Close the socket, after what was sent."""
+        """Close the socket, after what was sent, if the client takes it."""
+        if self._is_full:
+            self._transport.abort()
         self._transport.close()
 
     def abort(self) -> None:
@@ -214,10 +239,9 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _interrupt(self, reason: Interrupted) -> None:
-        """Interrupt the statement; who waits is woken in a thread, as that may wait too."""
+        """Interrupt the statement, whatever it waits for."""
         assert self.session is not None
-        loop = asyncio.get_running_loop()
-        loop.run_in_executor(None, self.session.interrupt.set, reason)
+        self._wake_by(partial(self.session.interrupt.set, reason))
 
 
 def _keep_alive(found: socket.socket | None) -> None:

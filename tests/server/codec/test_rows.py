@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from reclock.dataflow.types import arrow_type
 from reclock.dataflow.values import from_python
 from reclock.server.codec import binary, text
-from reclock.server.codec.backend import DataRow
+from reclock.server.codec.backend import CopyOutData, DataRow
 from reclock.server.codec.message import frame
-from reclock.server.codec.rows import data_rows
+from reclock.server.codec.rows import copy_rows, data_rows
 from reclock.sql import types as t
 from reclock.testing.strategies.values import kinds, values_of
 
@@ -49,6 +49,34 @@ def test_many_at_a_time_is_one_by_one(data: st.DataObject) -> None:
             values.append(None if raw is None else write(raw, kind))
         expected += frame(DataRow(tuple(values)))
     assert data_rows(batch, of, formats) == expected
+
+
+ESCAPED = str.maketrans(
+    {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+)
+AWKWARD = st.none() | st.text("ab\\\b\t\n\v\f\r'N\x00\x07\x0e\u00e9", max_size=4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_lines_are_the_same_texts_escaped(data: st.DataObject) -> None:
+    of = [*SIMPLE, data.draw(kinds()), t.TEXT]
+    rows = data.draw(st.integers(0, 5))
+    columns = [
+        from_python([data.draw(st.none() | values_of(kind)) for _ in range(rows)], kind)
+        for kind in of[:-1]
+    ]
+    columns.append(pa.array([data.draw(AWKWARD) for _ in range(rows)], pa.string()))
+    batch = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(of))])
+    expected = b""
+    for at in range(batch.num_rows):
+        raw = [column[at].as_py() for column in columns]
+        texts = [
+            "\\N" if v is None else text.write(v, k).translate(ESCAPED)
+            for v, k in zip(raw, of, strict=True)
+        ]
+        expected += frame(CopyOutData("\t".join(texts).encode() + b"\n"))
+    assert copy_rows(batch, of) == expected
 
 
 def test_a_slice_is_only_its_rows() -> None:

@@ -3,7 +3,9 @@
 ``data_rows`` gives exactly the bytes of a ``DataRow`` for each row, one after the other, without
 a Python object per value wherever Arrow can write the value itself: integers, text, times and
 booleans as text; all numbers of fixed size, text and times as binary. The others are written one
-by one (``text``, ``binary``). Memory: the bytes of the batch, twice.
+by one (``text``, ``binary``). ``copy_rows`` gives for each row a ``CopyOutData`` with a line of
+COPY's text format: the same texts, with what would end a value or a line escaped. Memory: the
+bytes of the batch, twice.
 
 Tests: tests/server/codec/test_rows.py.
 """
@@ -31,6 +33,11 @@ _DAYS: Final = 10_957
 """Days from 1970 to 2000."""
 
 _MICROSECONDS: Final = _DAYS * 86_400_000_000
+_PLAIN: Final = {*t.INTEGERS, t.BOOLEAN, t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ, t.REAL, t.DOUBLE}
+_SPECIAL: Final = r"[\\\x08-\x0d]"
+_ESCAPES: Final = {
+    "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r"
+}  # fmt: skip
 _SWAPPED: Final[dict[Type, str]] = {
     t.SMALLINT: ">i2",
     t.INTEGER: ">i4",
@@ -56,10 +63,44 @@ def data_rows(batch: pa.RecordBatch, kinds: Sequence[Type], formats: Sequence[in
         parts += [_fixed(lengths.astype(">i4")), pc.fill_null(values, b"")]
     head = np.zeros(count, [("letter", "S1"), ("size", ">i4"), ("columns", ">i2")])
     head["letter"], head["size"], head["columns"] = b"D", sizes, len(parts) // 2
-    rows = pc.binary_join_element_wise(_fixed(head), *parts, _EMPTY)
+    return _bytes(pc.binary_join_element_wise(_fixed(head), *parts, _EMPTY))
+
+
+def copy_rows(batch: pa.RecordBatch, kinds: Sequence[Type]) -> bytes:
+    r"""Return the rows of a batch as lines, each in a message of its own.
+
+    >>> copy_rows(pa.record_batch([pa.array(["a\tb", None])], ["a"]), [t.TEXT])
+    b'd\x00\x00\x00\ta\\tb\nd\x00\x00\x00\x07\\N\n'
+    """
+    values = [
+        pc.fill_null(_escaped(_text(column, kind), kind), b"\\N")
+        for column, kind in zip(batch.columns, kinds, strict=True)
+    ]
+    lines = pc.binary_join_element_wise(*values, pa.scalar(b"\t", _BYTES))
+    head = np.zeros(batch.num_rows, [("letter", "S1"), ("size", ">i4")])
+    head["letter"], head["size"] = b"d", pc.binary_length(lines).to_numpy() + 5
+    ends = pa.scalar(b"\n", _BYTES)
+    return _bytes(pc.binary_join_element_wise(_fixed(head), lines, ends, _EMPTY))
+
+
+def _escaped(values: pa.Array, kind: Type) -> pa.Array:
+    """Return texts in which nothing ends a value or a line."""
+    if kind in _PLAIN or isinstance(kind, t.Numeric):
+        return values
+    if not pc.any(pc.match_substring_regex(values, _SPECIAL)).as_py():
+        return values
+    for found, written in _ESCAPES.items():
+        values = pc.replace_substring(values, pattern=found, replacement=written)
+    return values
+
+
+def _bytes(rows: pa.Array) -> bytes:
+    """Return what an array of bytes has, one after the other."""
+    if not len(rows):
+        return b""
     _, ends, data = rows.buffers()
-    bounds = np.frombuffer(ends, np.int64, count + 1, rows.offset * 8)
-    return bytes(memoryview(data)[bounds[0] : bounds[-1]]) if count else b""
+    bounds = np.frombuffer(ends, np.int64, len(rows) + 1, rows.offset * 8)
+    return bytes(memoryview(data)[bounds[0] : bounds[-1]])
 
 
 def _fixed(values: np.ndarray[Any, Any]) -> pa.Array:

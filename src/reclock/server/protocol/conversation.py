@@ -193,12 +193,14 @@ class Conversation:
         start, left = portal.sent, limit
         self._session.interrupt.clear()
         allowed = self._session.settings.statement_timeout
+        alarm = None
+        if allowed is not None and not portal.is_endless:
+            alarm = Alarm(allowed + _GRACE, self._too_long)
         while True:
             job = partial(portal.next, left, describe=describe)
-            alarm = None
-            if allowed is not None and not portal.has_begun:
-                alarm = Alarm(allowed + _GRACE, self._too_long)
             chunk = await self._wire.work(job, alarm)
+            if portal.is_endless:
+                alarm = None
             self._out += chunk.data
             if chunk.state is State.DONE:
                 self._put(b.CommandComplete(chunk.tag))
@@ -210,7 +212,7 @@ class Conversation:
                 self._put(b.PortalSuspended())
                 return
             left = None if limit is None else limit - (portal.sent - start)
-            await self._flush()
+            await self._flush(alarm)
 
     async def _copy_in(self, portal: Portal) -> str:
         """Take what the client copies; return the tag."""
@@ -238,11 +240,11 @@ class Conversation:
     def _put(self, message: Message) -> None:
         self._out += frame(message)
 
-    async def _flush(self) -> None:
+    async def _flush(self, alarm: Alarm | None = None) -> None:
         if self._out:
             data = bytes(self._out)
             self._out.clear()
-            await self._wire.send(data)
+            await self._wire.send(data, alarm)
 
     async def _failed(self, error: BaseException) -> None:
         if not isinstance(error, Error):

@@ -13,31 +13,28 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from reclock.coordinator.answer import Answer, CopyOut
 from reclock.coordinator.copy_in import CopyIn
-from reclock.coordinator.copy_text import line
 from reclock.coordinator.result import Result
 from reclock.coordinator.subscribe.subscription import Subscription
-from reclock.dataflow.values import rows_of
 from reclock.errors import NotSupported, ProtocolViolation
 from reclock.server.codec.backend import (
     ColumnDescription,
     CopyInResponse,
-    CopyOutData,
     CopyOutDone,
     CopyOutResponse,
     RowDescription,
 )
 from reclock.server.codec.message import frame
 from reclock.server.codec.oid import modifier_of, oid_of, size_of
-from reclock.server.codec.rows import data_rows
+from reclock.server.codec.rows import copy_rows, data_rows
 from reclock.server.protocol.feed import feed_of
 from reclock.server.protocol.report import notice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from reclock.coordinator.session import Session
     from reclock.sql.parse import Parsed
@@ -126,9 +123,10 @@ class Portal:
         return self._tag
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the statement has been run."""
-        return self._outcome is not None
+    def is_endless(self) -> bool:
+        """Whether rows come, or are taken, for as long as the client likes."""
+        of = self._outcome.of if isinstance(self._outcome, CopyOut) else self._outcome
+        return isinstance(of, Subscription | CopyIn)
 
     @property
     def sent(self) -> int:
@@ -162,9 +160,7 @@ class Portal:
         assert self._feed is not None
         kinds = [column.type for column in self._feed.schema]
         if isinstance(self._outcome, CopyOut):
-            rows = rows_of(pa.Table.from_batches([batch]), kinds)
-            lines = "".join(line(row, kinds) for row in rows)
-            return frame(CopyOutData(lines.encode()))
+            return copy_rows(batch, kinds)
         return data_rows(batch, kinds, self._formats)
 
     def _end(self, head: bytes) -> Chunk:

@@ -62,8 +62,11 @@ class Wire(Protocol):
         """Allow messages of any length: it is known who sends them."""
         ...
 
-    async def send(self, data: bytes) -> None:
-        """Send bytes, and wait while too many of them are on their way."""
+    async def send(self, data: bytes, alarm: Alarm | None = None) -> None:
+        """Send bytes, and wait while too many of them are on their way.
+
+        ``alarm`` is rung if that takes long, and then it waits no more.
+        """
         ...
 
     async def work(self, job: Callable[[], T], alarm: Alarm | None = None) -> T:
