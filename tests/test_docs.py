@@ -15,8 +15,9 @@ import pytest
 
 from reclock import errors
 from reclock.arrangement import run
+from reclock.connectors.files import source as files
 from reclock.connectors.generator import source as generator
-from reclock.coordinator import item, settings, wal
+from reclock.coordinator import item, roles, settings, wal
 from reclock.coordinator.database import Database
 from reclock.coordinator.system import RELATIONS
 from reclock.durable import manifest_store, oracle_store
@@ -296,6 +297,8 @@ def test_versions_of_formats_are_documented() -> None:
         "the store": str(len(MIGRATIONS)),
         "objects of the catalog": str(item.VERSION),
         "settings": str(settings.VERSION),
+        "roles": str(roles.VERSION),
+        "facts of file sources": str(files.VERSION),
         "writes that no tick has taken yet": str(wal.VERSION),
         "oracles": str(oracle_store.VERSION),
         "manifests": str(manifest_store.VERSION),

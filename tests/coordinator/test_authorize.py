@@ -27,6 +27,7 @@ ALLOWED = [
     "SET statement_timeout = '5s'", "BEGIN", "ROLLBACK", "INSERT INTO mine VALUES (1)",
     "INSERT INTO mine SELECT a FROM open",
     "BEGIN; DECLARE c CURSOR FOR SELECT * FROM open; FETCH c",
+    "DISCARD ALL", "DEALLOCATE ALL", "UNLISTEN *", "SET TRANSACTION READ WRITE",
     "CLOSE ALL", "ALTER USER joe PASSWORD 'new'",
 ]  # fmt: skip
 REFUSED = [

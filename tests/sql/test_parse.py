@@ -151,7 +151,7 @@ def test_accepted(text: str) -> None:
         ("SELECT 1 FROM t TABLESAMPLE SYSTEM (1)", "0A000", "TABLESAMPLE"),
         ("SELECT DISTINCT a FROM t QUALIFY a > 1", "0A000", "QUALIFY"),
         ("SELECT lag(a) IGNORE NULLS OVER () FROM t", "0A000", "IGNORE NULLS"),
-        ("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "0A000", "READ COMMITTED"),
+        ("SET TRANSACTION ISOLATION LEVEL SNAPSHOT", "0A000", "SNAPSHOT"),
         ("SUBSCRIBE SELECT 1", "42601", "SELECT"),
         ("DROP TABLE t garbage", "42601", "garbage"),
         ("COMMIT 5", "42601", "5"),

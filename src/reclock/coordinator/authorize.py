@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.sql.syntax.query import Query
 
-_FREE = (s.Begin, s.Commit, s.Rollback, s.SetVariable, s.Show, s.Fetch, s.CloseCursor)
+_FREE = (
+    s.Begin, s.Commit, s.Rollback, s.SetTransaction, s.SetVariable, s.Show, s.Fetch, s.CloseCursor,
+    s.Deallocate, s.Discard, s.Unlisten,
+)  # fmt: skip
 
 
 def authorize(

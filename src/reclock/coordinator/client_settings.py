@@ -57,6 +57,15 @@ def _date_style(text: str) -> str:
     return "ISO, MDY"
 
 
+def _on_off(text: str) -> str:
+    """Return on or off."""
+    name = text.lower().strip()
+    if name not in {"on", "off", "true", "false"}:
+        message = f'"{text}" is neither on nor off'
+        raise InvalidValue(message, hint="write on or off")
+    return "on" if name in {"on", "true"} else "off"
+
+
 def _number(text: str) -> str:
     try:
         return str(int(text))
@@ -79,7 +88,7 @@ CLIENT_SETTINGS: Final[Mapping[str, ClientSetting]] = {
     "client_encoding": ClientSetting("UTF8", _only("UTF8", "utf-8", "unicode"), "client_encoding"),
     "client_min_messages": ClientSetting("notice", any_text),
     "datestyle": ClientSetting("ISO, MDY", _date_style, "DateStyle"),
-    "default_transaction_read_only": ClientSetting("off", _only("off", "false")),
+    "default_transaction_read_only": ClientSetting("off", _on_off),
     "extra_float_digits": ClientSetting("1", _number),
     "integer_datetimes": ClientSetting("on", _only("on"), "integer_datetimes"),
     "intervalstyle": ClientSetting("postgres", _only("postgres"), "IntervalStyle"),
@@ -91,6 +100,7 @@ CLIENT_SETTINGS: Final[Mapping[str, ClientSetting]] = {
     "standard_conforming_strings": ClientSetting(
         "on", _only("on", "true", "1"), "standard_conforming_strings"
     ),
+    "transaction_read_only": ClientSetting("off", _on_off),
     "timezone": ClientSetting(
         "UTC", _only("UTC", "etc/utc", "gmt", "etc/gmt", "z", "0", "+00", "+00:00"), "TimeZone"
     ),

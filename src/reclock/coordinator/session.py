@@ -17,7 +17,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
 from reclock.coordinator.answer import Answer, CopyOut
@@ -39,8 +39,8 @@ from reclock.coordinator.sequence.select import answer, plan_select
 from reclock.coordinator.sequence.subscribe import open_subscription
 from reclock.coordinator.session_functions import with_session
 from reclock.coordinator.settings import SessionSettings
-from reclock.coordinator.transaction import Transaction
-from reclock.errors import InvalidSyntax, InvalidTransactionState, StorageError
+from reclock.coordinator.transaction import Transaction, refuse_write
+from reclock.errors import InvalidSyntax, InvalidTransactionState, StatementError, StorageError
 from reclock.sql.parse import parse_statement, parse_statements
 from reclock.sql.plan.build.parameter import Placeholder
 from reclock.sql.statement import (
@@ -99,6 +99,8 @@ class Session:
         self._closed = False
         self.cursors: Final = Cursors()
         """What DECLARE declared."""
+        self.prepared: Final[dict[str, Any]] = {}
+        """What a server has prepared for its client, by name."""
         self.interrupt: Final = Interrupt()
         """Stops the statement under way, from any thread."""
 
@@ -292,8 +294,20 @@ class Session:
             if keep:
                 self._settings = transaction.kept
 
-    def set(self, name: str, value: str | None, *, local: bool) -> None:
-        """Set a setting of the session, or with ``local`` of its transaction; None resets."""
+    def forget(self, name: str | None) -> None:
+        """Forget a prepared statement; None is all that have a name."""
+        if name is None:
+            for known in [known for known in self.prepared if known]:
+                del self.prepared[known]
+        elif self.prepared.pop(name, None) is None:
+            message = f'prepared statement "{name}" does not exist'
+            raise StatementError(message, code="26000", hint="prepare it first")
+
+    def set(self, name: str | None, value: str | None, *, local: bool) -> None:
+        """Set a setting of the session, or with ``local`` of its transaction.
+
+        A value of None resets it; a name of None resets all.
+        """
         if self._transaction is not None:
             self._transaction.set(name, value, local=local)
         elif local:
@@ -311,6 +325,8 @@ class Session:
         """
         if self._transaction is not None:
             self._transaction.admit(statement)
+        else:
+            refuse_write(statement, self._settings)
         known = with_session(statement, text, self)
         self._authorize(known, parameters)
         return with_times(known, tuple(parameters))

@@ -34,6 +34,7 @@ SESSION_FUNCTIONS: Final[Mapping[str, Callable[[Session], str]]] = {
     "current_database": lambda _: DATABASE,
     "current_schema": lambda _: "public",
     "current_user": lambda session: session.role or OWNER,
+    "pg_advisory_unlock_all": lambda _: "",
     "session_user": lambda session: session.role or OWNER,
     "version": lambda _: f"PostgreSQL {SERVER_VERSION}",
 }

@@ -216,11 +216,16 @@ class SessionSettings:
     def __init__(self, system: SystemSettings) -> None:
         self._system = system
         self._given: dict[str, str] = {}
+        self._start: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Take what is set now for what RESET goes back to: the client began with it."""
+        self._start = dict(self._given)
 
     def copy(self) -> SessionSettings:
         """Return the same settings, to be changed apart from these."""
         made = SessionSettings(self._system)
-        made._given = dict(self._given)
+        made._given, made._start = dict(self._given), self._start
         return made
 
     @property
@@ -255,15 +260,25 @@ class SessionSettings:
         client = CLIENT_SETTINGS.get(name)
         return self._system.values.get(name) if client is None else client.default
 
-    def set(self, name: str, value: str | None) -> None:
-        """Set a value; None resets it to the system's."""
+    @property
+    def is_read_only(self) -> bool:
+        """Whether what is written outside of transactions, and in those to come, is refused."""
+        return self.get("default_transaction_read_only") == "on"
+
+    def set(self, name: str | None, value: str | None) -> None:
+        """Set a value; None resets it to what it began with, and a name of None all of them."""
+        if name is None:
+            self._given = dict(self._start)
+            return
         if name not in CLIENT_SETTINGS and not known(name).session:
             message = f'parameter "{name}" cannot be set for a session'
             raise NotSupported(message, hint=f"ALTER SYSTEM SET {name} sets it for all sessions")
-        if value is None:
-            self._given.pop(name, None)
-        else:
+        if value is not None:
             self._given[name] = checked(name, value)
+        elif name in self._start:
+            self._given[name] = self._start[name]
+        else:
+            self._given.pop(name, None)
 
 
 def known(name: str) -> Setting:

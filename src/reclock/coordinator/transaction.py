@@ -75,7 +75,8 @@ _numbers: Final = count(1)
 
 _READS = (s.SelectStatement, s.ExplainPlan, s.ExplainTimestamp, s.Show)
 _CURSORS = (s.Declare, s.Fetch, s.CloseCursor)
-_OTHERS = (s.Insert, s.CopyFrom, s.SetVariable, s.Commit, s.Rollback, *_CURSORS)
+_OURS = (s.SetVariable, s.SetTransaction, s.Deallocate, s.Discard, s.Unlisten)
+_OTHERS = (s.Insert, s.CopyFrom, s.Commit, s.Rollback, *_CURSORS, *_OURS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,6 @@ class Transaction:
 
     def __init__(self, core: Core, settings: SessionSettings, begin: s.Begin) -> None:
         self._core = core
-        self._read_only = begin.read_only
         self._snapshot: Snapshot | None = None
         self._finalizer: finalize[..., Transaction] | None = None
         self._writes: list[Change] = []
@@ -122,6 +122,8 @@ class Transaction:
         self.settings = settings.copy()
         if begin.isolation is not None:
             self.settings.set("transaction_isolation", begin.isolation)
+        read_only = settings.is_read_only if begin.read_only is None else begin.read_only
+        self.settings.set("transaction_read_only", "on" if read_only else "off")
 
     def admit(self, statement: s.Statement) -> None:
         """Refuse a statement that cannot be part of a transaction, or of this one."""
@@ -144,12 +146,15 @@ class Transaction:
 
     # Settings.
 
-    def set(self, name: str, value: str | None, *, local: bool) -> None:
+    def set(self, name: str | None, value: str | None, *, local: bool) -> None:
         """Set a value until the end of the transaction, or, if it commits, of the session."""
         if name == "transaction_isolation" and self._snapshot is not None:
             message = "the isolation level must be set before the first query"
             raise InvalidTransactionState(message)
+        mode = self.settings.get("transaction_read_only")
         self.settings.set(name, value)
+        if name is None:
+            self.settings.set("transaction_read_only", mode)
         if not local:
             self.kept.set(name, value)
 
@@ -221,9 +226,8 @@ class Transaction:
 
     def check_write(self, table: Table) -> None:
         """Refuse to write where this transaction may not."""
-        if self._read_only:
-            message = "cannot write in a read-only transaction"
-            raise InvalidTransactionState(message, code="25006", hint="leave out READ ONLY")
+        if self.settings.get("transaction_read_only") == "on":
+            raise _read_only()
         if self._snapshot is not None:
             message = "a transaction that has read cannot write"
             detail = f'it has read "{self._snapshot.timeline.origin}"'
@@ -258,6 +262,18 @@ class Transaction:
         if snapshot is not None and self._finalizer is not None:
             self._finalizer.detach()
             snapshot.release(self._core)
+
+
+def refuse_write(statement: s.Statement, settings: SessionSettings) -> None:
+    """Refuse to change anything outside of a transaction if a session is to change nothing."""
+    reads = (*_READS, *_CURSORS, *_OURS, s.Subscribe, s.Copy, s.Begin, s.Commit, s.Rollback)
+    if settings.is_read_only and not isinstance(statement, reads):
+        raise _read_only()
+
+
+def _read_only() -> InvalidTransactionState:
+    message = "cannot write in a read-only transaction"
+    return InvalidTransactionState(message, code="25006", hint="leave out READ ONLY")
 
 
 def _check_same(known: TimelineContext, other: TimelineContext) -> None:

@@ -21,6 +21,7 @@ from reclock.coordinator.sequence.create_table import create_table
 from reclock.coordinator.sequence.create_view import create_view
 from reclock.coordinator.sequence.cursor import close_cursor, declare, fetch
 from reclock.coordinator.sequence.delete import delete
+from reclock.coordinator.sequence.discard import deallocate, discard, unlisten
 from reclock.coordinator.sequence.drop import drop
 from reclock.coordinator.sequence.explain_plan import explain_plan
 from reclock.coordinator.sequence.explain_timestamp import explain_timestamp
@@ -33,7 +34,7 @@ from reclock.coordinator.sequence.roles import (
     grant,
 )
 from reclock.coordinator.sequence.select import select
-from reclock.coordinator.sequence.set_variable import set_variable
+from reclock.coordinator.sequence.set_variable import set_transaction, set_variable
 from reclock.coordinator.sequence.show import show
 from reclock.coordinator.sequence.subscribe import subscribe
 from reclock.coordinator.sequence.transaction import begin, commit, rollback
@@ -64,8 +65,10 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.CreateSource: create_source,
     s.CreateTable: create_table,
     s.CreateView: create_view,
+    s.Deallocate: deallocate,
     s.Declare: declare,
     s.Delete: delete,
+    s.Discard: discard,
     s.Drop: drop,
     s.DropRole: drop_role,
     s.ExplainPlan: explain_plan,
@@ -75,9 +78,11 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Insert: insert,
     s.Rollback: rollback,
     s.SelectStatement: select,
+    s.SetTransaction: set_transaction,
     s.SetVariable: set_variable,
     s.Show: show,
     s.Subscribe: subscribe,
+    s.Unlisten: unlisten,
     s.Update: update,
 }
 

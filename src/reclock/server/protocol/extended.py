@@ -51,8 +51,12 @@ class Extended:
     """What one connection has prepared and bound."""
 
     session: Session
-    statements: dict[str, Prepared] = field(default_factory=dict)
     portals: dict[str, Bound] = field(default_factory=dict)
+
+    @property
+    def statements(self) -> dict[str, Prepared]:
+        """What is prepared, by name; the session has it, so that DEALLOCATE can forget it."""
+        return self.session.prepared
 
     def prepare(self, message: Parse) -> None:
         """Parse and describe a statement."""

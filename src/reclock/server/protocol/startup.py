@@ -15,11 +15,12 @@ Tests: tests/server/protocol/test_startup.py.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from reclock.coordinator.client_settings import CLIENT_SETTINGS
-from reclock.errors import Error, ProtocolViolation, Rejected
+from reclock.errors import Error, InvalidValue, ProtocolViolation, Rejected
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
 from reclock.server.codec.message import frame
@@ -165,17 +166,41 @@ def _no_login(user: str) -> Rejected:
 def _welcome(session: Session, parameters: dict[str, str], key: Key) -> bytes:
     """Return what a client is told when it is in; what it asked for in vain is a notice."""
     told: list[Message] = [b.Authentication(b.AUTHENTICATED)]
-    for name, value in parameters.items():
-        if name in _OURS:
-            continue
+    given = {n: v for n, v in parameters.items() if n not in _OURS}
+    try:
+        given |= options_of(parameters.get("options", ""))
+    except InvalidValue as error:
+        told.append(notice(error.message, hint=error.hint))
+    for name, value in given.items():
         try:
             session.set(name.lower(), value, local=False)
         except Error as error:
             text = f'"{name}" is not set to "{value}": {error.message}'
             told.append(notice(text, hint=error.hint))
+    session.settings.start()
     told += [b.ParameterStatus(name, value) for name, value in reported(session).items()]
     told.append(b.BackendKeyData(key.process, key.secret))
     return b"".join(map(frame, told))
+
+
+def options_of(text: str) -> dict[str, str]:
+    r"""Return the settings of the startup parameter ``options``.
+
+    >>> options_of(r"-c statement_timeout=5s --application-name=my\ app -csearch_path=public")
+    {'statement_timeout': '5s', 'application_name': 'my app', 'search_path': 'public'}
+    """
+    words = [re.sub(r"\\(.)", r"\1", word) for word in re.findall(r"(?:\\.|[^\s\\])+", text)]
+    found = {}
+    while words:
+        word = words.pop(0)
+        if word == "-c" and words:
+            word += words.pop(0)
+        name, is_given, value = word[2:].partition("=")
+        if not is_given or word[:2] not in {"-c", "--"}:
+            message = f'"{word}" is not an option'
+            raise InvalidValue(message, hint="write options as -c name=value")
+        found[name.replace("-", "_")] = value
+    return found
 
 
 def reported(session: Session) -> dict[str, str]:

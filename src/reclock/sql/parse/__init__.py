@@ -21,17 +21,18 @@ from reclock.sql.parse.create import parse_create
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
 from reclock.sql.parse.fragment import QUERY_WORDS, query_of
-from reclock.sql.parse.manage import (
-    parse_alter,
-    parse_begin,
-    parse_drop,
-    parse_reset,
-    parse_set,
-    parse_show,
-)
+from reclock.sql.parse.manage import parse_alter, parse_drop, parse_show
 from reclock.sql.parse.missing import missing, unknown
 from reclock.sql.parse.read import parse_copy, parse_explain, parse_select, parse_subscribe
 from reclock.sql.parse.role import parse_grant
+from reclock.sql.parse.session import (
+    parse_begin,
+    parse_deallocate,
+    parse_discard,
+    parse_reset,
+    parse_set,
+    parse_unlisten,
+)
 from reclock.sql.parse.sqlcursor import parse_close, parse_declare, parse_fetch
 from reclock.sql.parse.write import parse_write
 from reclock.sql.statement.transaction import Commit, Rollback
@@ -71,6 +72,9 @@ _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "SET": parse_set,
     "RESET": parse_reset,
     "BEGIN": parse_begin,
+    "DEALLOCATE": parse_deallocate,
+    "DISCARD": parse_discard,
+    "UNLISTEN": parse_unlisten,
 }
 _WRITES = ("INSERT", "UPDATE", "DELETE")
 _ENDS: dict[str, type[Commit | Rollback]] = {

@@ -1,4 +1,4 @@
-"""DROP, ALTER, SHOW, SET, RESET, BEGIN, COMMIT and ROLLBACK."""
+"""DROP, ALTER and SHOW."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from reclock.errors import NotSupported
 from reclock.sql.parse.options import DURATION, parse_options
 from reclock.sql.parse.role import parse_alter_role, parse_drop_role
+from reclock.sql.parse.session import parse_assignment
 from reclock.sql.statement.objects import KINDS, AlterOwner, AlterRetainHistory, Drop, Show
-from reclock.sql.statement.settings import AlterSystem, SetVariable
+from reclock.sql.statement.settings import AlterSystem
 from reclock.sql.statement.sink import AlterSink
-from reclock.sql.statement.transaction import Begin
 from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from reclock.sql.statement.role import AlterRole, DropRole
 
 _LISTS = ("TABLES", "VIEWS", "INDEXES", "SOURCES", "SINKS", "OBJECTS", "COLUMNS", "ALL")
-_LEVELS = ("strict serializable", "serializable")
 
 
 def parse_drop(cursor: Cursor) -> Drop | DropRole:
@@ -57,7 +56,7 @@ def parse_alter(
             cursor.end()
             return AlterSystem(name, None)
         cursor.expect("SET")
-        set_name, value = _assignment(cursor)
+        set_name, value = parse_assignment(cursor)
         return AlterSystem(set_name, value)
     return _alter_object(cursor)
 
@@ -91,58 +90,6 @@ def _alter_object(cursor: Cursor) -> AlterRetainHistory | AlterOwner | AlterSink
     return AlterRetainHistory(kind, object_name, options.duration("retain_history"))
 
 
-def _assignment(cursor: Cursor) -> tuple[str, str | None]:
-    name = cursor.identifier()
-    while cursor.accept("."):
-        name += "." + cursor.identifier()
-    if not cursor.accept("="):
-        cursor.expect("TO")
-    if cursor.accept("DEFAULT"):
-        cursor.end()
-        return name, None
-    words = [cursor.word_value()]
-    while not cursor.at_end:
-        cursor.accept(",")
-        words.append(cursor.word_value())
-    return name, " ".join(words)
-
-
-def parse_set(cursor: Cursor) -> SetVariable:
-    """Read what follows SET."""
-    local = cursor.accept("LOCAL")
-    if not local:
-        cursor.accept("SESSION")
-    if cursor.accept("CHARACTERISTICS", "AS", "TRANSACTION") or cursor.accept("TRANSACTION"):
-        cursor.expect("ISOLATION", "LEVEL")
-        level = _level(cursor)
-        cursor.end()
-        return SetVariable("transaction_isolation", level, local)
-    if cursor.accept("TIME", "ZONE"):
-        value = cursor.word_value()
-        cursor.end()
-        return SetVariable("timezone", value, local)
-    name, value_or_default = _assignment(cursor)
-    return SetVariable(name, value_or_default, local)
-
-
-def _level(cursor: Cursor) -> str:
-    for level in _LEVELS:
-        if cursor.accept(*level.upper().split()):
-            return level
-    position = cursor.position
-    words = [cursor.word_value() for _ in range(2) if not cursor.at_end]
-    message = f"isolation level {' '.join(words)} is not supported"
-    hint = "supported: STRICT SERIALIZABLE, SERIALIZABLE"
-    raise NotSupported(message, hint=hint, position=position)
-
-
-def parse_reset(cursor: Cursor) -> SetVariable:
-    """Read what follows RESET."""
-    name = cursor.identifier()
-    cursor.end()
-    return SetVariable(name, None)
-
-
 def parse_show(cursor: Cursor) -> Show:
     """Read what follows SHOW."""
     if cursor.accept("CREATE"):
@@ -170,20 +117,3 @@ def parse_show(cursor: Cursor) -> Show:
     setting = cursor.name()
     cursor.end()
     return Show("setting", setting)
-
-
-def parse_begin(cursor: Cursor) -> Begin:
-    """Read what follows BEGIN or START."""
-    if not cursor.accept("TRANSACTION"):
-        cursor.accept("WORK")
-    isolation, read_only = None, False
-    while not cursor.at_end:
-        if cursor.accept("ISOLATION", "LEVEL"):
-            isolation = _level(cursor)
-        elif cursor.accept("READ", "ONLY"):
-            read_only = True
-        elif not cursor.accept("READ", "WRITE"):
-            msg = "ISOLATION LEVEL …, READ ONLY or READ WRITE"
-            raise cursor.error(msg)
-        cursor.accept(",")
-    return Begin(isolation, read_only)

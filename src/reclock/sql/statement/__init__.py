@@ -13,7 +13,8 @@ from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.objects import AlterOwner, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.role import AlterRole, CreateRole, DropRole, Grant
 from reclock.sql.statement.select import SelectStatement
-from reclock.sql.statement.settings import AlterSystem, SetVariable
+from reclock.sql.statement.session import Deallocate, Discard, Unlisten
+from reclock.sql.statement.settings import AlterSystem, SetTransaction, SetVariable
 from reclock.sql.statement.sink import AlterSink, CreateSink
 from reclock.sql.statement.source import CreateSource
 from reclock.sql.statement.subscribe import Subscribe
@@ -40,8 +41,10 @@ Statement = (
     | CreateSource
     | CreateTable
     | CreateView
+    | Deallocate
     | Declare
     | Delete
+    | Discard
     | Drop
     | DropRole
     | ExplainPlan
@@ -51,9 +54,11 @@ Statement = (
     | Insert
     | Rollback
     | SelectStatement
+    | SetTransaction
     | SetVariable
     | Show
     | Subscribe
+    | Unlisten
     | Update
 )
 
@@ -75,8 +80,10 @@ __all__ = [
     "CreateSource",
     "CreateTable",
     "CreateView",
+    "Deallocate",
     "Declare",
     "Delete",
+    "Discard",
     "Drop",
     "DropRole",
     "ExplainPlan",
@@ -87,9 +94,11 @@ __all__ = [
     "Refresh",
     "Rollback",
     "SelectStatement",
+    "SetTransaction",
     "SetVariable",
     "Show",
     "Statement",
     "Subscribe",
+    "Unlisten",
     "Update",
 ]

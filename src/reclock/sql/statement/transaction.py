@@ -10,7 +10,7 @@ class Begin:
     """``BEGIN [TRANSACTION] [ISOLATION LEVEL …] [READ ONLY | READ WRITE]``."""
 
     isolation: str | None = None
-    read_only: bool = False
+    read_only: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

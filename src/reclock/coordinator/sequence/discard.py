@@ -1,0 +1,39 @@
+"""DEALLOCATE, DISCARD and UNLISTEN: what pools say before somebody else uses a connection.
+
+Tests: tests/coordinator/test_discard.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.result import Result
+from reclock.errors import InvalidTransactionState
+
+if TYPE_CHECKING:
+    from reclock.coordinator.sequence.context import Context
+    from reclock.sql.statement import Deallocate, Discard, Unlisten
+
+
+def deallocate(context: Context, statement: Deallocate) -> Result:
+    """Forget what a client prepared."""
+    context.session.forget(statement.name)
+    return Result("DEALLOCATE" if statement.name is not None else "DEALLOCATE ALL")
+
+
+def discard(context: Context, statement: Discard) -> Result:
+    """Make a session like a new one; of parts, there are neither sequences nor temporary tables."""
+    session = context.session
+    if statement.what == "all":
+        if session.transaction is not None:
+            message = "DISCARD ALL cannot run inside a transaction"
+            raise InvalidTransactionState(message, hint="COMMIT or ROLLBACK first")
+        session.cursors.close_all()
+        session.forget(None)
+        session.set(None, None, local=False)
+    return Result(f"DISCARD {statement.what.upper()}")
+
+
+def unlisten(_: Context, __: Unlisten) -> Result:
+    """Do nothing: nobody can LISTEN."""
+    return Result("UNLISTEN")
