@@ -22,15 +22,17 @@ from reclock.server.protocol.extended import Extended
 from reclock.server.protocol.portal import Portal, State, row_description
 from reclock.server.protocol.report import error_response
 from reclock.server.protocol.startup import reported
+from reclock.server.protocol.together import BEGIN, COMMIT, ROLLBACK, stretches
 from reclock.server.protocol.wire import Alarm, Disconnected
 from reclock.sql.parse import parse_statements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from reclock.coordinator.session import Session
     from reclock.server.codec.message import Message
     from reclock.server.protocol.wire import Wire
+    from reclock.sql.parse import Parsed
 
 
 _GRACE: Final = 0.25
@@ -168,34 +170,56 @@ class Conversation:
             self._put(row_description(found.schema, formats or (0,) * len(found.schema)))
 
     async def _query(self, sql: str) -> None:
-        """Run the statements of a text, one after the other."""
+        """Run the statements of a text, one after the other, some of them together."""
         self._extended.statements.pop("", None)
         self._extended.close_portal("")
         statements = await self._wire.work(partial(parse_statements, sql))
         if not statements:
             self._put(b.EmptyQueryResponse())
-        for parsed in statements:
-            portal = Portal(self._session, parsed)
-            try:
-                await self._drain(portal, None, describe=True)
-            finally:
-                portal.close()
+        for stretch in stretches(statements):
+            if len(stretch) > 1 and self._session.transaction is None:
+                await self._run_together(stretch)
+            else:
+                for parsed in stretch:
+                    self._put(await self._run(parsed))
+
+    async def _run(self, parsed: Parsed) -> Message:
+        portal = Portal(self._session, parsed)
+        try:
+            return await self._drain(portal, None, describe=True)
+        finally:
+            portal.close()
+
+    async def _run_together(self, statements: Sequence[Parsed]) -> None:
+        """Run statements as one transaction; the last one is done when that is."""
+        session = self._session
+        await self._wire.work(partial(session.run, BEGIN))
+        try:
+            for parsed in statements[:-1]:
+                self._put(await self._run(parsed))
+            last = await self._run(statements[-1])
+            await self._wire.work(partial(session.run, COMMIT), self._alarm)
+        except BaseException:
+            if session.transaction is not None:
+                session.run(ROLLBACK)
+            raise
+        self._put(last)
 
     async def _execute(self, name: str, limit: int) -> None:
         bound = self._extended.portal(name)
         if bound.portal is None:
             self._put(b.EmptyQueryResponse())
         else:
-            await self._drain(bound.portal, limit or None, describe=False)
+            self._put(await self._drain(bound.portal, limit or None, describe=False))
 
-    async def _drain(self, portal: Portal, limit: int | None, *, describe: bool) -> None:
-        """Send what a portal gives, as fast as the client takes it, up to ``limit`` rows."""
+    async def _drain(self, portal: Portal, limit: int | None, *, describe: bool) -> Message:
+        """Send what a portal gives, as fast as the client takes it, up to ``limit`` rows.
+
+        Return what says that it is done.
+        """
         start, left = portal.sent, limit
         self._session.interrupt.clear()
-        allowed = self._session.settings.statement_timeout
-        alarm = None
-        if allowed is not None and not portal.is_endless:
-            alarm = Alarm(allowed + _GRACE, self._too_long)
+        alarm = None if portal.is_endless else self._alarm
         while True:
             job = partial(portal.next, left, describe=describe)
             chunk = await self._wire.work(job, alarm)
@@ -203,14 +227,11 @@ class Conversation:
                 alarm = None
             self._out += chunk.data
             if chunk.state is State.DONE:
-                self._put(b.CommandComplete(chunk.tag))
-                return
+                return b.CommandComplete(chunk.tag)
             if chunk.state is State.COPYING:
-                self._put(b.CommandComplete(await self._copy_in(portal)))
-                return
+                return b.CommandComplete(await self._copy_in(portal))
             if chunk.state is State.SUSPENDED:
-                self._put(b.PortalSuspended())
-                return
+                return b.PortalSuspended()
             left = None if limit is None else limit - (portal.sent - start)
             await self._flush(alarm)
 
@@ -230,6 +251,11 @@ class Conversation:
                 case other:
                     text = f"unexpected message {type(other).__name__} during COPY from stdin"
                     raise ProtocolViolation(text)
+
+    @property
+    def _alarm(self) -> Alarm | None:
+        allowed = self._session.settings.statement_timeout
+        return None if allowed is None else Alarm(allowed + _GRACE, self._too_long)
 
     def _too_long(self) -> None:
         message = "canceling statement due to statement timeout"

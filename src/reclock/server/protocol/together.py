@@ -1,0 +1,73 @@
+"""Which statements of one text are one transaction.
+
+PostgreSQL runs the statements of one simple query as one transaction, unless they say otherwise.
+A transaction of reclock has reads or INSERTs of values, not both, and no data definition, so a
+text is cut into *stretches*: as many such statements after each other as one transaction can
+have, and every other statement by itself. Reads of a stretch are of one time; INSERTs of a
+stretch become visible together, or not at all. Each stretch sees what those before it did.
+
+A statement that names its own time (AS OF), and an INSERT that reads, are by themselves: what
+works alone must not fail because something stands beside it.
+
+Tests: tests/server/protocol/test_together.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from reclock.sql import statement as s
+from reclock.sql.parse import parse_statements
+from reclock.sql.syntax import query as q
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reclock.sql.parse import Parsed
+
+BEGIN, COMMIT, ROLLBACK = parse_statements("BEGIN; COMMIT; ROLLBACK")
+
+_READ: Final = "read"
+_WRITE: Final = "write"
+
+
+def stretches(statements: Sequence[Parsed]) -> list[list[Parsed]]:
+    """Cut a text into what one transaction can have; those of one statement need none.
+
+    >>> text = "SELECT 1; SELECT 2; CREATE TABLE t (a INT); SELECT 3"
+    >>> [len(stretch) for stretch in stretches(parse_statements(text))]
+    [2, 1, 1]
+    """
+    kinds = [(_kind(parsed.statement) or at, parsed) for at, parsed in enumerate(statements)]
+    return [[parsed for _, parsed in some] for _, some in groupby(kinds, lambda pair: pair[0])]
+
+
+def _kind(statement: s.Statement) -> str | None:
+    match statement:
+        case s.SelectStatement(as_of=None) | s.Fetch() | s.CloseCursor():
+            return _READ
+        case s.Copy(s.SelectStatement(as_of=None)) | s.Declare(of=s.SelectStatement(as_of=None)):
+            return _READ
+        case s.CopyFrom():
+            return _WRITE
+        case s.Insert(query=query) if query is None or _is_values(query):
+            return _WRITE
+    return None
+
+
+def _is_values(query: q.Query) -> bool:
+    """Return whether a query is a list of rows that reads nothing."""
+    if not isinstance(query.body, q.Values) or query != q.Query(query.body):
+        return False
+    waiting: list[object] = [query.body]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, q.Query):
+            return False
+        if isinstance(at, tuple):
+            waiting += at
+        elif is_dataclass(at) and not isinstance(at, type):
+            waiting += [getattr(at, field.name) for field in fields(at)]
+    return True
