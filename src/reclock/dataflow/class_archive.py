@@ -1,0 +1,165 @@
+"""The classes of Spark, loaded and checked once: half of its start is to do that again.
+
+Java can keep loaded classes in a file (class-data sharing), which the next JVM maps. One such
+archive is kept per Java, Spark and class path in the user's cache. Nobody waits for it: a Spark
+that finds none writes down which classes it loads, at no cost, and a process of its own, of the
+lowest priority, makes the archive from that list: half a minute of one core, once. It is
+begun some seconds after Spark has started, or when Spark stops, if that is sooner, and outlives
+who began it.
+
+- An archive appears whole or not at all: written beside its name, synced, renamed.
+- Never two at once: a lock file, which the process that makes it holds as long as it lives.
+- It never stops Spark: Java itself checks that an archive is of this Java and of these jars, and
+  starts without one that is not; that one is removed. A Java that does not start with these
+  options is started without them, now and from then on.
+- It never stays in the way: a try that fails leaves an empty file, which says not to try again.
+  Archives that were not used for a month are removed when another is made.
+
+A use costs nothing and saves five of the eleven seconds of a start (docs/performance.md).
+
+Tests: tests/dataflow/test_class_archive.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shlex
+import subprocess
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock, Timer
+from typing import TYPE_CHECKING, Any, Final
+
+import platformdirs
+
+from reclock.clock import SystemClock
+from reclock.java import find_java, java_build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DELAY_SECONDS: Final = 20.0
+KEPT_MS: Final = 30 * 24 * 3_600_000
+_OPTIONS: Final = "SPARK_SUBMIT_OPTS"
+_CLASS_PATH: Final = (  # whatever else decides which classes there are, and from where
+    _OPTIONS, "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH", "HADOOP_CONF_DIR",
+    "YARN_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS",
+)  # fmt: skip
+_MAKE: Final = """
+part=$1 made=$2 list=$3; shift 3
+(
+  if nice -n 19 "$@"; then sync "$part"; mv -f "$part" "$made"; else : > "$made"; fi
+  rm -f "$part" "$list"
+) &
+"""
+
+
+class ClassArchive:
+    """The archive for a Spark that this process starts; ``scratch`` is a directory of its own."""
+
+    def __init__(self, scratch: Path, cache: Path | None = None) -> None:
+        self._cache = cache or platformdirs.user_cache_path("reclock")
+        self._list = scratch / "classes"
+        self._made: Final = self._cache / f"spark-{_key()}.jsa"
+        self._class_path: str | None = None
+        self._lock = Lock()
+        self._timer: Timer | None = None
+
+    @contextmanager
+    def offered(self) -> Iterator[None]:
+        """Have a JVM that is launched in this block use the archive, or write its list."""
+        before = os.environ.get(_OPTIONS)
+        with suppress(OSError):
+            os.environ[_OPTIONS] = " ".join([*map(shlex.quote, self._options()), before or ""])
+        try:
+            yield
+        finally:
+            if before is None:
+                os.environ.pop(_OPTIONS, None)
+            else:
+                os.environ[_OPTIONS] = before
+
+    def started(self, gateway: Any) -> None:
+        """Note that a JVM runs with what was offered; an archive will be made if there is none."""
+        system = gateway.jvm.java.lang.System
+        if self._list.exists():
+            self._class_path = str(system.getProperty("java.class.path"))
+            self._timer = Timer(DELAY_SECONDS, self.make)
+            self._timer.daemon = True
+            self._timer.start()
+        elif "sharing" not in str(system.getProperty("java.vm.info")):
+            with suppress(OSError):
+                self._discard()
+
+    def make(self) -> None:
+        """Begin to make the archive of the classes loaded so far, unless somebody does."""
+        with self._lock, suppress(OSError):
+            if self._timer is None:
+                return
+            self._timer.cancel()
+            self._timer = None
+            self._begin()
+
+    def failed(self) -> None:
+        """Do without what was offered: the JVM did not start with it, or died of it."""
+        with suppress(OSError):
+            if self._made.exists():
+                self._discard()
+            else:
+                self._made.touch()  # not even a list can be had of this Java
+
+    def _options(self) -> list[str]:
+        try:
+            if not self._made.stat().st_size:
+                return []
+            os.utime(self._made)
+        except FileNotFoundError:
+            self._cache.mkdir(parents=True, exist_ok=True)
+            return [f"-XX:DumpLoadedClassList={self._list}"]
+        return ["-Xshare:auto", f"-XX:SharedArchiveFile={self._made}"]
+
+    def _discard(self) -> None:
+        """Remove an archive that is of no use: another one will be made."""
+        if self._made.stat().st_size:
+            self._made.unlink()
+
+    def _begin(self) -> None:
+        assert self._class_path is not None, "a JVM has started"
+        with (self._cache / "spark.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._made.exists():
+                return
+            self._remove_unused()
+            part, classes = (self._made.with_suffix(end) for end in (".part", ".classes"))
+            known, _, _ = self._list.read_bytes().rpartition(b"\n")  # the last may be half a line
+            classes.write_bytes(known + b"\n")
+            dump = [
+                str(find_java()), "-Xshare:dump", "-Xmx512m", f"-XX:SharedClassListFile={classes}",
+                f"-XX:SharedArchiveFile={part}", "--add-modules=jdk.incubator.vector",
+                "-cp", self._class_path,
+            ]  # fmt: skip
+            nowhere = subprocess.DEVNULL
+            subprocess.run(
+                ["sh", "-c", _MAKE, "sh", part, self._made, classes, *dump],
+                stdin=nowhere, stdout=nowhere, stderr=nowhere, check=False,
+                start_new_session=True, pass_fds=(lock.fileno(),),
+            )  # fmt: skip
+
+    def _remove_unused(self) -> None:
+        oldest = SystemClock().now_ms() - KEPT_MS
+        for archive in self._cache.glob("spark-*.jsa"):
+            if archive.stat().st_mtime_ns // 1_000_000 < oldest:
+                archive.unlink()
+
+
+def _key() -> str:
+    """Return a name for all JVMs that may share an archive."""
+    import pyspark  # noqa: PLC0415 - half a second that many never need
+
+    jars = Path(pyspark.__file__).with_name("jars")
+    since = jars.stat().st_mtime_ns if jars.exists() else ""
+    about = [java_build(), pyspark.__version__, f"{jars} {since}"]
+    about += [f"{name}={os.environ.get(name)}" for name in _CLASS_PATH]
+    return hashlib.sha256("\n".join(about).encode()).hexdigest()[:16]

@@ -1,0 +1,264 @@
+"""Archives of classes: made beside, once, whole or not at all, and never in anybody's way."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+from types import SimpleNamespace
+
+import pytest
+
+from reclock.dataflow import class_archive
+from reclock.dataflow.class_archive import ClassArchive
+from reclock.java import find_java, provide_java
+
+VARIABLE = "SPARK_SUBMIT_OPTS"
+FAKE = """#!/bin/sh
+for argument do
+  case "$argument" in
+    -XX:SharedArchiveFile=*) archive=${{argument#*=}} ;;
+    -XX:SharedClassListFile=*) list=${{argument#*=}} ;;
+  esac
+done
+echo run >> {ran}
+while [ ! -e {go} ]; do sleep 0.02; done
+cp "$list" "$archive"
+exit {status}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_options(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(class_archive, "DELAY_SECONDS", 3_600.0)
+
+
+@pytest.fixture
+def fake_java(tmp_path, monkeypatch):
+    """A Java that makes an archive of a list by copying it, when it may."""
+
+    def made(status=0, *, waits=False):
+        home = tmp_path / "jdk"
+        (home / "bin").mkdir(parents=True)
+        (home / "release").write_text('JAVA_VERSION="17.0.1"\n')
+        program = home / "bin" / "java"
+        program.write_text(FAKE.format(ran=tmp_path / "ran", go=tmp_path / "go", status=status))
+        program.chmod(0o755)
+        monkeypatch.setenv("JAVA_HOME", str(home))
+        if not waits:
+            (tmp_path / "go").touch()
+
+    return made
+
+
+def gateway(info="mixed mode, sharing"):
+    known = {"java.class.path": "/a.jar:/b.jar", "java.vm.info": info}
+    system = SimpleNamespace(getProperty=known.__getitem__)
+    lang = SimpleNamespace(System=system)
+    return SimpleNamespace(jvm=SimpleNamespace(java=SimpleNamespace(lang=lang)))
+
+
+def archive(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(exist_ok=True)
+    return ClassArchive(scratch, tmp_path / "cache")
+
+
+def offered(made):
+    with made.offered():
+        return shlex.split(os.environ.get(VARIABLE, ""))
+
+
+def recorded(made, text="one\ntwo\nthr"):
+    """Have a JVM that starts write its list."""
+    (option,) = offered(made)
+    name, _, path = option.partition("=")
+    assert name == "-XX:DumpLoadedClassList"
+    Path(path).write_text(text)
+    made.started(gateway())
+
+
+def eventually(condition, seconds=60):
+    deadline = monotonic() + seconds
+    while not condition():
+        assert monotonic() < deadline
+        sleep(0.01)
+
+
+def files(tmp_path):
+    return sorted(path.suffix for path in (tmp_path / "cache").iterdir())
+
+
+def test_an_archive_is_made_beside_and_offered_to_the_next(tmp_path, fake_java):
+    fake_java()
+    first = archive(tmp_path)
+    recorded(first)
+    first.make()
+    eventually(lambda: files(tmp_path) == [".jsa", ".lock"])
+    (made,) = (tmp_path / "cache").glob("*.jsa")
+    assert made.read_text() == "one\ntwo\n"  # whole lines only
+    (tmp_path / "scratch" / "classes").unlink()
+    second = archive(tmp_path)
+    assert offered(second) == ["-Xshare:auto", f"-XX:SharedArchiveFile={made}"]
+    second.started(gateway())
+    second.make()
+    assert made.exists()
+    assert (tmp_path / "ran").read_text() == "run\n"
+
+
+def test_options_of_the_user_come_last_and_stay(tmp_path, fake_java, monkeypatch):
+    fake_java()
+    monkeypatch.setenv(VARIABLE, "-Xshare:off -Dmine='a b'")
+    assert offered(archive(tmp_path))[1:] == ["-Xshare:off", "-Dmine=a b"]
+    assert os.environ[VARIABLE] == "-Xshare:off -Dmine='a b'"
+    monkeypatch.delenv(VARIABLE)
+    assert len(offered(archive(tmp_path))) == 1
+    assert VARIABLE not in os.environ
+
+
+def test_two_at_once_are_one(tmp_path, fake_java):
+    fake_java(waits=True)
+    first, second = archive(tmp_path), archive(tmp_path)
+    for made in (first, second):
+        recorded(made)
+    first.make()
+    eventually((tmp_path / "ran").exists)
+    second.make()  # waits for nobody
+    (tmp_path / "go").touch()
+    eventually(lambda: files(tmp_path) == [".jsa", ".lock"])
+    assert (tmp_path / "ran").read_text() == "run\n"
+
+
+def test_what_cannot_be_made_is_not_tried_again(tmp_path, fake_java):
+    fake_java(status=1)
+    first = archive(tmp_path)
+    recorded(first)
+    first.make()
+    eventually(lambda: files(tmp_path) == [".jsa", ".lock"])
+    second = archive(tmp_path)
+    assert offered(second) == []
+    (tmp_path / "scratch" / "classes").unlink()
+    second.started(gateway("mixed mode"))
+    assert offered(archive(tmp_path)) == []
+
+
+def test_an_archive_that_java_does_not_take_is_removed(tmp_path, fake_java):
+    fake_java()
+    made = archive(tmp_path)
+    offered(made)
+    there = made._made
+    there.write_text("of another time")
+    made.started(gateway())
+    assert there.exists()
+    made.started(gateway("mixed mode"))
+    assert not there.exists()
+
+
+def test_a_java_that_does_not_start_so_is_started_without(tmp_path, fake_java):
+    fake_java()
+    made = archive(tmp_path)
+    offered(made)
+    made._made.write_text("damaged")
+    made.failed()
+    assert not made._made.exists()  # another one may do
+    made.failed()
+    assert offered(made) == []
+
+
+def test_archives_that_nobody_uses_are_removed(tmp_path, fake_java):
+    fake_java()
+    made = archive(tmp_path)
+    recorded(made)
+    old, young = (tmp_path / "cache" / f"spark-{age}.jsa" for age in ("old", "young"))
+    for other in (old, young):
+        other.touch()
+    os.utime(old, (0, 0))
+    made.make()
+    assert not old.exists()
+    assert young.exists()
+    eventually(lambda: files(tmp_path) == [".jsa", ".jsa", ".lock"])
+
+
+def test_without_a_cache_there_is_no_archive(tmp_path, fake_java):
+    fake_java()
+    (tmp_path / "cache").write_text("not a directory")
+    made = archive(tmp_path)
+    assert offered(made) == []
+    made.started(gateway())
+    made.make()
+    made.failed()
+
+
+def test_each_java_and_each_class_path_has_its_own(tmp_path, fake_java, monkeypatch):
+    fake_java()
+    names = {archive(tmp_path)._made}
+    (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.2"\n')
+    names.add(archive(tmp_path)._made)
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    names.add(archive(tmp_path)._made)
+    names.add(archive(tmp_path)._made)
+    assert len(names) == 3
+
+
+def use(made, *more):
+    command = [str(find_java()), *offered(made), *more, "-version"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("bundled", [False, True], ids=["machine", "bundled"])
+def test_a_real_java_makes_and_takes_it_and_does_without_a_damaged_one(
+    tmp_path, monkeypatch, bundled
+):
+    if bundled:
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    provide_java()
+    first = archive(tmp_path)
+    assert use(first).returncode == 0
+    assert (tmp_path / "scratch" / "classes").stat().st_size > 1_000
+    first.started(gateway())
+    first._class_path = str(tmp_path / "no.jar")
+    first.make()
+    eventually(lambda: files(tmp_path) == [".jsa", ".lock"])
+    done = use(archive(tmp_path), "-Xshare:on")  # refuses to start without
+    assert done.returncode == 0, done.stdout
+    first._made.chmod(0o644)
+    first._made.write_bytes(b"garbage" * 1_000)
+    done = use(archive(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "sharing" not in done.stderr
+
+
+SPARK = """
+from reclock.dataflow.session import Spark
+spark = Spark()
+assert spark.session.range(3).count() == 3
+print(spark.session._jvm.java.lang.System.getProperty("java.vm.info"))
+spark.close()
+"""
+
+
+@pytest.mark.slow
+def test_spark_uses_it(tmp_path):
+    def said():
+        env = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+        command = [sys.executable, "-c", SPARK]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        return done.stdout
+
+    def archives():
+        return [path for path in (tmp_path / "reclock").glob("*.jsa") if path.stat().st_size]
+
+    said()
+    eventually(archives, 600)  # of the lowest priority
+    assert "sharing" in said()
+    (made,) = archives()
+    assert made.stat().st_size > 50_000_000
+    made.chmod(0o644)
+    made.write_bytes(b"garbage" * 1_000)
+    assert "sharing" not in said()
+    assert not made.exists()
