@@ -170,8 +170,8 @@ class Source(RelationItem):
     @property
     def brings_times(self) -> bool:
         """Whether the times of its rows are not the system's: it has a pace of its own."""
-        states = self.states and not self.statement.reclock_into_epoch
-        return states or self.using is not None
+        given = self.is_transactional and (self.statement.reclock_into_epoch or not self.is_strict)
+        return (self.states and not given) or self.using is not None
 
     @property
     def using(self) -> ObjectId | None:

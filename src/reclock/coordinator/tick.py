@@ -38,6 +38,7 @@ from reclock.dataflow.graph import temp_of
 from reclock.dataflow.hydrate import Stream
 from reclock.failpoints import hit
 from reclock.time.pace import is_joint
+from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,7 +114,7 @@ def _time(core: Core, state: TimelineState, *, regular: bool) -> Timestamp | Non
     if state.is_own:
         return core.intakes.closable(state, now)
     interval = core.settings.timestamp_interval_ms if regular else 1
-    staged = core.intakes.is_ready(state.pace)
+    staged = state.timeline != EPOCH_MS and core.intakes.is_ready(state.pace)
     return state.tick_time(now, interval, staged=staged, own=core.world.own(state.timeline))
 
 

@@ -3,7 +3,8 @@
 Definition. A timeline is the meaning of a timestamp number:
 
     EpochMilliseconds        near wall-clock now: tables, Kafka, files, generators
-    Counter(broker, topic)   a Debezium transaction count; one per consistency topic
+    Counter(broker, topic)   a Debezium transaction count; one per consistency topic, or
+                             "; complete": the count of steps in which they became complete
     External(source)         a CDCv2 source's own times; joinable only with itself
     User(name)               whatever the user says they share: WITH (timeline = 'name')
 
@@ -38,19 +39,20 @@ class EpochMilliseconds:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """Transactions counted by a Debezium consistency topic."""
+    """Transactions counted by a Debezium consistency topic, or as they become complete."""
 
     broker: str
     topic: str
+    complete: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a topic that would make the text form ambiguous; Kafka allows none such."""
-        if "," in self.topic:
+        if {",", ";"} & {*self.topic}:
             message = f'invalid topic name "{self.topic}"'
             raise InvalidValue(message)
 
     def __str__(self) -> str:
-        return f"Counter({self.broker}, {self.topic})"
+        return f"Counter({self.broker}, {self.topic}{_COMPLETE if self.complete else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ Timeline = EpochMilliseconds | Counter | External | User
 
 EPOCH_MS: Final = EpochMilliseconds()
 
+_COMPLETE: Final = "; complete"
+
 _TEXT = re.compile(r"(?P<kind>Counter|External|User)\((?P<inside>.*)\)", re.DOTALL)
 
 
@@ -99,7 +103,7 @@ def parse_timeline(text: str) -> Timeline:
             return User(inside)
         broker, comma, topic = inside.rpartition(", ")  # a topic name has no comma
         if comma:
-            return Counter(broker, topic)
+            return Counter(broker, topic.removesuffix(_COMPLETE), topic.endswith(_COMPLETE))
     message = f'invalid timeline "{text}"'
     raise InvalidValue(message)
 

@@ -121,9 +121,8 @@ def timeline_of(statement: CreateSource, facts: Json | None = None) -> Timeline:
     own = _brings_times(statement) and "epoch_ms_timeline" not in options
     if (topic := statement.consistency_topic) is not None and not statement.reclock_into_epoch:
         assert isinstance(statement.connection, KafkaConnection)
-        if options.get("transaction_order", "strict") == "strict":
-            return Counter(statement.connection.broker, topic)
-        own = True  # in which order they become complete here, no topic tells
+        complete = options.get("transaction_order") == "complete"
+        return Counter(statement.connection.broker, topic, complete)
     name = (facts or {}).get("external", statement.name.parts[-1])
     return External(name) if own else EPOCH_MS
 

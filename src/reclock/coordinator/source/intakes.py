@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.core import Core
     from reclock.coordinator.source.connect import Clusters
+    from reclock.coordinator.source.reclocked import Limit
     from reclock.coordinator.source.staging import Taken
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
@@ -125,7 +126,11 @@ class Intakes:
 
     def is_ready(self, pace: Pace) -> bool:
         """Return whether a tick has something to bind."""
-        return any(intake.is_ready for _, intake in self._of(pace))
+        if any(intake.is_ready for _, intake in self._of(pace)):
+            return True
+        found = self._limits(pace)
+        released = any(isinstance(some, frozenset) and some for some in found.values())
+        return released or any(intake.has_failed() for intake in found)
 
     def closable(self, state: TimelineState, now_ms: int) -> Timestamp | None:
         """Return the last time that the source of a pace has complete now; None if no other."""
@@ -139,7 +144,7 @@ class Intakes:
         found = {}
         if state.is_own:
             return {item: own.take_own(state, time) for item, own in self._own(state.pace)}
-        whole = limits(i for _, i in self._of(state.pace) if isinstance(i, ReclockedIntake))
+        whole = self._limits(state.pace)
         for item, intake in self._of(state.pace):
             source = self._core.world.catalog[item]
             assert isinstance(source, Source)
@@ -187,6 +192,9 @@ class Intakes:
         for pump in self._ending:
             pump.join(max(0.0, deadline - monotonic()))
         self._ending.clear()
+
+    def _limits(self, pace: Pace) -> dict[ReclockedIntake, Limit]:
+        return limits(i for _, i in self._of(pace) if isinstance(i, ReclockedIntake))
 
     def _own(self, pace: Pace) -> Iterator[tuple[ObjectId, OwnIntake]]:
         for item, intake in self._of(pace):

@@ -195,6 +195,19 @@ class Ledger:
         """Yield the open transactions that were mentioned, in order."""
         return (self._numbered[number] for number in sorted(self._numbered))
 
+    def rows_of(self, number: int) -> int:
+        """Return how many rows there are of an open transaction."""
+        entry = self._numbered.get(number)
+        return 0 if entry is None else entry.arrived
+
+    def is_released(self, number: int) -> bool:
+        """Return whether a transaction was mentioned, and is not open any more."""
+        return number <= self.last and number not in self._numbered
+
+    def has_released_after(self, number: int) -> bool:
+        """Return whether a transaction with a greater number was released."""
+        return self.last - number > sum(1 for known in self._numbered if known > number)
+
     def in_turn(self) -> Iterator[Open]:
         """Yield the transactions up to the first that is not complete."""
         number = self.next

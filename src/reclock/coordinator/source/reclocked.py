@@ -1,14 +1,15 @@
-"""Transactions in wall-clock time: RECLOCK INTO EPOCH.
+"""Transactions at times that the system gives: RECLOCK INTO EPOCH, and those out of turn.
 
 The numbers of transactions are a time of their own; a second map binds times of the system to
 them: at t all transactions before number n are there, and no others. It is part of the binding of
 t, as the offset n of the part ``transaction``; the other parts are the positions that were read.
 So what is published at t, what waits at t, and what t is bound to are of one moment here too (P2).
+Released out of turn (``complete``) transactions have no such number; their times are those of the
+wall clock, or the steps of a timeline that is their topic's.
 
-*Whole*, also across sources: those with the same consistency topic are bound to the same number at
-every time, as far as the last of them is (``limits``). One that is new has to catch up, from its
-first transaction on; until it has, nobody waits for it. Released out of turn (``complete``),
-transactions have no such number: each source has whole ones, for itself.
+*Whole*, also across sources: those with the same consistency topic, and order, release the same
+transactions at every time (``limits``, ``together``). One that is new has to catch up, from its
+first transaction on; until it has, nobody waits for it.
 
 Unlike a source with times of its own this one moves with the timeline's ticks: each takes what
 is whole, and nobody waits for what is not (P7).
@@ -18,11 +19,13 @@ Tests: tests/coordinator/source/test_into_epoch.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reclock.connectors.kafka.consistent import number_of, with_number, without_number
 from reclock.coordinator.source.staging import Taken
 from reclock.coordinator.source.stated import StatedIntake, transactions_of
+from reclock.coordinator.source.together import Member, complete_together
 from reclock.errors import ConflictingStatements
 from reclock.sql.statement.source import KafkaConnection
 
@@ -33,9 +36,14 @@ if TYPE_CHECKING:
     from reclock.coordinator.item import Source
     from reclock.coordinator.source.connect import Connected
     from reclock.coordinator.source.staging import Grid
+    from reclock.coordinator.source.together import Numbers
     from reclock.coordinator.source.transactions import Release
     from reclock.coordinator.timeline import TimelineState
     from reclock.remap.trace import Remap
+
+
+Limit: TypeAlias = "int | Numbers"
+"""The number before which transactions may be bound, or which may."""
 
 
 class ReclockedIntake(StatedIntake):
@@ -53,12 +61,12 @@ class ReclockedIntake(StatedIntake):
         self._taken: tuple[Remap[Any], Release] | None = None
 
     @property
-    def group(self) -> tuple[str, str]:
-        """Those that are bound to the same numbers: broker and consistency topic."""
+    def group(self) -> tuple[str, str, bool]:
+        """Those that release the same: broker, consistency topic, and whether in its order."""
         statement = self._source.statement
         assert isinstance(statement.connection, KafkaConnection)
         assert statement.consistency_topic is not None
-        return statement.connection.broker, statement.consistency_topic
+        return statement.connection.broker, statement.consistency_topic, self.is_strict
 
     @property
     def is_strict(self) -> bool:
@@ -72,10 +80,24 @@ class ReclockedIntake(StatedIntake):
             return self._transactions.reach
 
     @property
+    def member(self) -> Member:
+        """What it has, for those that release the same."""
+        return Member(self._transactions, self.most)
+
+    @property
     def is_ready(self) -> bool:
-        """Whether a tick may have something to take."""
+        """Whether a tick has something to take that belongs to no transaction."""
         with self.room:
-            return self.failure is not None or self._transactions.waiting_for() is None
+            return self.failure is not None or self._transactions.loose > 0
+
+    def has_failed(self) -> bool:
+        """Return whether what waits, with nothing to release, contradicts itself."""
+        with self.room:
+            try:
+                self._transactions.check()
+            except ConflictingStatements as error:
+                self.failure = self._conflict(error)
+            return self.failure is not None
 
     def skew(self, now_ms: int) -> str | None:
         """Say nothing: its times are the system's."""
@@ -91,8 +113,8 @@ class ReclockedIntake(StatedIntake):
         del now_ms
         return None
 
-    def take_whole(self, remap: Remap[Any], grid: Grid, limit: int | None) -> Taken | None:
-        """Return what a tick binds: transactions before number ``limit``, at one time."""
+    def take_whole(self, remap: Remap[Any], grid: Grid, limit: Limit | None) -> Taken | None:
+        """Return what a tick binds, at one time: what ``limits`` allows."""
         with self.room:
             self.settle(remap)
             time, offer = grid.time, None
@@ -125,18 +147,26 @@ class ReclockedIntake(StatedIntake):
             self.room.notify_all()
 
 
-def limits(intakes: Iterable[ReclockedIntake]) -> dict[ReclockedIntake, int]:
-    """Return before which number each source may bind transactions, so that all have the same.
+def limits(intakes: Iterable[ReclockedIntake]) -> dict[ReclockedIntake, Limit]:
+    """Return which transactions each source may bind, so that all have the same.
 
-    Those that are furthest move together, as far as the last of them can; others follow.
+    In order, that is before which number: those that are furthest move together, as far as the
+    last of them can; others follow.
     """
-    groups: dict[tuple[str, str], list[ReclockedIntake]] = {}
+    groups: dict[tuple[str, str, bool], list[ReclockedIntake]] = {}
     for intake in intakes:
-        if intake.is_strict and intake.failure is None:
+        if intake.failure is None:
             groups.setdefault(intake.group, []).append(intake)
-    found: dict[ReclockedIntake, int] = {}
+    found: dict[ReclockedIntake, Limit] = {}
     for members in groups.values():
-        furthest = max(member.number for member in members)
-        together = min(member.reach for member in members if member.number == furthest)
-        found |= dict.fromkeys(members, together)
+        if members[0].is_strict:
+            furthest = max(member.number for member in members)
+            together = min(member.reach for member in members if member.number == furthest)
+            found |= dict.fromkeys(members, together)
+        else:
+            with ExitStack() as still:  # nothing comes in while they agree
+                for member in members:
+                    still.enter_context(member.room)
+                allowed = complete_together([member.member for member in members])
+                found |= zip(members, allowed, strict=True)
     return found

@@ -4,11 +4,12 @@ What is released, and what waits, is defined in ``change.transactions``; this is
 step: the ``ledger`` knows transactions, ``transaction_rows`` has what was read of them. The rows
 of a transaction are published in one piece::
 
-    strict      at its number, when it and all before it are complete
-    complete    at the next time there is, when it is complete itself and overtakes no key
+    strict      when it and all before it are complete
+    complete    when it is complete itself and overtakes no key
 
-or, if the source is reclocked, at the time of the tick that finds them releasable (``at``). Rows
-that name no transaction, and records that do not decode, come with the next that is released.
+at its number or, if the system gives the times, at that of the tick (``at``), which is told which
+to release (``together``). Rows that name no transaction, and records that do not decode, come with
+the next that is released.
 
 Cost: an offer looks at what waits; what was released before leaves nothing behind but the ids of
 the last ``REMEMBERED`` (P5). Tests: tests/coordinator/source/test_transactions.py.
@@ -24,14 +25,13 @@ import pyarrow as pa
 
 from reclock.change.transactions import REMEMBERED
 from reclock.connectors.transactions import END
-from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.source.ledger import Done, Ledger
 from reclock.coordinator.source.transaction_rows import DONE, LOOSE, Columns, Part, joined
 from reclock.coordinator.source.waiting import Offer, changed, concat
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from reclock.coordinator.source.ledger import Known, Open
     from reclock.dataflow.delta import Types
@@ -137,22 +137,33 @@ class Transactions:
     # What can be published.
 
     @property
+    def ledger(self) -> Ledger:
+        """What is known of the transactions."""
+        return self._ledger
+
+    @property
     def reach(self) -> int:
         """The first number that is not released, and cannot be now."""
         return self._ledger.reach
 
-    def offer(self, limit: int | None, most: int, at: Timestamp | None = None) -> Release | None:
-        """Return what can be released of the transactions before number ``limit``.
+    def offer(
+        self, limit: int | Container[int] | None, most: int, at: Timestamp | None = None
+    ) -> Release | None:
+        """Return what can be released: in order, before number ``limit``, or those in ``limit``.
 
         About ``most`` rows, but one transaction at the least. With ``at`` all of it is published
         at that time, rows without a transaction also if they are alone.
         """
         self._ledger.check()
-        released = self._some(
-            self._ledger.in_turn() if self._strict else self._complete(), limit, most
-        )
-        if not released and (at is None or not self._loose):
-            self._ledger.check_overfull(strict=self._strict)
+        if self._strict:
+            assert limit is None or isinstance(limit, int)
+            released = self._some(self._ledger.in_turn(), limit, most)
+        else:
+            assert at is not None
+            assert not isinstance(limit, int)
+            released = self.free(limit)
+        if not released and (at is None or not self.loose):
+            self.check()
             return None
         self._fresh = joined(self._fresh)
         times = self._times(released, at)
@@ -176,9 +187,15 @@ class Transactions:
             reach=max([self._ledger.next, *((entry.number or 0) + 1 for entry in released)]),
         )
 
-    def _complete(self) -> list[Open]:
-        """Return the transactions that can be released out of turn."""
-        whole = [entry for entry in self._ledger.numbered() if entry.is_complete]
+    def check(self) -> None:
+        """Raise what is wrong with transactions that cannot be released."""
+        self._ledger.check()
+        self._ledger.check_overfull(strict=self._strict)
+
+    def free(self, among: Container[int] | None = None) -> list[Open]:
+        """Return the transactions, of these numbers, that can be released out of turn."""
+        complete = (entry for entry in self._ledger.numbered() if entry.is_complete)
+        whole = [entry for entry in complete if among is None or entry.number in among]
         if not whole:
             return []
         self._fresh = joined(self._fresh)
@@ -198,12 +215,7 @@ class Transactions:
 
     def _times(self, released: Sequence[Open], at: Timestamp | None) -> dict[int, int]:
         """Return at which time each transaction is published, by code."""
-        least = max(int(self.upper), int(FIRST))
-        times = {}
-        for place, entry in enumerate(released):
-            own = (entry.number or 0) if self._strict else least + place
-            times[entry.code] = own if at is None else int(at)
-        return times
+        return {entry.code: (entry.number or 0) if at is None else int(at) for entry in released}
 
     def taken_in(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         """Return of the columns of statements those of the envelope debezium."""
@@ -228,14 +240,14 @@ class Transactions:
     # What is shown.
 
     @property
-    def _loose(self) -> int:
+    def loose(self) -> int:
         """How many rows, or faults, belong to no transaction."""
         return sum(int(part.loose.sum()) for part in self._parts)
 
     @property
     def waiting(self) -> int:
         """How many rows wait."""
-        return self._loose + self._ledger.arrived
+        return self.loose + self._ledger.arrived
 
     @property
     def stated(self) -> int:
@@ -252,7 +264,7 @@ class Transactions:
         lacks = self._ledger.lacks()
         if lacks is not None:
             return lacks if self._fault is None else f"{lacks}; a record is wrong: {self._fault}"
-        if self._loose:
+        if self.loose:
             return "rows without a transaction wait for the first that is complete"
         return None
 
