@@ -7,6 +7,7 @@ import uuid
 from collections import Counter
 from contextlib import suppress
 
+import fastavro
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -247,6 +248,43 @@ def test_lines_of_a_file(feed, tmp_path):
     feed.crash()
     feed.tick()
     assert feed.rows("SELECT * FROM cdc") == []
+
+
+def test_blocks_of_avro_files(feed, tmp_path):
+    row = {"type": "record", "name": "row", "fields": [
+        {"name": "id", "type": "long"}, {"name": "x", "type": ["null", "string"]}]}  # fmt: skip
+    pair = [{"name": "time", "type": "long"}, {"name": "count", "type": "long"}]
+    times = {"type": "array", "items": "long"}
+    schema = {"type": "record", "name": "statement", "fields": [
+        {"name": "array", "default": None, "type": ["null", {"type": "array", "items": {
+            "type": "record", "name": "update", "fields": [
+                {"name": "data", "type": row}, pair[0], {"name": "diff", "type": "long"}]}}]},
+        {"name": "progress", "default": None, "type": ["null", {
+            "type": "record", "name": "progress", "fields": [
+                {"name": "lower", "type": times}, {"name": "upper", "type": times},
+                {"name": "counts", "type": {"type": "array", "items": {
+                    "type": "record", "name": "counted", "fields": pair}}}]}]},
+    ]}  # fmt: skip
+    path = tmp_path / "changes.avro"
+    with path.open("w+b") as file:
+        fastavro.writer(file, schema, [progress(0, 5, (3, 1)), updates((1, "a", 3, 1))])
+    clause = f"AVRO USING SCHEMA '{json.dumps(schema)}'"
+    feed.db.execute(
+        f"CREATE SOURCE cdc {COLUMNS} FROM FILE '{path}' FORMAT {clause} ENVELOPE MATERIALIZE"
+    )
+    feed.tick()
+    assert feed.rows("SELECT * FROM cdc") == [(1, "a")]
+    with path.open("a+b") as file:  # blocks of their own
+        fastavro.writer(file, schema, [updates((1, "a", 6, -1), (2, "\n", 6, 1))])
+        fastavro.writer(file, schema, [progress(5, 7, (6, 2))])
+    feed.crash()
+    feed.tick()
+    assert feed.rows("SELECT * FROM cdc") == [(2, "\n")]
+    with pytest.raises(Error, match="schema registry"):
+        feed.db.execute(
+            f"CREATE SOURCE other {COLUMNS} FROM FILE '{path}' FORMAT AVRO "
+            "USING CONFLUENT SCHEMA REGISTRY 'http://x' ENVELOPE MATERIALIZE"
+        )
 
 
 def collected(log, time):

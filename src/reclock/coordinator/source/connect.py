@@ -17,6 +17,7 @@ from reclock.config import parse_duration
 from reclock.connectors.ahead import ahead
 from reclock.connectors.cdcv2 import Cdcv2Decode
 from reclock.connectors.debezium import DebeziumDecode
+from reclock.connectors.files.avro_container import AvroContainer
 from reclock.connectors.files.parquet import Parquet
 from reclock.connectors.files.source import DirectorySource, FileSource
 from reclock.connectors.files.text import Header, Text
@@ -44,6 +45,7 @@ from reclock.time.timeline import EPOCH_MS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from reclock.connectors.files.content import Content
     from reclock.connectors.source import Reader
     from reclock.connectors.source import Source as Connector
     from reclock.coordinator.item import Source, TableColumn
@@ -226,12 +228,15 @@ def _source(item: Source, clusters: Clusters) -> tuple[Connector[Any], AnyDecode
     raise AssertionError(statement.connection)
 
 
-def content_of(statement: CreateSource, columns: Sequence[TableColumn]) -> Text | Parquet:
+def content_of(statement: CreateSource, columns: Sequence[TableColumn]) -> Content:
     """Return what the files of a source have in them."""
     assert statement.value_format is not None
     options = dict(statement.options)
     if statement.value_format.kind == "parquet":
         return Parquet(tuple(map(field_of, columns)))
+    if statement.value_format.kind == "avro":
+        assert statement.value_format.schema is not None
+        return AvroContainer(statement.value_format.schema)
     header = None
     if options.get("header", "false") in TRUE:
         names = tuple(c.name for c in statement.columns.columns)

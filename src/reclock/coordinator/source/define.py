@@ -241,6 +241,10 @@ def _check_envelope(statement: CreateSource) -> None:
         message = "on_error = 'inline' is not for FORMAT PARQUET"
         raise StatementError(message, code="42601", hint="write 'report' or 'stop'",
                              position=position)  # fmt: skip
+    if not kafka and statement.value_format.registry is not None:
+        message = "files are not read with a schema registry"
+        hint = "write FORMAT AVRO USING SCHEMA '…': container files have their schemas in them"
+        raise StatementError(message, code="42601", hint=hint, position=position)
     if kafka and parquet:
         message = "FORMAT PARQUET is for files"
         raise StatementError(message, code="42601", hint="write JSON or AVRO", position=position)
