@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import subprocess
@@ -75,7 +76,7 @@ def offered(made):
 
 def recorded(made, text="one\ntwo\nthr"):
     """Have a JVM that starts write its list."""
-    (option,) = offered(made)
+    option = offered(made)[-1]
     name, _, path = option.partition("=")
     assert name == "-XX:DumpLoadedClassList"
     Path(path).write_text(text)
@@ -93,21 +94,39 @@ def files(tmp_path):
     return sorted(path.suffix for path in (tmp_path / "cache").iterdir())
 
 
+def settled(tmp_path, *more):
+    """Wait until nothing is being made, and nothing but the result is left."""
+    with (tmp_path / "cache" / "spark.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    assert files(tmp_path) == sorted([".classes", ".jsa", ".lock", *more])
+
+
 def test_an_archive_is_made_beside_and_offered_to_the_next(tmp_path, fake_java):
     fake_java()
     first = archive(tmp_path)
+    assert [option.partition("=")[0] for option in offered(first)] == ["-XX:DumpLoadedClassList"]
     recorded(first)
     first.make()
-    eventually(lambda: files(tmp_path) == [".jsa", ".lock"])
+    settled(tmp_path)
     (made,) = (tmp_path / "cache").glob("*.jsa")
     assert made.read_text() == "one\ntwo\n"  # whole lines only
-    (tmp_path / "scratch" / "classes").unlink()
-    second = archive(tmp_path)
-    assert offered(second) == ["-Xshare:auto", f"-XX:SharedArchiveFile={made}"]
-    second.started(gateway())
-    second.make()
-    assert made.exists()
-    assert (tmp_path / "ran").read_text() == "run\n"
+    sharing = ["-Xshare:auto", f"-XX:SharedArchiveFile={made}"]
+    assert offered(archive(tmp_path))[:2] == sharing
+
+
+def test_it_is_made_again_when_much_more_was_loaded(tmp_path, fake_java):
+    fake_java()
+    names = [f"class{i}" for i in range(40)]
+    for loaded, archived in (
+        (names[:20], 20), (names[:10], 20), (names[:21], 20), (names[5:24], 24), (names[:4], 24),
+    ):  # fmt: skip
+        made = archive(tmp_path)
+        recorded(made, "\n".join([*loaded, ""]))
+        made.make()
+        made.make()
+        settled(tmp_path)
+        assert len(made._made.read_text().splitlines()) == archived
+    assert (tmp_path / "ran").read_text() == "run\n" * 2
 
 
 def test_options_of_the_user_come_last_and_stay(tmp_path, fake_java, monkeypatch):
@@ -129,7 +148,7 @@ def test_two_at_once_are_one(tmp_path, fake_java):
     eventually((tmp_path / "ran").exists)
     second.make()  # waits for nobody
     (tmp_path / "go").touch()
-    eventually(lambda: files(tmp_path) == [".jsa", ".lock"])
+    settled(tmp_path)
     assert (tmp_path / "ran").read_text() == "run\n"
 
 
@@ -138,12 +157,24 @@ def test_what_cannot_be_made_is_not_tried_again(tmp_path, fake_java):
     first = archive(tmp_path)
     recorded(first)
     first.make()
-    eventually(lambda: files(tmp_path) == [".jsa", ".lock"])
+    settled(tmp_path)
     second = archive(tmp_path)
     assert offered(second) == []
-    (tmp_path / "scratch" / "classes").unlink()
     second.started(gateway("mixed mode"))
     assert offered(archive(tmp_path)) == []
+
+
+def test_an_archive_stays_if_a_better_one_cannot_be_made(tmp_path, fake_java):
+    fake_java(status=1)
+    made = archive(tmp_path)
+    (tmp_path / "cache").mkdir()
+    made._made.write_text("good")
+    recorded(made)
+    for _ in range(2):
+        made.make()
+        settled(tmp_path)
+    assert made._made.read_text() == "good"
+    assert (tmp_path / "ran").read_text() == "run\n"
 
 
 def test_an_archive_that_java_does_not_take_is_removed(tmp_path, fake_java):
@@ -180,7 +211,7 @@ def test_archives_that_nobody_uses_are_removed(tmp_path, fake_java):
     made.make()
     assert not old.exists()
     assert young.exists()
-    eventually(lambda: files(tmp_path) == [".jsa", ".jsa", ".lock"])
+    settled(tmp_path, ".jsa")
 
 
 def test_without_a_cache_there_is_no_archive(tmp_path, fake_java):
@@ -222,7 +253,7 @@ def test_a_real_java_makes_and_takes_it_and_does_without_a_damaged_one(
     first.started(gateway())
     first._class_path = str(tmp_path / "no.jar")
     first.make()
-    eventually(lambda: files(tmp_path) == [".jsa", ".lock"])
+    settled(tmp_path)
     done = use(archive(tmp_path), "-Xshare:on")  # refuses to start without
     assert done.returncode == 0, done.stdout
     first._made.chmod(0o644)

@@ -71,6 +71,27 @@ def test_who_closes_before_the_start_is_over_leaves_nothing_behind(tmp_path, spa
     assert spark.users == 0
 
 
+def test_a_start_in_vain_is_the_last_until_a_tick_needs_it_again(tmp_path, spark):
+    EarlySpark(tmp_path, spark).needed()
+    soon = EarlySpark(tmp_path, spark)
+    soon.begin()
+    soon.close()  # before it could be known
+    assert (tmp_path / MARK).exists()
+    spark.ready.set()
+    eventually(lambda: not threads())
+    useful = EarlySpark(tmp_path, spark)
+    useful.begin()
+    eventually(lambda: not threads())
+    useful.needed()
+    useful.close()
+    assert (tmp_path / MARK).exists()
+    vain = EarlySpark(tmp_path, spark)
+    vain.begin()
+    eventually(lambda: not threads())
+    vain.close()
+    assert not (tmp_path / MARK).exists()
+
+
 def test_a_start_that_fails_is_left_to_those_who_need_it(tmp_path, spark):
     spark.failing = True
     spark.ready.set()

@@ -1,18 +1,19 @@
 """The classes of Spark, loaded and checked once: half of its start is to do that again.
 
 Java can keep loaded classes in a file (class-data sharing), which the next JVM maps. One such
-archive is kept per Java, Spark and class path in the user's cache. Nobody waits for it: a Spark
-that finds none writes down which classes it loads, at no cost, and a process of its own, of the
-lowest priority, makes the archive from that list: half a minute of one core, once. It is
-begun some seconds after Spark has started, or when Spark stops, if that is sooner, and outlives
-who began it.
+archive is kept per Java, Spark and class path in the user's cache. Nobody waits for it: every
+Spark writes down which classes it loads, at no cost, and if these are a tenth more than there are
+in the archive, a process of its own, of the lowest priority, makes another of all that were ever
+loaded: half a minute of one core, once or twice in the life of an installation. It is begun some
+seconds after Spark has started, and when Spark stops, and outlives who began it.
 
 - An archive appears whole or not at all: written beside its name, synced, renamed.
 - Never two at once: a lock file, which the process that makes it holds as long as it lives.
 - It never stops Spark: Java itself checks that an archive is of this Java and of these jars, and
   starts without one that is not; that one is removed. A Java that does not start with these
   options is started without them, now and from then on.
-- It never stays in the way: a try that fails leaves an empty file, which says not to try again.
+- It never stays in the way: a first try that fails leaves an empty file, which says not to try
+  again, a later one the archive that was there.
   Archives that were not used for a month are removed when another is made.
 
 A use costs nothing and saves five of the eleven seconds of a start (docs/performance.md).
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DELAY_SECONDS: Final = 20.0
+GROWTH: Final = 1.1
 KEPT_MS: Final = 30 * 24 * 3_600_000
 _OPTIONS: Final = "SPARK_SUBMIT_OPTS"
 _CLASS_PATH: Final = (  # whatever else decides which classes there are, and from where
@@ -48,10 +50,10 @@ _CLASS_PATH: Final = (  # whatever else decides which classes there are, and fro
     "YARN_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS",
 )  # fmt: skip
 _MAKE: Final = """
-part=$1 made=$2 list=$3; shift 3
+part=$1 made=$2; shift 2
 (
-  if nice -n 19 "$@"; then sync "$part"; mv -f "$part" "$made"; else : > "$made"; fi
-  rm -f "$part" "$list"
+  if nice -n 19 "$@"; then sync "$part"; mv -f "$part" "$made"; else : >> "$made"; fi
+  rm -f "$part"
 ) &
 """
 
@@ -65,7 +67,6 @@ class ClassArchive:
         self._made: Final = self._cache / f"spark-{_key()}.jsa"
         self._class_path: str | None = None
         self._lock = Lock()
-        self._timer: Timer | None = None
 
     @contextmanager
     def offered(self) -> Iterator[None]:
@@ -82,25 +83,22 @@ class ClassArchive:
                 os.environ[_OPTIONS] = before
 
     def started(self, gateway: Any) -> None:
-        """Note that a JVM runs with what was offered; an archive will be made if there is none."""
+        """Note that a JVM runs with what was offered; what it loads will be looked at."""
         system = gateway.jvm.java.lang.System
-        if self._list.exists():
-            self._class_path = str(system.getProperty("java.class.path"))
-            self._timer = Timer(DELAY_SECONDS, self.make)
-            self._timer.daemon = True
-            self._timer.start()
-        elif "sharing" not in str(system.getProperty("java.vm.info")):
+        if "sharing" not in str(system.getProperty("java.vm.info")):
             with suppress(OSError):
                 self._discard()
+        if self._list.exists():
+            self._class_path = str(system.getProperty("java.class.path"))
+            timer = Timer(DELAY_SECONDS, self.make)
+            timer.daemon = True
+            timer.start()
 
     def make(self) -> None:
-        """Begin to make the archive of the classes loaded so far, unless somebody does."""
+        """Begin to make the archive, if it would be better, and unless somebody does."""
         with self._lock, suppress(OSError):
-            if self._timer is None:
-                return
-            self._timer.cancel()
-            self._timer = None
-            self._begin()
+            if self._class_path is not None:
+                self._begin(self._class_path)
 
     def failed(self) -> None:
         """Do without what was offered: the JVM did not start with it, or died of it."""
@@ -111,38 +109,40 @@ class ClassArchive:
                 self._made.touch()  # not even a list can be had of this Java
 
     def _options(self) -> list[str]:
+        record = f"-XX:DumpLoadedClassList={self._list}"
         try:
             if not self._made.stat().st_size:
                 return []
             os.utime(self._made)
         except FileNotFoundError:
             self._cache.mkdir(parents=True, exist_ok=True)
-            return [f"-XX:DumpLoadedClassList={self._list}"]
-        return ["-Xshare:auto", f"-XX:SharedArchiveFile={self._made}"]
+            return [record]
+        return ["-Xshare:auto", f"-XX:SharedArchiveFile={self._made}", record]
 
     def _discard(self) -> None:
         """Remove an archive that is of no use: another one will be made."""
         if self._made.stat().st_size:
             self._made.unlink()
 
-    def _begin(self) -> None:
-        assert self._class_path is not None, "a JVM has started"
+    def _begin(self, class_path: str) -> None:
         with (self._cache / "spark.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if self._made.exists():
+            part, known = (self._made.with_suffix(end) for end in (".part", ".classes"))
+            archived = known.read_text("utf-8").splitlines() if known.exists() else []
+            loaded = self._list.read_text("utf-8").rpartition("\n")[0]  # without half a line
+            classes = list(dict.fromkeys([*archived, *loaded.splitlines()]))
+            if self._made.exists() and len(classes) < GROWTH * len(archived):
                 return
             self._remove_unused()
-            part, classes = (self._made.with_suffix(end) for end in (".part", ".classes"))
-            known, _, _ = self._list.read_bytes().rpartition(b"\n")  # the last may be half a line
-            classes.write_bytes(known + b"\n")
+            known.write_text("\n".join([*classes, ""]), "utf-8")
             dump = [
-                str(find_java()), "-Xshare:dump", "-Xmx512m", f"-XX:SharedClassListFile={classes}",
+                str(find_java()), "-Xshare:dump", "-Xmx512m", f"-XX:SharedClassListFile={known}",
                 f"-XX:SharedArchiveFile={part}", "--add-modules=jdk.incubator.vector",
-                "-cp", self._class_path,
+                "-cp", class_path,
             ]  # fmt: skip
             nowhere = subprocess.DEVNULL
             subprocess.run(
-                ["sh", "-c", _MAKE, "sh", part, self._made, classes, *dump],
+                ["sh", "-c", _MAKE, "sh", part, self._made, *dump],
                 stdin=nowhere, stdout=nowhere, stderr=nowhere, check=False,
                 start_new_session=True, pass_fds=(lock.fileno(),),
             )  # fmt: skip
@@ -152,6 +152,7 @@ class ClassArchive:
         for archive in self._cache.glob("spark-*.jsa"):
             if archive.stat().st_mtime_ns // 1_000_000 < oldest:
                 archive.unlink()
+                archive.with_suffix(".classes").unlink(missing_ok=True)
 
 
 def _key() -> str:

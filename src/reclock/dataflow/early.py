@@ -4,7 +4,8 @@ Nothing at an opening takes as long as the start of Spark, and the first tick wi
 wait for all of it. So a mark is left in the state directory when a tick first needs Spark, and a
 process that opens a marked state to keep it running begins the start in a thread, before it
 loads or reads anything else. The mark is a hint: without it Spark starts when it is needed, with
-it in vain at worst, and a start that fails is reported by whoever needs it.
+it in vain at worst, which removes the mark: the views that needed it may be gone. A start that
+fails is reported by whoever needs it.
 
 Closing does not wait for a start under way: who has closed in between gives Spark back at once.
 
@@ -33,7 +34,7 @@ class EarlySpark:
     def __init__(self, path: str | os.PathLike[str], spark: Spark) -> None:
         self._mark = Path(path) / MARK
         self.spark: Final = spark
-        self._closed = False
+        self._closed = self._needed = self._started = False
 
     def begin(self) -> None:
         """Start Spark in the background, if the ticks of this state needed it before."""
@@ -42,16 +43,21 @@ class EarlySpark:
 
     def needed(self) -> None:
         """Note that a tick needs Spark."""
+        self._needed = True
         with suppress(OSError):
             self._mark.touch()
 
     def close(self) -> None:
         """Give Spark back, also if it has not started yet."""
         self._closed = True
+        if self._started and not self._needed:
+            with suppress(OSError):
+                self._mark.unlink()
         self.spark.close()
 
     def _start(self) -> None:
         with suppress(Exception):  # who needs Spark finds out, and says so
             _ = self.spark.session
+            self._started = True
         if self._closed:
             self.spark.close()
