@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 
 from reclock.errors import InvalidValue
 
@@ -26,6 +27,7 @@ LONGEST_MS = 36_500 * _UNITS["d"]
 _DURATION = re.compile(r"\s*(?P<count>\d+(\.\d+)?)\s*(?P<unit>[a-z]+)\s*", re.IGNORECASE)
 
 
+@lru_cache(maxsize=256)
 def parse_duration(text: str) -> int:
     """Return the whole milliseconds that ``text`` stands for.
 

@@ -38,6 +38,18 @@ class Hashes:
         self._blocks = stored[:whole].reshape(-1, STRIDE)
         self._fence = self._blocks[:, -1].copy()
 
+    def span(self, wanted: int) -> tuple[int, int]:
+        """Return where one hash begins and ends, or would be.
+
+        >>> Hashes(np.array([3, 5, 5, 9])).span(5)
+        (1, 3)
+        """
+        stored = self._stored
+        low = int(stored.searchsorted(wanted))
+        if low == len(stored) or stored[low] != wanted:
+            return low, low
+        return low, int(stored.searchsorted(wanted, "right"))
+
     def find(self, wanted: Int64s) -> tuple[Int64s, Int64s]:
         """Return where each of ``wanted`` is or would be, and how many there are of it."""
         if len(self._stored) <= IN_CACHE:

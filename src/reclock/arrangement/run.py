@@ -25,6 +25,7 @@ import json
 import struct
 import zlib
 from base64 import b64decode, b64encode
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -186,8 +187,10 @@ class Run:
             self._read_table()
         self._batches: list[pa.RecordBatch | None] = [None] * len(self._table)
         self._hashes: list[Hashes | None] = [None] * len(self._table)
-        self.first: Int64s = np.array([entry[4] for entry in self._table], np.int64)
-        self.last: Int64s = np.array([entry[5] for entry in self._table], np.int64)
+        self._firsts = [entry[4] for entry in self._table]
+        self._lasts = [entry[5] for entry in self._table]
+        self.first: Int64s = np.array(self._firsts, np.int64)
+        self.last: Int64s = np.array(self._lasts, np.int64)
         self.sizes: Int64s = np.array([entry[2] for entry in self._table], np.int64)
 
     @property
@@ -213,6 +216,21 @@ class Run:
         if hashes is None:
             hashes = self._hashes[index] = Hashes(kh_of(self.batch(index)))
         return hashes
+
+    def of_hash(self, kh: int) -> Iterator[tuple[pa.RecordBatch, int, int]]:
+        """Yield where the updates of one hash are: a batch, its first row of them, and beyond."""
+        for index in self._reaching(kh):
+            low, high = self.hashes(index).span(kh)
+            if low < high:
+                yield self.batch(index), low, high
+
+    def is_read(self, kh: int) -> bool:
+        """Return whether all batches that may have updates of one hash have been touched."""
+        return all(self._hashes[index] is not None for index in self._reaching(kh))
+
+    def _reaching(self, kh: int) -> range:
+        """Return the batches that may have updates of one hash."""
+        return range(bisect_left(self._lasts, kh), bisect_right(self._firsts, kh))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return map(self.batch, range(self.batch_count))

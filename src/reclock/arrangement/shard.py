@@ -89,7 +89,7 @@ class Shard:
 
     def lookup_at(self, keys: pa.Table | pa.RecordBatch, as_of: Timestamp) -> Matches:
         """Return the rows of ``keys`` as they are at ``as_of``, in the order of the keys."""
-        self._check_readable(as_of)
+        self.check_readable(as_of)
         probed, updates = self.lookup(keys)
         due = time_of(updates) <= as_of
         probed = probed[due]
@@ -121,7 +121,7 @@ class Shard:
 
         Of each run so many rows are held at a time: by default some milliseconds of work.
         """
-        self._check_readable(as_of)
+        self.check_readable(as_of)
         retime = collapse_to(self.layout, as_of)
         return merged(self.layout, self.runs, retime, block_rows=block_rows)
 
@@ -131,7 +131,7 @@ class Shard:
         Ranges that cover all of int64 give the snapshot in parts; only what is in the range
         is read.
         """
-        self._check_readable(as_of)
+        self.check_readable(as_of)
         parts = [within(run, first, last) for run in self.runs]
         return merged(self.layout, parts, collapse_to(self.layout, as_of))
 
@@ -177,7 +177,8 @@ class Shard:
                 families.append([run])
         return families
 
-    def _check_readable(self, as_of: Timestamp) -> None:
+    def check_readable(self, as_of: Timestamp) -> None:
+        """Refuse a time that is not complete yet, or not told apart any more."""
         if not self.description.definite_at(as_of):
             message = f"a read at {as_of} is not possible"
             detail = f"readable from {self.description.since} to before {self.description.upper}"

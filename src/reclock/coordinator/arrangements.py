@@ -185,6 +185,10 @@ class Traces(Mapping[ArrangementId, Shard]):
             self._open[arrangement] = shard
         return shard
 
+    def is_open(self, arrangement: ArrangementId) -> bool:
+        """Return whether a shard has been asked for before."""
+        return arrangement in self._open
+
     def __iter__(self) -> Iterator[ArrangementId]:
         return (a for a in self.arrangements.runs if a in self.layouts)
 

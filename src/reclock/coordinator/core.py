@@ -29,6 +29,7 @@ from reclock.coordinator.expirations import Expirations
 from reclock.coordinator.history import History
 from reclock.coordinator.item import Sink, Source
 from reclock.coordinator.merging import Merger
+from reclock.coordinator.plans import Plans
 from reclock.coordinator.roles import Roles
 from reclock.coordinator.settings import SystemSettings, Values
 from reclock.coordinator.sink.exporters import Exporters
@@ -102,6 +103,8 @@ class Core:
         self.expirations = Expirations(self)
         self.merger = Merger(self)
         self.subscribers = Subscribers(self)
+        self.plans = Plans()
+        """What is known of query texts."""
         self.ticks = TickLog()
         """What the last ticks cost."""
         self.loop: Loop | None = None
@@ -149,6 +152,14 @@ class Core:
             yield world
         finally:
             self.unpin(world)
+
+    def pinned(self) -> World | None:
+        """Return the world, pinned; None if it must be read again first, which takes long."""
+        if self._stale:
+            return None
+        with self.moved:
+            self._readers.append(self._world)
+            return self._world
 
     def pin(self, world: World) -> None:
         """Keep the segments of a world that is being read until it is unpinned."""

@@ -27,6 +27,8 @@ from reclock.coordinator.copy_in import CopyIn
 from reclock.coordinator.cursor import Cursors
 from reclock.coordinator.describe import describe
 from reclock.coordinator.interrupt import Interrupt
+from reclock.coordinator.look_up import look_up_known
+from reclock.coordinator.plans import plan_once
 from reclock.coordinator.read import readable
 from reclock.coordinator.result import Result
 from reclock.coordinator.rows import columns_from
@@ -35,13 +37,13 @@ from reclock.coordinator.sequence.context import Context
 from reclock.coordinator.sequence.copy import copy_lines
 from reclock.coordinator.sequence.cursor import fetched
 from reclock.coordinator.sequence.insert import insert_into
-from reclock.coordinator.sequence.select import answer, plan_select
+from reclock.coordinator.sequence.select import answer
 from reclock.coordinator.sequence.subscribe import open_subscription
-from reclock.coordinator.session_functions import with_session
+from reclock.coordinator.session_functions import is_of_session, with_session
 from reclock.coordinator.settings import SessionSettings
 from reclock.coordinator.transaction import Transaction, refuse_write
 from reclock.errors import InvalidSyntax, InvalidTransactionState, StatementError, StorageError
-from reclock.sql.parse import parse_statement, parse_statements
+from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build.parameter import Placeholder
 from reclock.sql.statement import (
     AlterRetainHistory,
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.describe import Description
     from reclock.coordinator.file_roots import FileRoots, S
     from reclock.coordinator.item import Table
+    from reclock.coordinator.look_up import Answered
     from reclock.coordinator.read import Readable
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.sql.parse import Parsed
@@ -129,21 +132,51 @@ class Session:
         """
         result = Result("")
         with self._turn():
-            for parsed in parse_statements(sql):
+            for parsed in self.core.plans.parsed(sql):
                 statement = self._admitted(parsed.statement, parameters, parsed.text)
                 result = self._run(Context(self, parsed.text, tuple(parameters)), statement)
         return result
 
     # What servers call.
 
+    def parsed(self, sql: str) -> tuple[Parsed, ...]:
+        """Return the statements of a text."""
+        return self.core.plans.parsed(sql)
+
+    def known(self, sql: str) -> tuple[Parsed, ...] | None:
+        """Return the same if it is known, without parsing anything."""
+        return self.core.plans.known_text(sql)
+
+    def known_description(self, parsed: Parsed, declared: tuple[Type, ...]) -> Description | None:
+        """Return what a query takes and gives, if that is known, and that the role may run it."""
+        world, plans = self.core.world, self.core.plans
+        if self.role is not None and not plans.may(
+            parsed.text, self.role, world.catalog, world.roles
+        ):
+            return None
+        return plans.description(parsed.text, declared, world.catalog)
+
     def describe(self, parsed: Parsed, declared: Sequence[Type] = ()) -> Description:
         """Return what a statement takes and gives; ``declared`` are types of its parameters."""
         with self._turn():
-            statement = with_session(parsed.statement, parsed.text, self)
-            known = replace(parsed, statement=statement)
-            described = describe(Context(self, parsed.text), known, declared)
-            self._authorize(statement, [Placeholder(k) for k in described.parameters])
+            described = self._described(parsed, tuple(declared))
+            values = [Placeholder(k) for k in described.parameters]
+            self._authorize(with_session(parsed.statement, parsed.text, self), values, parsed.text)
             return described
+
+    def look_up(self, parsed: Parsed, parameters: Sequence[object], *, patient: bool) -> Answered:
+        """Answer a look-up that is known, without waiting for anything but, with patience, a disk.
+
+        None if it is to be run as any other statement, ``COLD`` if it takes patience.
+        """
+        if not self._turns.acquire(blocking=False):
+            return None
+        try:
+            if self._closed:
+                return None
+            return look_up_known(self, parsed, parameters, patient=patient)
+        finally:
+            self._turns.release()
 
     def run(
         self, parsed: Parsed, parameters: Sequence[object] = ()
@@ -201,7 +234,7 @@ class Session:
             if not isinstance(statement, SelectStatement):
                 message = "only a query can be a DataFrame"
                 raise InvalidSyntax(message, code="42809", hint="write SELECT …")
-            plan_of = partial(plan_select, statement, tuple(parameters))
+            plan_of = partial(plan_once, statement.query, tuple(parameters))
             with self.readable(plan_of, statement.as_of) as at:
                 yield at
 
@@ -328,23 +361,39 @@ class Session:
         else:
             refuse_write(statement, self._settings)
         known = with_session(statement, text, self)
-        self._authorize(known, parameters)
+        self._authorize(known, parameters, text)
         return with_times(known, tuple(parameters))
 
-    def _authorize(self, statement: Statement, parameters: Sequence[object]) -> None:
+    def _described(self, parsed: Parsed, declared: tuple[Type, ...]) -> Description:
+        """Return what a statement takes and gives, from what is known if it is a query."""
+        known = replace(parsed, statement=with_session(parsed.statement, parsed.text, self))
+        if not isinstance(known.statement, SelectStatement) or is_of_session(parsed.text):
+            return describe(Context(self, parsed.text), known, declared)
+        catalog = self.core.world.catalog
+        found = self.core.plans.description(parsed.text, declared, catalog)
+        if found is None:
+            found = describe(Context(self, parsed.text), known, declared)
+            if self.core.world.catalog is catalog:  # nothing has changed in between
+                self.core.plans.describe(parsed.text, declared, catalog, found)
+        return found
+
+    def _authorize(self, statement: Statement, parameters: Sequence[object], text: str) -> None:
         if self.role is None:
             return
+        query = text if isinstance(statement, SelectStatement) else ""
         with self.core.reading() as world:
             snapshot = None if self._transaction is None else self._transaction.snapshot
             catalog = world.catalog if snapshot is None else snapshot.world.catalog
-            authorize(world.roles, catalog, self.role, statement, tuple(parameters))
+            if not self.core.plans.may(query, self.role, catalog, world.roles):
+                authorize(world.roles, catalog, self.role, statement, tuple(parameters))
+                self.core.plans.allow(query, self.role, catalog, world.roles)
 
     def _run(self, context: Context, statement: Statement) -> Result:
         """Run a statement; whose something is, is looked up when nobody can change it any more."""
         if self.role is None or not isinstance(statement, _OWNED):
             return run(context, statement)
         with context.writing():
-            self._authorize(statement, context.parameters)
+            self._authorize(statement, context.parameters, context.text)
             return run(context, statement)
 
     @contextmanager

@@ -48,9 +48,14 @@ _ANSWERED: Final = (
 )  # fmt: skip
 
 
+def is_of_session(text: str) -> bool:
+    """Return whether a text may have functions of the session in it."""
+    return _WORDS.search(text) is not None
+
+
 def with_session(statement: s.Statement, text: str, session: Session) -> s.Statement:
     """Return a statement with the values of the functions of the session."""
-    if not isinstance(statement, _ANSWERED) or not _WORDS.search(text):
+    if not isinstance(statement, _ANSWERED) or not is_of_session(text):
         return statement
     if isinstance(getattr(statement, "of", None), s.Subscribe):
         return statement

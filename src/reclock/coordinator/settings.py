@@ -217,6 +217,8 @@ class SessionSettings:
         self._system = system
         self._given: dict[str, str] = {}
         self._start: dict[str, str] = {}
+        self.version = 0
+        """How often something was set: what was read before is as it was, if this is."""
 
     def start(self) -> None:
         """Take what is set now for what RESET goes back to: the client began with it."""
@@ -226,6 +228,7 @@ class SessionSettings:
         """Return the same settings, to be changed apart from these."""
         made = SessionSettings(self._system)
         made._given, made._start = dict(self._given), self._start
+        made.version = self.version
         return made
 
     @property
@@ -279,6 +282,7 @@ class SessionSettings:
             self._given[name] = self._start[name]
         else:
             self._given.pop(name, None)
+        self.version += 1
 
 
 def known(name: str) -> Setting:

@@ -56,7 +56,7 @@ class _Places:
 
 
 @dataclass
-class _Shape:
+class Shape:
     """A query as it can be answered here, gathered from the leaf up.
 
     ``columns``: where each column of the query is among those of the leaf, or its constant.
@@ -77,7 +77,7 @@ def direct(
 
     ``leaves`` has for each collection its arrangements, the first of which is always there.
     """
-    shape = _shape(plan.root)
+    shape = shape_of(plan.root)
     if shape is None:
         return None
     rows = _rows(shape, leaves, as_of)
@@ -128,7 +128,7 @@ def _scanned(
 
 def way(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> str | None:
     """Say how ``direct`` would answer a query; None if it would not."""
-    shape = _shape(plan.root)
+    shape = shape_of(plan.root)
     if shape is None or (isinstance(shape.leaf, Constant) and not _is_multiset(shape.leaf)):
         return None
     if shape.impossible or isinstance(shape.leaf, Constant):
@@ -144,10 +144,11 @@ def way(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> str |
     return f"scan of {shape.leaf.name}, {rows} updates"
 
 
-def _shape(node: Node) -> _Shape | None:
+def shape_of(node: Node) -> Shape | None:
+    """Return a query as it can be answered here; None if it cannot."""
     if isinstance(node, Get | Constant):
-        return _Shape(node, tuple(range(node.width)))
-    below = _shape(node.input) if isinstance(node, Project | Filter | TopK) else None
+        return Shape(node, tuple(range(node.width)))
+    below = shape_of(node.input) if isinstance(node, Project | Filter | TopK) else None
     if below is None:
         return None
     if isinstance(node, Project):
@@ -160,7 +161,7 @@ def _shape(node: Node) -> _Shape | None:
     return None
 
 
-def _projected(shape: _Shape, node: Project) -> _Shape | None:
+def _projected(shape: Shape, node: Project) -> Shape | None:
     moved: list[int | Literal] = []
     for _, scalar in node.outputs:
         if isinstance(scalar, Literal):
@@ -175,7 +176,7 @@ def _projected(shape: _Shape, node: Project) -> _Shape | None:
     return shape
 
 
-def _filtered(shape: _Shape, predicates: Sequence[Scalar]) -> _Shape | None:
+def _filtered(shape: Shape, predicates: Sequence[Scalar]) -> Shape | None:
     for predicate in predicates:
         found = _equality(predicate)
         if found is None:
@@ -215,7 +216,7 @@ class _Rows(NamedTuple):
 
 
 def _rows(
-    shape: _Shape, leaves: Mapping[ObjectId, Sequence[Arranged]], as_of: Timestamp
+    shape: Shape, leaves: Mapping[ObjectId, Sequence[Arranged]], as_of: Timestamp
 ) -> _Rows | None:
     """Return the rows of the leaf that pass."""
     if shape.impossible:
@@ -245,7 +246,7 @@ def _size(of: Arranged) -> int:
     return 0 if of.shard is None else of.shard.rows
 
 
-def _by_key(arranged: Sequence[Arranged], shape: _Shape) -> Arranged | None:
+def _by_key(arranged: Sequence[Arranged], shape: Shape) -> Arranged | None:
     """Return an arrangement by columns that must all equal constants."""
     for of in arranged:
         if of.keying.key and all(column in shape.equal for column in of.keying.key):

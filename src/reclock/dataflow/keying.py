@@ -67,6 +67,10 @@ class Keying:
         order = [*self.key, *value]
         return tuple(order.index(i) for i in range(len(self.types))), value
 
+    def place(self, column: int) -> int:
+        """Return which column of the arrangement a user column is."""
+        return 1 + self._arranged[0][column]
+
     def arrange(self, delta: pa.RecordBatch) -> pa.RecordBatch:
         """Return the delta as updates of the arrangement, in canonical form."""
         rows = [canonical(column) for column in rows_of(delta)]

@@ -3,8 +3,9 @@
 Bytes come in as fast as they are asked for: while a statement runs, no more than ``_AHEAD`` of
 what the client sends next is read. They go out as fast as the client takes them: ``send`` waits
 while ``_UNSENT`` bytes are on their way, so a slow client costs that and one batch of rows; an end
-that is asked for meanwhile wakes it. Work is done in threads; a client that goes away meanwhile
-has its statement interrupted.
+that is asked for meanwhile wakes it. What is sent while more messages of the client are there goes
+out with what follows, in one piece. Work is done in threads; a client that goes away meanwhile has
+its statement interrupted.
 
 Tests: tests/server/test_server.py.
 """
@@ -35,6 +36,12 @@ T = TypeVar("T")
 
 _AHEAD: Final = 1 << 20
 _UNSENT: Final = 1 << 19
+_TOGETHER: Final = 1 << 16
+"""So many bytes that are sent wait for more of them."""
+
+_AT_ONCE: Final = 64
+"""After so many messages that were there already others have their turn."""
+
 _KEEP_ALIVE_SECONDS: Final = 60
 
 
@@ -48,6 +55,8 @@ class Connection(asyncio.Protocol):
         self._tls = tls
         self._begin = begin
         self._frames = Frames()
+        self._out = bytearray()
+        self._at_once = 0
         self._came = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
@@ -128,6 +137,7 @@ class Connection(asyncio.Protocol):
 
     async def encrypt(self) -> None:
         """Go on in TLS; nothing that came before counts."""
+        self._write()
         if self._frames.waiting:
             message = "received unencrypted data after SSL request"
             detail = "somebody between the client and the server may have sent it"
@@ -146,17 +156,26 @@ class Connection(asyncio.Protocol):
 
     async def first(self) -> Message:
         """Return the next message before the session has begun."""
+        await self._written()
         return await self._next(partial(self._frames.first, read_first))
 
     async def receive(self, timeout: float | None = None) -> Message:
         """Return the next message; ``TimeoutError`` if none came in so many seconds."""
+        self._at_once += 1
+        if self._at_once >= _AT_ONCE:
+            self._at_once = 0
+            await asyncio.sleep(0)
+        if (message := self._frames.next(read_frontend)) is not None:
+            self._ended()
+            return message
+        self._at_once = 0
+        await self._written()
         async with asyncio.timeout(timeout):
             return await self._next(partial(self._frames.next, read_frontend))
 
     async def _next(self, read: Callable[[], Message | None]) -> Message:
         self._is_busy = False
-        if self._is_full:
-            self._writable.clear()  # an end that was asked for has been
+        self._ended()
         self._transport.resume_reading()
         while (message := read()) is None:
             if self._stopping is not None:
@@ -168,6 +187,11 @@ class Connection(asyncio.Protocol):
         self._is_busy = True
         return message
 
+    def _ended(self) -> None:
+        """Let ``send`` wait again: an end that was asked for meanwhile has been."""
+        if self._is_full:
+            self._writable.clear()
+
     def admitted(self) -> None:
         """Allow messages of any length: it is known who sends them."""
         self._frames.limit = LIMIT
@@ -176,7 +200,13 @@ class Connection(asyncio.Protocol):
         """Send bytes, and wait while too many of them are on their way."""
         if self._is_lost:
             raise Disconnected
-        self._transport.write(data)
+        self._out += data
+        if len(self._out) >= _TOGETHER:
+            await self._written(alarm)
+
+    async def _written(self, alarm: Alarm | None = None) -> None:
+        """Let out what was sent, and wait while too much of it is on its way."""
+        self._write()
         if not self._writable.is_set():
             timer = None
             if alarm is not None:
@@ -190,6 +220,11 @@ class Connection(asyncio.Protocol):
         if self._is_lost:
             raise Disconnected
 
+    def _write(self) -> None:
+        if self._out and not self._is_lost:
+            self._transport.write(bytes(self._out))
+        self._out.clear()
+
     def _wake_by(self, ring: Callable[[], None]) -> None:
         """Have ``send`` go on after something was done in a thread, which may wait too."""
         done = asyncio.get_running_loop().run_in_executor(None, ring)
@@ -198,8 +233,7 @@ class Connection(asyncio.Protocol):
     async def work(self, job: Callable[[], T], alarm: Alarm | None = None) -> T:
         """Run in a thread what may take long; ``alarm`` is rung if it does."""
         loop = asyncio.get_running_loop()
-        if self._is_lost:
-            raise Disconnected
+        await self._written(alarm)
         timer = None
         if alarm is not None:
             timer = loop.call_later(alarm.seconds, loop.run_in_executor, None, alarm.ring)
@@ -230,6 +264,7 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the socket, after what was sent, if the client takes it."""
+        self._write()
         if self._is_full:
             self._transport.abort()
         self._transport.close()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.plans import plan_once
 from reclock.coordinator.read import choose, read_time
 from reclock.coordinator.result import Result
-from reclock.coordinator.sequence.select import plan_select
 from reclock.sql.schema import Column, Schema
 from reclock.sql.statement import SelectStatement
 from reclock.sql.syntax import query as q
@@ -31,7 +31,7 @@ def explain_timestamp(context: Context, statement: ExplainTimestamp) -> Result:
     snapshot = None if context.transaction is None else context.transaction.snapshot
     with context.core.reading() as latest:
         world = latest if snapshot is None else snapshot.world
-        plan = plan_select(query, context.parameters, world.catalog)
+        plan = plan_once(query.query, context.parameters, world.catalog)
         timeline = plan.root.timeline.timeline
         if snapshot is None or timeline is None:
             read_ts = read_time(world, timeline)

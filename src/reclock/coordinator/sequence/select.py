@@ -11,14 +11,10 @@ from reclock.coordinator.read import leaves
 from reclock.coordinator.result import Result
 from reclock.errors import HoldViolation, InvalidValue
 from reclock.ids import HolderId
-from reclock.sql.plan.build import plan_query
-from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.schema import Schema
 
 if TYPE_CHECKING:
-    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.sequence.context import Context
-    from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import SelectStatement
 
 _numbers: Final = count(1)
@@ -37,7 +33,7 @@ def answer(context: Context, statement: SelectStatement) -> Answer:
     If they are read while they are taken, its time is held until the last one is.
     """
     session, core = context.session, context.core
-    plan_of = partial(plan_select, statement, context.parameters)
+    plan_of = partial(core.plans.plan, context.text, statement.query, context.parameters)
     while True:
         with session.readable(plan_of, statement.as_of) as at:
             pieces = at.stream(core, session.interrupt)
@@ -55,10 +51,3 @@ def answer(context: Context, statement: SelectStatement) -> Answer:
             session.opened(found)
             return found
 
-
-def plan_select(
-    statement: SelectStatement, parameters: tuple[object, ...], catalog: Catalog
-) -> QueryPlan:
-    """Plan a query for being answered once."""
-    plan = plan_query(statement.query, catalog, parameters=parameters)
-    return rewrite_query(plan, RewriteContext(outer_joins=True))

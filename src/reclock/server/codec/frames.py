@@ -10,10 +10,10 @@ Tests: tests/server/codec/test_frames.py.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Final
 
 from reclock.errors import ProtocolViolation
-from reclock.server.codec.field import INT32, Fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FIRST_LIMIT: Final = 10_000
 """The longest first message, and the longest one before it is known who sends it."""
+
+_LENGTH: Final = struct.Struct("!i")
 
 LIMIT: Final = 1 << 28
 """The longest message afterwards: longer than any value, shorter than memory."""
@@ -59,7 +61,7 @@ class Frames:
     def _body(self, head: int) -> bytes | None:
         if len(self._bytes) < head + 4:
             return None
-        length = INT32.read(Fields(bytes(self._bytes[head : head + 4])))
+        (length,) = _LENGTH.unpack_from(self._bytes, head)
         if not 4 <= length <= self.limit:
             message = "invalid length of message"
             detail = f"{length} bytes, where 4 to {self.limit} can be"

@@ -12,6 +12,8 @@ Tests: tests/server/codec/test_rows.py.
 
 from __future__ import annotations
 
+import struct
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,11 +24,14 @@ from reclock.server.codec import binary, text
 from reclock.sql import types as t
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from reclock.sql.types import Type
 
 _BYTES: Final = pa.large_binary()
+_SIZE: Final = struct.Struct("!i")
+_COLUMNS: Final = struct.Struct("!h")
+_NULL: Final = b"\xff\xff\xff\xff"
 _EMPTY: Final = pa.scalar(b"", _BYTES)
 _FRACTION: Final = r"\.?0+$"
 _DAYS: Final = 10_957
@@ -101,6 +106,47 @@ def _bytes(rows: pa.Array) -> bytes:
     _, ends, data = rows.buffers()
     bounds = np.frombuffer(ends, np.int64, len(rows) + 1, rows.offset * 8)
     return bytes(memoryview(data)[bounds[0] : bounds[-1]])
+
+
+def few_rows(
+    rows: Sequence[tuple[Any, ...]], kinds: Sequence[Type], formats: Sequence[int]
+) -> bytes:
+    r"""Return the same for few rows whose values are those of Python that Arrow gives.
+
+    >>> few_rows([(7,), (None,)], [t.BIGINT], [0])[:12]
+    b'D\x00\x00\x00\x0b\x00\x01\x00\x00\x00\x017'
+    """
+    writers = [_writer(kind, form) for kind, form in zip(kinds, formats, strict=True)]
+    made = bytearray()
+    for row in rows:
+        parts = [_COLUMNS.pack(len(row))]
+        for value, write in zip(row, writers, strict=True):
+            if value is None:
+                parts.append(_NULL)
+            else:
+                data = write(value)
+                parts += (_SIZE.pack(len(data)), data)
+        body = b"".join(parts)
+        made += b"D"
+        made += _SIZE.pack(len(body) + 4)
+        made += body
+    return bytes(made)
+
+
+@lru_cache(maxsize=1_024)
+def _writer(kind: Type, form: int) -> Callable[[Any], bytes]:
+    """Return how a value of a type is written."""
+    if form:
+        return partial(_flipped, binary.write, kind)
+    if kind in t.INTEGERS:
+        return lambda value: b"%d" % value
+    if kind == t.TEXT:
+        return str.encode
+    return partial(_flipped, _write_text, kind)
+
+
+def _flipped(write: Callable[[Any, Type], bytes], kind: Type, value: Any) -> bytes:
+    return write(value, kind)
 
 
 def _fixed(values: np.ndarray[Any, Any]) -> pa.Array:

@@ -13,18 +13,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from reclock.dataflow.point import COLD
 from reclock.errors import Error, Interrupted, InvalidValue, NotSupported, ProtocolViolation
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
-from reclock.server.codec.message import frame
+from reclock.server.codec.message import frame, framed
 from reclock.server.codec.oid import oid_of
 from reclock.server.protocol.extended import Extended
-from reclock.server.protocol.portal import Portal, State, row_description
+from reclock.server.protocol.portal import Portal, State, described, row_description
 from reclock.server.protocol.report import error_response
 from reclock.server.protocol.startup import reported
 from reclock.server.protocol.together import BEGIN, COMMIT, ROLLBACK, stretches
 from reclock.server.protocol.wire import Alarm, Disconnected
-from reclock.sql.parse import parse_statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,6 +53,8 @@ class Conversation:
         self._fault = fault
         self._extended = Extended(session)
         self._reported = reported(session)
+        self._reported_of: tuple[object, ...] = ()
+        """What it was read from."""
         self._out = bytearray()
         self._skipping = False
 
@@ -123,11 +125,12 @@ class Conversation:
         extended = self._extended
         match message:
             case f.Parse():
-                await self._wire.work(partial(extended.prepare, message))
-                self._put(b.ParseComplete())
+                if not extended.prepare_known(message):
+                    await self._wire.work(partial(extended.prepare, message))
+                self._out += framed(b.ParseComplete())
             case f.Bind():
                 extended.bind(message)
-                self._put(b.BindComplete())
+                self._out += framed(b.BindComplete())
             case f.Describe(kind, name):
                 self._describe(kind, name)
             case f.Execute(name, limit):
@@ -167,13 +170,15 @@ class Conversation:
         if found is None or found.schema is None:
             self._put(b.NoData())
         else:
-            self._put(row_description(found.schema, formats or (0,) * len(found.schema)))
+            self._out += described(found.schema, formats or (0,) * len(found.schema))
 
     async def _query(self, sql: str) -> None:
         """Run the statements of a text, one after the other, some of them together."""
         self._extended.statements.pop("", None)
         self._extended.close_portal("")
-        statements = await self._wire.work(partial(parse_statements, sql))
+        statements = self._session.known(sql)
+        if statements is None:
+            statements = await self._wire.work(partial(self._session.parsed, sql))
         if not statements:
             self._put(b.EmptyQueryResponse())
         for stretch in stretches(statements):
@@ -185,6 +190,8 @@ class Conversation:
 
     async def _run(self, parsed: Parsed) -> Message:
         portal = Portal(self._session, parsed)
+        if (done := await self._looked_up(portal)) is not None:
+            return done
         try:
             return await self._drain(portal, None, describe=True)
         finally:
@@ -209,8 +216,20 @@ class Conversation:
         bound = self._extended.portal(name)
         if bound.portal is None:
             self._put(b.EmptyQueryResponse())
-        else:
+        elif limit or (done := await self._looked_up(bound.portal)) is None:
             self._put(await self._drain(bound.portal, limit or None, describe=False))
+        else:
+            self._out += framed(done)
+
+    async def _looked_up(self, portal: Portal) -> Message | None:
+        """Answer a look-up that is known, here if nothing can block; None if it is not one."""
+        found = portal.look_up(patient=False)
+        if found == COLD:
+            found = await self._wire.work(partial(portal.look_up, patient=True))
+        if found is None or found == COLD:
+            return None
+        self._out += found
+        return b.CommandComplete(portal.tag)
 
     async def _drain(self, portal: Portal, limit: int | None, *, describe: bool) -> Message:
         """Send what a portal gives, as fast as the client takes it, up to ``limit`` rows.
@@ -282,10 +301,19 @@ class Conversation:
         transaction = self._session.transaction
         if transaction is None:
             self._extended.close_portals()
-        now = reported(self._session)
+        self._report()
+        status = "I" if transaction is None else "E" if transaction.aborted else "T"
+        self._out += framed(b.ReadyForQuery(status))
+
+    def _report(self) -> None:
+        """Tell the client of settings that it cares about and that are not what they were."""
+        session = self._session
+        settings, world = session.settings, session.core.world
+        of = (settings, settings.version, world.roles)
+        if of == self._reported_of:
+            return
+        now = reported(session)
         for name, value in now.items():
             if self._reported[name] != value:
                 self._put(b.ParameterStatus(name, value))
-        self._reported = now
-        status = "I" if transaction is None else "E" if transaction.aborted else "T"
-        self._put(b.ReadyForQuery(status))
+        self._reported, self._reported_of = now, of

@@ -16,7 +16,6 @@ from reclock.errors import InvalidSyntax, InvalidValue, ProtocolViolation, State
 from reclock.server.codec import binary, text
 from reclock.server.codec.oid import type_of
 from reclock.server.protocol.portal import Portal, formats_of
-from reclock.sql.parse import parse_statements
 from reclock.sql.plan.build.parameter import Typed
 
 if TYPE_CHECKING:
@@ -58,13 +57,28 @@ class Extended:
         """What is prepared, by name; the session has it, so that DEALLOCATE can forget it."""
         return self.session.prepared
 
+    def prepare_known(self, message: Parse) -> bool:
+        """Prepare a query that is known, without parsing anything; say whether it was one."""
+        if message.name and message.name in self.statements:
+            return False
+        found = self.session.known(message.sql)
+        if found is None or len(found) != 1:
+            return False
+        declared = tuple(map(type_of, message.types))
+        description = self.session.known_description(found[0], declared)
+        if description is None:
+            return False
+        self.statements.pop("", None)
+        self.statements[message.name] = Prepared(found[0], description)
+        return True
+
     def prepare(self, message: Parse) -> None:
         """Parse and describe a statement."""
         if message.name and message.name in self.statements:
             text_ = f'prepared statement "{message.name}" already exists'
             raise StatementError(text_, code="42P05", hint="close it first")
         self.statements.pop("", None)
-        found = parse_statements(message.sql)
+        found = self.session.parsed(message.sql)
         if len(found) > 1:
             text_ = "cannot insert multiple commands into a prepared statement"
             raise InvalidSyntax(text_, position=found[1].position, hint="prepare them one by one")

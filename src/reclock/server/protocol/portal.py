@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
 
 from reclock.coordinator.answer import Answer, CopyOut
 from reclock.coordinator.copy_in import CopyIn
 from reclock.coordinator.result import Result
 from reclock.coordinator.subscribe.subscription import Subscription
+from reclock.dataflow.point import COLD
 from reclock.errors import NotSupported, ProtocolViolation
 from reclock.server.codec.backend import (
     ColumnDescription,
@@ -27,7 +29,7 @@ from reclock.server.codec.backend import (
 )
 from reclock.server.codec.message import frame
 from reclock.server.codec.oid import modifier_of, oid_of, size_of
-from reclock.server.codec.rows import copy_rows, data_rows
+from reclock.server.codec.rows import copy_rows, data_rows, few_rows
 from reclock.server.protocol.feed import feed_of
 from reclock.server.protocol.report import notice
 
@@ -111,6 +113,30 @@ class Portal:
         state = State.SUSPENDED if full else State.MORE
         return Chunk(head + self._rows(batch), state)
 
+    def look_up(self, *, patient: bool) -> bytes | Literal["cold"] | None:
+        """Answer a look-up that is known at once, with all its rows; then it is over.
+
+        None if it is to be run (``next``), ``COLD`` if it takes patience, and so a thread.
+        """
+        if self._outcome is not None or self._tag is not None:
+            return None
+        found = self._session.look_up(self.parsed, self._parameters, patient=patient)
+        if found is None or found == COLD:
+            return found
+        schema = found.schema
+        formats = formats_of(self._formats, len(schema))
+        if self._described is not None and self._described != schema:
+            check_same(self._described, schema)
+        head = b"" if self._described is not None else described(schema, formats)
+        self._sent, self._tag = len(found.rows), f"SELECT {len(found.rows)}"
+        return head + few_rows(found.rows, [c.type for c in schema], formats)
+
+    @property
+    def tag(self) -> str:
+        """What was done, once it is over."""
+        assert self._tag is not None
+        return self._tag
+
     @property
     def copying(self) -> CopyIn:
         """What takes the bytes of a COPY … FROM STDIN."""
@@ -186,6 +212,12 @@ def row_description(schema: Schema, formats: Sequence[int]) -> RowDescription:
             for c, form in zip(schema, formats, strict=True)
         )
     )
+
+
+@lru_cache(maxsize=1_024)
+def described(schema: Schema, formats: tuple[int, ...]) -> bytes:
+    """Return ``row_description`` as bytes, made once."""
+    return frame(row_description(schema, formats))
 
 
 def formats_of(given: Sequence[int], columns: int) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from reclock.sql import types as t
 from reclock.sql.plan.array_text import read_array
 from reclock.sql.plan.functions import implicit_cost
 from reclock.sql.plan.interval import parse_interval
+from reclock.sql.plan.late import Late
 from reclock.sql.plan.scalar import Cast, Literal, Scalar, Unbound
 
 if TYPE_CHECKING:
@@ -89,6 +90,10 @@ def convert(scalar: Scalar, wanted: Type) -> Scalar:
 def _fold(literal: Literal, wanted: Type) -> Literal | None:
     """Widen a number at once, where nothing can go wrong."""
     value = literal.value
+    if isinstance(value, Late):  # not known, but a whole number stays the same one when it widens
+        ranges = _RANGES.get(literal.type), _RANGES.get(wanted)
+        widens = ranges[0] is not None and ranges[1] is not None and ranges[0] <= ranges[1]
+        return Literal(value, wanted) if widens else None
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     if isinstance(value, int) and wanted in _RANGES and -_RANGES[wanted] <= value < _RANGES[wanted]:
