@@ -12,7 +12,7 @@ from reclock.dataflow.values import from_python
 from reclock.server.codec import binary, text
 from reclock.server.codec.backend import CopyOutData, DataRow
 from reclock.server.codec.message import frame
-from reclock.server.codec.rows import copy_rows, data_rows
+from reclock.server.codec.rows import copy_rows, data_rows, few_rows
 from reclock.sql import types as t
 from reclock.testing.strategies.values import kinds, values_of
 
@@ -49,6 +49,8 @@ def test_many_at_a_time_is_one_by_one(data: st.DataObject) -> None:
             values.append(None if raw is None else write(raw, kind))
         expected += frame(DataRow(tuple(values)))
     assert data_rows(batch, of, formats) == expected
+    few = [tuple(column[at].as_py() for column in columns) for at in range(batch.num_rows)]
+    assert few_rows(few, of, formats) == expected
 
 
 ESCAPED = str.maketrans(

@@ -40,7 +40,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, float):
-        return math.isclose(a, b, rel_tol=1e-6) or (math.isnan(a) and math.isnan(b))
+        return math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-44) or (math.isnan(a) and math.isnan(b))
     return bool(a == b)
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
+from reclock.server.protocol.conversation import Conversation
+from reclock.server.protocol.wire import Disconnected
+
+from ..conftest import Script, finish  # noqa: TID252 - the fixture's own class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,3 +182,49 @@ def test_rows_are_as_they_were_described(db: Database, talk: Talk) -> None:
 
     said = talk(f.Parse("s", "SELECT * FROM moving"), change, f.Execute(""), f.Sync())
     assert code(said) == "0A000"
+
+
+def test_a_look_up_that_is_known_is_answered_without_a_thread(db: Database) -> None:
+    """Prepared once and executed, prepared again each time, or as text: no hand-over."""
+    by_id, text = "SELECT name, id FROM t WHERE id = $1", "SELECT name FROM t WHERE id = 3"
+    work: list[object] = []
+
+    def said(*messages: Message) -> list[Message]:
+        script = Script(*messages)
+
+        async def counted(job: Callable[[], object], alarm: object = None) -> object:
+            work.append(job)
+            return job()
+
+        script.work = counted  # type: ignore[method-assign]
+        with db.session() as session, suppress(Disconnected):
+            finish(Conversation(script, session, script.bugs.append).run())
+        return script.said
+
+    def look(value: bytes | None, *formats: int) -> tuple[Message, ...]:
+        return (
+            f.Bind("", "", (), (value,), formats), f.Describe("P", ""), f.Execute(""), f.Sync(),
+        )  # fmt: skip
+
+    prepare = f.Parse("", by_id)
+    first = said(prepare, *look(b"1"), *look(b"2"), f.Query(text), f.Query(text))
+    work.clear()
+    again = said(prepare, *look(b"1"), *look(b"2"), f.Query(text), f.Query(text))
+    assert again == first
+    assert work == []
+    assert values(again) == [(b"one", b"1"), (None, b"2"), (b"drei",), (b"drei",)]
+    binary = said(prepare, *look(b"1", 1), *look(b"9"))
+    assert values(binary) == [(b"one", struct.pack("!q", 1))]
+    assert work == []
+    assert values(said(prepare, *look(None))) == []  # NULL equals nothing
+    assert work
+
+
+def test_a_known_look_up_is_over_after_it(talk: Talk) -> None:
+    for _ in range(3):
+        said = talk(
+            f.Parse("", BY_ID), f.Bind("", "", (), (b"1",)), f.Execute(""), f.Execute(""), f.Sync(),
+        )  # fmt: skip
+        assert shape(said) == "Z12DCCZ"
+    limited = talk(f.Parse("", BY_ID), f.Bind("", "", (), (b"1",)), f.Execute("", 1), f.Sync())
+    assert shape(limited) == "Z12DsZ"

@@ -1,0 +1,99 @@
+"""The short way of a read: when it is taken, and when it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from reclock.dataflow.point import COLD
+from reclock.sql.parse import parse_statements
+from reclock.sql.plan.build.parameter import Typed
+from reclock.sql.types import BIGINT
+
+TEXT = "SELECT s FROM t WHERE id = $1"
+(PARSED,) = parse_statements(TEXT)
+ONE = (Typed(1, BIGINT),)
+
+
+@pytest.fixture
+def db(opener):
+    db = opener()
+    db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, s TEXT); INSERT INTO t VALUES (1, 'x')")
+    for _ in range(2):
+        db.execute(TEXT, ONE)
+    return db
+
+
+def looked(db, session, values=ONE, *, parsed=PARSED, patient=True):
+    found = session.look_up(parsed, values, patient=patient)
+    return found if found is None or found == COLD else found.rows
+
+
+def test_a_known_look_up_asks_no_engine(db, monkeypatch):
+    monkeypatch.setattr(db._core.engine, "peek", None)
+    with db.session() as session:
+        assert looked(db, session) == [("x",)]
+        assert looked(db, session, (Typed(2, BIGINT),)) == []
+
+
+def test_what_is_not_in_memory_takes_patience(db):
+    with db.session() as session:
+        db.execute("INSERT INTO t VALUES (2, 'y')")
+        db.tick()
+        assert looked(db, session, patient=False) == COLD
+        assert looked(db, session) == [("x",)]
+        assert looked(db, session, patient=False) == [("x",)]
+
+
+def test_a_strict_read_sees_what_was_written_or_is_not_answered_here(db):
+    with db.session() as session:
+        db.execute("UPDATE t SET s = 'z' WHERE id = 1")
+        assert looked(db, session) is None  # no tick has it
+        session.execute("SET transaction_isolation = 'serializable'")
+        assert looked(db, session) == [("x",)]
+        session.execute("RESET transaction_isolation")
+        db.tick()
+        assert looked(db, session) == [("z",)]
+
+
+def test_everything_else_goes_the_long_way(db):
+    with db.session() as session:
+        assert looked(db, session, (Typed(None, BIGINT),)) is None
+        (as_of,) = parse_statements(f"{TEXT} AS OF AT LEAST 0")
+        for _ in range(2):
+            db.execute(as_of.text, ONE)
+        assert looked(db, session, parsed=as_of) is None
+        (unknown,) = parse_statements("SELECT id FROM t WHERE id = $1")
+        assert looked(db, session, parsed=unknown) is None
+        session.execute("BEGIN")
+        assert looked(db, session) is None
+        session.execute("COMMIT")
+        assert looked(db, session) == [("x",)]
+        db._core._stale = True
+        assert looked(db, session) is None
+        for _ in range(2):
+            db.execute(TEXT, ONE)
+        assert looked(db, session) == [("x",)]
+    assert looked(db, session) is None  # closed
+
+
+def test_a_view_that_holds_an_error_raises_it(db):
+    db.execute("CREATE MATERIALIZED VIEW v AS SELECT id, 1 / (id - 2) AS n FROM t")
+    text = "SELECT * FROM v WHERE id = $1"
+    (parsed,) = parse_statements(text)
+    with db.session() as session:
+        for _ in range(2):
+            session.execute(text, ONE)
+        assert looked(db, session, parsed=parsed) == [(1, -1)]
+        db.execute("INSERT INTO t VALUES (2, 'y')")
+        db.tick()
+        assert looked(db, session, parsed=parsed) is None
+        db.execute("DELETE FROM t WHERE id = 2")
+        db.tick()
+        assert session.execute(text, ONE).rows == [(1, -1)]
+
+
+def test_nothing_stays_pinned(db):
+    with db.session() as session:
+        for values in (ONE, (Typed(None, BIGINT),), (Typed(7, BIGINT),)):
+            looked(db, session, values)
+    assert db._core._readers == []
