@@ -101,7 +101,7 @@ def pieces(
     more of them than a piece at any time. The runs stay open meanwhile, also those whose files
     are removed.
     """
-    shape = _shape(plan.root)
+    shape = shape_of(plan.root)
     if shape is None or plan.order or shape.places is not None or shape.impossible:
         return None
     if isinstance(shape.leaf, Constant):
@@ -116,7 +116,7 @@ def pieces(
 
 
 def _scanned(
-    of: Arranged, shape: _Shape, plan: QueryPlan, as_of: Timestamp
+    of: Arranged, shape: Shape, plan: QueryPlan, as_of: Timestamp
 ) -> Generator[pa.RecordBatch, None, None]:
     assert of.shard is not None
     names = list(plan.root.schema.names[: plan.visible])
@@ -233,7 +233,7 @@ def _rows(
     return _matching(_Rows.of(snapshot(arranged[0], as_of)), shape.equal)
 
 
-def _shown(rows: _Rows, shape: _Shape) -> list[pa.Array]:
+def _shown(rows: _Rows, shape: Shape) -> list[pa.Array]:
     """Return the columns of a query, from those of its leaf."""
     every = pa.array(np.zeros(rows.size, np.int64))
     return [

@@ -50,4 +50,3 @@ def answer(context: Context, statement: SelectStatement) -> Answer:
                 continue  # something was forgotten or dropped just now: the read is repeated
             session.opened(found)
             return found
-
