@@ -152,6 +152,27 @@ def test_two_at_once_are_one(tmp_path, fake_java):
     assert (tmp_path / "ran").read_text() == "run\n"
 
 
+def test_it_ends_with_the_process_that_began_it(tmp_path, fake_java):
+    fake_java(waits=True)
+    made = archive(tmp_path)
+    recorded(made)
+    made.make()
+    eventually((tmp_path / "ran").exists)
+    assert files(tmp_path) == [".lock", ".wanted"]
+    os.close(made._life)  # as the end of the process does
+    eventually(lambda: files(tmp_path) == [".lock"])
+    (tmp_path / "go").touch()
+    again = archive(tmp_path)  # it was no failure: another one makes it
+    recorded(again)
+
+    def is_made():
+        again.make()  # the lock may be held for another moment
+        return files(tmp_path) == [".classes", ".jsa", ".lock"]
+
+    eventually(is_made)
+    assert again._made.stat().st_size
+
+
 def test_what_cannot_be_made_is_not_tried_again(tmp_path, fake_java):
     fake_java(status=1)
     first = archive(tmp_path)
@@ -264,28 +285,37 @@ def test_a_real_java_makes_and_takes_it_and_does_without_a_damaged_one(
 
 
 SPARK = """
+import sys
 from reclock.dataflow.session import Spark
 spark = Spark()
 assert spark.session.range(3).count() == 3
 print(spark.session._jvm.java.lang.System.getProperty("java.vm.info"))
+sys.stdout.flush()
+sys.stdin.read()  # as long as it is wanted
 spark.close()
 """
 
 
 @pytest.mark.slow
 def test_spark_uses_it(tmp_path):
-    def said():
+    def said(until=lambda: True):
         env = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
-        command = [sys.executable, "-c", SPARK]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-        assert done.stderr == ""
-        return done.stdout
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        with subprocess.Popen([sys.executable, "-c", SPARK], env=env, text=True, **pipes) as run:
+            try:
+                found = run.stdout.readline()
+                eventually(until, 600)  # of the lowest priority
+            finally:
+                _, errors = run.communicate()
+        assert (run.returncode, errors) == (0, "")
+        return found
 
     def archives():
         return [path for path in (tmp_path / "reclock").glob("*.jsa") if path.stat().st_size]
 
-    said()
-    eventually(archives, 600)  # of the lowest priority
+    said()  # not long enough
+    assert not archives()
+    said(until=archives)
     assert "sharing" in said()
     (made,) = archives()
     assert made.stat().st_size > 50_000_000

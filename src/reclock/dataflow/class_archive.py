@@ -5,7 +5,8 @@ archive is kept per Java, Spark and class path in the user's cache. Nobody waits
 Spark writes down which classes it loads, at no cost, and if these are a tenth more than there are
 in the archive, a process of its own, of the lowest priority, makes another of all that were ever
 loaded: half a minute of one core, once or twice in the life of an installation. It is begun some
-seconds after Spark has started, and when Spark stops, and outlives who began it.
+seconds after Spark has started, and ends with who began it, however that ends: no process is left
+behind, and one that lives longer makes it another time.
 
 - An archive appears whole or not at all: written beside its name, synced, renamed.
 - Never two at once: a lock file, which the process that makes it holds as long as it lives.
@@ -50,12 +51,19 @@ _CLASS_PATH: Final = (  # whatever else decides which classes there are, and fro
     "YARN_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS",
 )  # fmt: skip
 _MAKE: Final = """
-part=$1 made=$2; shift 2
+part=$1 made=$2 loaded=$3 known=$4; shift 4
+exec 3<&0
 (
-  if nice -n 19 "$@"; then sync "$part"; mv -f "$part" "$made"; else : >> "$made"; fi
-  rm -f "$part"
+  nice -n 19 "$@" 3<&- & java=$!
+  ( read -r _ <&3; kill $java ) & watch=$!
+  wait $java; status=$?
+  kill $watch
+  if [ $status -eq 0 ]; then sync "$part"; mv -f "$part" "$made"; mv -f "$loaded" "$known"
+  elif [ $status -le 128 ]; then : >> "$made"; mv -f "$loaded" "$known"; fi
+  rm -f "$part" "$loaded"
 ) &
 """
+"""``read`` ends when the process does that has the other end of the pipe: Java is killed then."""
 
 
 class ClassArchive:
@@ -67,6 +75,8 @@ class ClassArchive:
         self._made: Final = self._cache / f"spark-{_key()}.jsa"
         self._class_path: str | None = None
         self._lock = Lock()
+        self._life: int | None = None
+        """What is open as long as this process lives: an archive is made no longer."""
 
     @contextmanager
     def offered(self) -> Iterator[None]:
@@ -127,25 +137,31 @@ class ClassArchive:
     def _begin(self, class_path: str) -> None:
         with (self._cache / "spark.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            part, known = (self._made.with_suffix(end) for end in (".part", ".classes"))
+            part, wanted, known = (
+                self._made.with_suffix(end) for end in (".part", ".wanted", ".classes")
+            )
             archived = known.read_text("utf-8").splitlines() if known.exists() else []
             loaded = self._list.read_text("utf-8").rpartition("\n")[0]  # without half a line
             classes = list(dict.fromkeys([*archived, *loaded.splitlines()]))
             if self._made.exists() and len(classes) < GROWTH * len(archived):
                 return
             self._remove_unused()
-            known.write_text("\n".join([*classes, ""]), "utf-8")
+            wanted.write_text("\n".join([*classes, ""]), "utf-8")
             dump = [
-                str(find_java()), "-Xshare:dump", "-Xmx512m", f"-XX:SharedClassListFile={known}",
+                str(find_java()), "-Xshare:dump", "-Xmx512m", f"-XX:SharedClassListFile={wanted}",
                 f"-XX:SharedArchiveFile={part}", "--add-modules=jdk.incubator.vector",
                 "-cp", class_path,
             ]  # fmt: skip
             nowhere = subprocess.DEVNULL
-            subprocess.run(
-                ["sh", "-c", _MAKE, "sh", part, self._made, *dump],
-                stdin=nowhere, stdout=nowhere, stderr=nowhere, check=False,
-                start_new_session=True, pass_fds=(lock.fileno(),),
-            )  # fmt: skip
+            mine, self._life = os.pipe()
+            try:
+                subprocess.run(
+                    ["sh", "-c", _MAKE, "sh", part, self._made, wanted, known, *dump],
+                    stdin=mine, stdout=nowhere, stderr=nowhere, check=False,
+                    start_new_session=True, pass_fds=(lock.fileno(),),
+                )  # fmt: skip
+            finally:
+                os.close(mine)
 
     def _remove_unused(self) -> None:
         oldest = SystemClock().now_ms() - KEPT_MS

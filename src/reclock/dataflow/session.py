@@ -147,8 +147,6 @@ class _Shared:
             if self._users or self._sessions is None:
                 return
             if self._started_here:
-                if self._archive is not None:
-                    self._archive.make()
                 self._sessions[0].stop()
                 self._started_here = False
             self._sessions = None
