@@ -21,7 +21,7 @@ def looked_at(monkeypatch, tmp_path, *arguments, **environment):
     seen = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "reclock.cli.doctor.examine", lambda state, _: seen.append(str(state)) or iter(())
+        "reclock.cli.doctor.examine", lambda state, _, **__: seen.append(str(state)) or iter(())
     )
     result = CliRunner().invoke(cli, arguments, env=environment)
     assert result.exit_code == 0, result.output

@@ -1,4 +1,4 @@
-"""``reclock inspect``: look into a state directory, whether a reclock is running in it or not.
+"""``reclock inspect``: look into a state, whether a reclock is running in it or not.
 
 What is shown is what was durable a moment ago, from a copy (``reclock.coordinator.look``); nothing
 is changed and nobody is disturbed. Tests: tests/cli/test_inspect.py.
@@ -7,7 +7,7 @@ is changed and nobody is disturbed. Tests: tests/cli/test_inspect.py.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 import click
 
@@ -15,6 +15,8 @@ from reclock.cli import options
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from reclock.cli.options import Elsewhere
 
 QUESTIONS: Final = {
     "remap": 'SELECT source, timestamp, partition, "offset" FROM reclock.bindings ORDER BY 1, 2, 3',
@@ -28,10 +30,10 @@ QUESTIONS: Final = {
 
 @click.command()
 @click.argument("what", type=click.Choice(list(QUESTIONS)))
-@options.state(must_exist=True)
+@options.looked_at
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per line, for programs.")
-def inspect(what: str, state: Path, *, as_json: bool) -> None:
-    r"""Show what is durable in a state directory.
+def inspect(what: str, state: Path, *, as_json: bool, **elsewhere: Unpack[Elsewhere]) -> None:
+    r"""Show what is durable, in a state directory or elsewhere.
 
     \b
     remap         which offsets of each source belong to which timestamps
@@ -43,7 +45,7 @@ def inspect(what: str, state: Path, *, as_json: bool) -> None:
     from reclock.cli.shell.table import table  # noqa: PLC0415 - the other commands start faster
     from reclock.coordinator.look import look  # noqa: PLC0415
 
-    with look(state) as db:
+    with look(state, **elsewhere) as db:
         result = db.execute(QUESTIONS[what])
     if as_json:
         for row in result.rows:

@@ -63,12 +63,17 @@ class Setting(NamedTuple):
         return all(type(each) is self.kind for each in values)
 
 
-class Where(TypedDict):
+class Elsewhere(TypedDict):
+    """What ``looked_at`` hands to ``look`` beside the state directory."""
+
+    store: str | None
+    meta: str | None
+
+
+class Where(Elsewhere):
     """What ``place`` hands to ``reclock.open`` beside the state directory."""
 
     master: str | None
-    store: str | None
-    meta: str | None
 
 
 STATE: Final = Setting("state", "reclock-state", "The state directory.")
@@ -96,15 +101,20 @@ SERVING: Final = (HOST, PORT, TLS_CERT, TLS_KEY, TRUST_LOCAL, MAX_CONNECTIONS, F
 SETTINGS: Final = (STATE, MASTER, STORE, META, *SERVING)
 
 
-def state(*, must_exist: bool = False) -> Callable[[Any], Any]:
+def state() -> Callable[[Any], Any]:
     """Return the option of the state directory."""
-    kind = click.Path(exists=must_exist, file_okay=False, path_type=Path)
+    kind = click.Path(file_okay=False, path_type=Path)
     return _option(STATE, type=kind, show_default=True)
 
 
 def place(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say where a database is, and which Spark it has."""
     return _with(command, state(), _option(MASTER), _option(STORE), _option(META))
+
+
+def looked_at(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where a database is."""
+    return _with(command, state(), _option(STORE), _option(META))
 
 
 def serving(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Final, Unpack
 import click
 
 from reclock.cli import options
-from reclock.errors import NotSupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reclock.cli.log import Log
-    from reclock.cli.options import Where
+    from reclock.cli.options import Elsewhere, Where
     from reclock.coordinator.database import Database
 
 _REFRESH_SECONDS: Final = 0.25
@@ -48,7 +47,7 @@ def run(file: Path, state: Path, *, dry_run: bool, **place: Unpack[Where]) -> No
     text = file.read_text(encoding="utf-8")
     log = Log(Console(stderr=True), reclock.SystemClock())
     if dry_run:
-        _rehearse(text, state, log, place["meta"])
+        _rehearse(text, state, log, store=place["store"], meta=place["meta"])
         return
     stopped = threading.Event()
     try:
@@ -98,15 +97,11 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _rehearse(text: str, state: Path, log: Log, meta: str | None) -> None:
+def _rehearse(text: str, state: Path, log: Log, **elsewhere: Unpack[Elsewhere]) -> None:
     from reclock.connectors.kafka.client import KafkaCluster  # noqa: PLC0415
     from reclock.coordinator.look import look  # noqa: PLC0415
 
-    if meta is not None:
-        message = "a dry run with --meta is not supported"
-        hint = "leave out --meta to plan the file as if nothing were there"
-        raise NotSupported(message, hint=hint)
-    with look(state, KafkaCluster) as db:
+    with look(state, KafkaCluster, **elsewhere) as db:
         steps = db.plan(text)
         db.rehearse(steps)
     for step in steps:

@@ -1,44 +1,114 @@
 """A database that is only looked at: a copy of its state, in which nothing moves.
 
 No source is read, no sink is written, nothing ticks: what is shown is what was durable when the
-copy was made. Tests: tests/coordinator/test_look.py.
+copy was made. Files of a state directory are kept by the copy. Those that are elsewhere
+(``coordinator.place``) are read where they are, and never touched: one that its owner merges
+meanwhile may be missing in the copy.
+
+Tests: tests/coordinator/test_look.py.
 """
 
 from __future__ import annotations
 
 import tempfile
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.database import Database
-from reclock.coordinator.place import segments_of
+from reclock.coordinator.place import Place, files_of, segments_of
 from reclock.coordinator.spark_engine import SparkEngine
-from reclock.durable.look import copy_state
-from reclock.errors import SourceUnavailable
+from reclock.durable.identity import identity_of
+from reclock.durable.look import copy_postgres, copy_state
+from reclock.durable.sqlite import open_sqlite
+from reclock.errors import SourceUnavailable, StorageError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
+    from reclock.arrangement.store import LocalStore, Store
     from reclock.connectors.kafka.cluster import Cluster
     from reclock.connectors.kafka.options import Connection
     from reclock.coordinator.source.connect import Clusters
 
 
 @contextmanager
-def look(path: str | os.PathLike[str], clusters: Clusters | None = None) -> Iterator[Database]:
+def look(
+    path: str | os.PathLike[str],
+    clusters: Clusters | None = None,
+    *,
+    store: str | None = None,
+    meta: str | None = None,
+) -> Iterator[Database]:
     """Return a copy of the database in ``path``, whoever is using it, for as long as needed.
 
-    A path where nothing is yet is an empty database, if ``clusters`` says whom one may ask.
+    ``store`` and ``meta`` are where its files and records are, as for ``open``. Where nothing is
+    yet, it is an empty database, if ``clusters`` says whom one may ask.
     """
-    with tempfile.TemporaryDirectory(prefix="reclock-look-") as scratch:
-        if clusters is None or Path(path).exists():
-            copy_state(Path(path), Path(scratch))
-        engine = SparkEngine(segments_of(scratch), None)
-        with Database(scratch, engine, background=False, clusters=clusters or _nobody) as db:
+    with tempfile.TemporaryDirectory(prefix="reclock-look-") as made:
+        scratch = Path(made)
+        found = _copied(Path(path), scratch, meta, needed=clusters is None)
+        records = open_sqlite(scratch)
+        ours = segments_of(scratch)
+        segments: Store = ours
+        if found and (store is not None or meta is not None):
+            directory = Path(path).resolve() if store is None else scratch
+            segments = Beside(files_of(directory, store, identity_of(records)), ours)
+        engine = SparkEngine(segments, None)
+        place = Place(records, segments)
+        with Database(place, engine, background=False, clusters=clusters or _nobody) as db:
             db.execute("SET transaction_isolation = 'serializable'")
             yield db
+
+
+def _copied(path: Path, target: Path, meta: str | None, *, needed: bool) -> bool:
+    """Copy what there is, and return whether there is anything."""
+    if meta is not None:
+        found = copy_postgres(meta, target)
+        if needed and not found:
+            message = "there is no state in the database of --meta"
+            raise StorageError(message, hint="is it the right one? reclock run makes its tables")
+        return found
+    if needed or path.exists():
+        copy_state(path, target)
+        return True
+    return False
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The files of ``theirs``, to read; what is written goes to ``ours``."""
+
+    theirs: Store
+    ours: LocalStore
+
+    def scratch(self, stem: str) -> Path:
+        """Return a new empty local file."""
+        return self.ours.scratch(stem)
+
+    def publish(self, file: Path, name: str) -> None:
+        """Make a file visible to this process."""
+        self.ours.publish(file, name)
+
+    def map(self, name: str) -> pa.Buffer:
+        """Return the bytes of a file."""
+        return (self.ours if name in self.ours.names() else self.theirs).map(name)
+
+    def names(self) -> list[str]:
+        """Return the names of own files: no other is this process's to remove."""
+        return self.ours.names()
+
+    def remove(self, name: str) -> None:
+        """Remove a file of its own."""
+        self.ours.remove(name)
+
+    def refresh(self, name: str) -> bool:
+        """Forget a local copy."""
+        return self.theirs.refresh(name)
 
 
 def _nobody(connection: Connection) -> Cluster:

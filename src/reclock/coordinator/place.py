@@ -57,7 +57,7 @@ def open_place(
         if store is None and meta is None:
             place = Place(records, segments_of(directory))
         else:
-            place = Place(records, _files(directory, store, identity_of(records)))
+            place = Place(records, files_of(directory, store, identity_of(records)))
         undo.pop_all()
     return place
 
@@ -67,7 +67,8 @@ def segments_of(path: str | os.PathLike[str]) -> LocalStore:
     return LocalStore(Path(path).resolve() / SEGMENTS)
 
 
-def _files(directory: Path, store: str | None, identity: str) -> Store:
+def files_of(directory: Path, store: str | None, identity: str) -> Store:
+    """Return where the files of a database are whose records or files are elsewhere."""
     if store is None or "://" not in store:
         root = directory / SEGMENTS if store is None else Path(store).resolve()
         return LocalStore(root / identity)

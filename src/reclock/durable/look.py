@@ -1,9 +1,10 @@
-"""A look at a state directory that somebody else may be using: a copy of it, made beside.
+"""A look at a state that somebody else may be using: a copy of it, made beside.
 
 The records are copied by SQLite's own backup, in one transaction, and the immutable files are
 linked, so a copy costs the records and no data. Files are linked before and after: those that
 came between are there, those that were collected between are kept by their link. Nothing is
 written into the directory that is looked at, nobody is asked, and its owner does not notice.
+Records that are in PostgreSQL are read in one read-only transaction, without becoming their owner.
 
 Checked by tests/durable/test_look.py.
 """
@@ -16,6 +17,11 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from sqlalchemy import URL, create_engine, insert, inspect, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from reclock.durable import schema
+from reclock.durable.postgres import explain, postgres_engine
 from reclock.durable.sqlite import DATABASE_FILE
 from reclock.errors import StorageError
 
@@ -40,6 +46,30 @@ def copy_state(state: Path, target: Path) -> None:
         message = f"cannot read the state in {state}"
         raise StorageError(message, detail=str(error)) from error
     _link(state, target)
+
+
+def copy_postgres(url: str, target: Path) -> bool:
+    """Copy the records at ``url``, at one moment; return whether there are any."""
+    engine = postgres_engine(url).execution_options(
+        isolation_level="REPEATABLE READ", postgresql_readonly=True
+    )
+    try:
+        with engine.connect() as source:
+            if not inspect(source).has_table(schema.store.name):
+                return False
+            copied = create_engine(URL.create("sqlite", database=str(target / DATABASE_FILE)))
+            with copied.begin() as copy:
+                schema.metadata.create_all(copy)
+                for table in schema.metadata.sorted_tables:
+                    rows = [row._asdict() for row in source.execute(select(table))]
+                    if rows:
+                        copy.execute(insert(table), rows)
+            copied.dispose()
+    except SQLAlchemyError as error:
+        raise explain(error, committing=False) from error
+    finally:
+        engine.dispose()
+    return True
 
 
 def _link(state: Path, target: Path) -> None:

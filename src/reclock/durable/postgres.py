@@ -31,6 +31,7 @@ from reclock.durable.sql_store import SqlStore
 from reclock.errors import Corrupt, InvalidValue, OutcomeUnknown, StorageError, StorageFull
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
     from sqlalchemy.exc import SQLAlchemyError
 
 _SETTINGS: Final = (
@@ -46,6 +47,13 @@ _OPENING: Final = "SELECT pg_advisory_xact_lock(8098984873110135147)"
 
 def open_postgres(url: str) -> SqlStore:
     """Own the state in the database at ``url``; who owned it before is fenced."""
+    engine = postgres_engine(url)
+    backend = Backend(None, _OPENING, explain, lambda: None)
+    return SqlStore(Database(engine, backend, owner_name()), engine)
+
+
+def postgres_engine(url: str) -> Engine:
+    """Return how to connect to the database at ``url``."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -59,8 +67,7 @@ def open_postgres(url: str) -> SqlStore:
         message = "state in PostgreSQL needs the psycopg driver"
         raise StorageError(message, hint="pip install 'reclock[postgres]'") from error
     event.listen(engine, "connect", _configure)
-    backend = Backend(None, _OPENING, _explain, lambda: None)
-    return SqlStore(Database(engine, backend, owner_name()), engine)
+    return engine
 
 
 def _configure(connection: Any, record: Any) -> None:
@@ -69,7 +76,8 @@ def _configure(connection: Any, record: Any) -> None:
     connection.commit()
 
 
-def _explain(error: SQLAlchemyError, committing: bool) -> StorageError:
+def explain(error: SQLAlchemyError, committing: bool) -> StorageError:
+    """Return what an error of the driver means."""
     cause = getattr(error, "orig", None) or error
     detail = str(cause).strip()
     state = getattr(cause, "sqlstate", None) or ""
