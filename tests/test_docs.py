@@ -68,13 +68,13 @@ def table(path: str, heading: str) -> list[list[str]]:
     return rows
 
 
-def layers() -> dict[str, str]:
-    """Return what ARCHITECTURE.md says of each package: exists, in the making, planned."""
-    return {
-        package: status
-        for _, status, packages, _ in table("ARCHITECTURE.md", "layer")
+def layers() -> list[str]:
+    """Return the packages that ARCHITECTURE.md names."""
+    return [
+        package
+        for _, packages, _ in table("ARCHITECTURE.md", "layer")
         for package in re.findall(r"`(\w+)/?`", packages)
-    }
+    ]
 
 
 @cache
@@ -145,11 +145,9 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def test_module_headers_name_tests_that_exist() -> None:
-    finished = {package for package, status in layers().items() if status == "exists"}
     missing = {
         name_of(path): names
         for path in sorted(PACKAGE.rglob("*.py"))
-        if Path(path.relative_to(PACKAGE).parts[0]).stem in finished
         if (names := missing_files(ast.get_docstring(ast.parse(read(path))) or ""))
     }
     assert not missing
@@ -222,13 +220,8 @@ def test_every_definition_names_its_test() -> None:
 
 
 def test_the_layers_table_is_the_tree() -> None:
-    named = layers()
     there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert there - {"__init__", "__pycache__"} <= named.keys()
-    assert set(named.values()) <= {"exists", "in the making", "planned"}
-    for package, status in named.items():
-        assert status != "exists" or package in there, f"{package} does not exist"
-        assert status != "planned" or package not in there, f"{package} exists by now"
+    assert sorted(layers()) == sorted(there - {"__init__", "__pycache__"})
 
 
 def test_the_glossary_has_every_word_and_covers_the_core() -> None:
@@ -317,6 +310,4 @@ def test_the_table_of_failpoints_is_the_list_of_names() -> None:
 def test_every_failpoint_is_hit_somewhere() -> None:
     sources = "".join(read(path) for path in PACKAGE.rglob("*.py") if path.stem != "failpoints")
     hit = set(re.findall(r'\bhit\("([^"]+)"\)', sources))
-    unfinished = {name for name in NAMES if layers().get(name.split(".")[0]) == "in the making"}
-    assert hit <= set(NAMES)
-    assert set(NAMES) - unfinished <= hit
+    assert hit == set(NAMES)
