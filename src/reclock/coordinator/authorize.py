@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from reclock.sql.syntax.query import Query
 
 _FREE = (
-    s.Begin, s.Commit, s.Rollback, s.SetTransaction, s.SetVariable, s.Show, s.Fetch, s.CloseCursor,
-    s.Deallocate, s.Discard, s.Unlisten,
+    s.Begin, s.CatalogQuery, s.Commit, s.Rollback, s.SetTransaction, s.SetVariable, s.Show, s.Fetch,
+    s.CloseCursor, s.Deallocate, s.Discard, s.Unlisten,
 )  # fmt: skip
 
 

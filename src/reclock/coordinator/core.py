@@ -30,6 +30,7 @@ from reclock.coordinator.history import History
 from reclock.coordinator.item import Sink, Source
 from reclock.coordinator.merging import Merger
 from reclock.coordinator.plans import Plans
+from reclock.coordinator.pg.catalogs import PgCatalogs
 from reclock.coordinator.roles import Roles
 from reclock.coordinator.settings import SystemSettings, Values
 from reclock.coordinator.sink.exporters import Exporters
@@ -105,6 +106,8 @@ class Core:
         self.subscribers = Subscribers(self)
         self.plans = Plans()
         """What is known of query texts."""
+        self.pg = PgCatalogs()
+        """Our catalog as PostgreSQL's."""
         self.ticks = TickLog()
         """What the last ticks cost."""
         self.loop: Loop | None = None

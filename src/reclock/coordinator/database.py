@@ -205,6 +205,7 @@ class Database:
             session.close()
         self._core.merger.close()
         self._core.expirations.close()
+        self._core.pg.close()
         with self._core.lock:
             self._store.close()
         self._engine.close()

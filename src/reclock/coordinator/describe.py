@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.as_of import with_times
+from reclock.coordinator.pg.answer import catalog_schema, catalog_types
 from reclock.coordinator.sequence.delete import matching_rows
 from reclock.coordinator.sequence.explain_plan import PLAN_SCHEMA
 from reclock.coordinator.sequence.explain_timestamp import TIMESTAMP_SCHEMA
@@ -46,6 +47,9 @@ class Description:
 
 def describe(context: Context, parsed: Parsed, declared: Sequence[Type]) -> Description:
     """Plan a statement; ``declared`` are types of its first parameters, perhaps unknown."""
+    if isinstance(parsed.statement, s.CatalogQuery):
+        kinds = catalog_types(parsed.statement, declared)
+        return Description(kinds, catalog_schema(context, parsed.statement, kinds))
     count = max(parsed.parameters, len(declared))
     known = [*declared, *(UNKNOWN for _ in range(count - len(declared)))]
     placeholders = tuple(Placeholder(kind) for kind in known)

@@ -29,6 +29,7 @@ from reclock.coordinator.describe import describe
 from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.look_up import look_up_known
 from reclock.coordinator.plans import plan_once
+from reclock.coordinator.pg.answer import catalog_answer
 from reclock.coordinator.read import readable
 from reclock.coordinator.result import Result
 from reclock.coordinator.rows import columns_from
@@ -47,6 +48,7 @@ from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build.parameter import Placeholder
 from reclock.sql.statement import (
     AlterRetainHistory,
+    CatalogQuery,
     Copy,
     CopyFrom,
     CreateView,
@@ -185,6 +187,8 @@ class Session:
         with self._turn():
             statement = self._admitted(parsed.statement, parameters, parsed.text)
             context = Context(self, parsed.text, tuple(parameters))
+            if isinstance(statement, CatalogQuery):
+                return catalog_answer(context, statement)
             if isinstance(statement, CopyFrom):
                 return CopyIn(context, statement)
             if isinstance(statement, Copy):

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
 _numbers: Final = count(1)
 
-_READS = (s.SelectStatement, s.ExplainPlan, s.ExplainTimestamp, s.Show)
+_READS = (s.SelectStatement, s.CatalogQuery, s.ExplainPlan, s.ExplainTimestamp, s.Show)
 _CURSORS = (s.Declare, s.Fetch, s.CloseCursor)
 _OURS = (s.SetVariable, s.SetTransaction, s.Deallocate, s.Discard, s.Unlisten)
 _OTHERS = (s.Insert, s.CopyFrom, s.Commit, s.Rollback, *_CURSORS, *_OURS)
@@ -116,6 +116,7 @@ class Transaction:
         self._core = core
         self._snapshot: Snapshot | None = None
         self._finalizer: finalize[..., Transaction] | None = None
+        self._described: World | None = None
         self._writes: list[Change] = []
         self.aborted = False
         self.kept = settings.copy()
@@ -164,6 +165,12 @@ class Transaction:
     def snapshot(self) -> Snapshot | None:
         """What all its reads see, from the first one on."""
         return self._snapshot
+
+    def described(self, now: World) -> World:
+        """Return the world whose catalog its queries over that see, from the first one on."""
+        if self._described is None:
+            self._described = now if self._snapshot is None else self._snapshot.world
+        return self._described
 
     @contextmanager
     def readable(

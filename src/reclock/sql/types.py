@@ -162,6 +162,10 @@ JSON: Final = Simple("json")
 UNKNOWN: Final = Simple("unknown")
 """The type of NULL and of a quoted literal, until its surroundings decide."""
 
+OID: Final = Simple("oid")
+CHAR: Final = Simple('"char"')
+"""Types of columns of PostgreSQL's catalog; nothing that a user makes has them."""
+
 _ALIASES: dict[str, Simple] = {
     **{t.name: t for t in (BOOLEAN, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, TEXT, BYTEA)},
     **{t.name: t for t in (DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL, MONTHS, JSON)},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from reclock.coordinator.pg.answer import catalog_select
 from reclock.coordinator.sequence.alter_retain_history import alter_retain_history
 from reclock.coordinator.sequence.alter_sink import alter_sink
 from reclock.coordinator.sequence.alter_system import alter_system
@@ -54,6 +55,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterSink: alter_sink,
     s.AlterSystem: alter_system,
     s.Begin: begin,
+    s.CatalogQuery: catalog_select,
     s.CloseCursor: close_cursor,
     s.Commit: commit,
     s.Copy: copy,

@@ -39,6 +39,7 @@ _STRUCTS: Final[dict[Type, str]] = {
     t.BIGINT: "!q",
     t.REAL: "!f",
     t.DOUBLE: "!d",
+    t.OID: "!I",
 }
 
 
@@ -221,6 +222,7 @@ _WRITERS: Final[dict[Type, Callable[[Any], bytes]]] = {
     t.TEXT: str.encode,
     t.JSON: str.encode,
     t.UNKNOWN: str.encode,
+    t.CHAR: str.encode,
     t.BYTEA: bytes,
     t.DATE: lambda value: struct.pack("!i", (value - _DAY_ZERO).days),
     t.TIMESTAMP: _write_timestamp,
@@ -232,6 +234,7 @@ _READERS: Final[dict[Type, Callable[[Fields], Any]]] = {
     t.TEXT: _read_text,
     t.JSON: _read_text,
     t.UNKNOWN: _read_text,
+    t.CHAR: _read_text,
     t.BYTEA: _read_rest,
     t.DATE: lambda fields: _DAY_ZERO + timedelta(days=INT32.read(fields)),
     t.TIMESTAMP: _read_timestamp,

@@ -49,6 +49,7 @@ _SWAPPED: Final[dict[Type, str]] = {
     t.BIGINT: ">i8",
     t.REAL: ">f4",
     t.DOUBLE: ">f8",
+    t.OID: ">u4",
 }
 
 
@@ -168,9 +169,9 @@ def _write_text(value: Any, kind: Type) -> bytes:
 
 def _text(column: pa.Array, kind: Type) -> pa.Array:
     """Return a column as text."""
-    if kind in {*t.INTEGERS, t.DATE}:
+    if kind in {*t.INTEGERS, t.DATE, t.OID}:
         return column.cast(pa.large_string()).cast(_BYTES)
-    if kind in {t.TEXT, t.JSON, t.UNKNOWN}:
+    if kind in {t.TEXT, t.JSON, t.UNKNOWN, t.CHAR}:
         return column.cast(pa.large_string()).cast(_BYTES)
     if kind == t.BOOLEAN:
         return pc.if_else(column, pa.scalar(b"t", _BYTES), pa.scalar(b"f", _BYTES))
@@ -190,7 +191,7 @@ def _text(column: pa.Array, kind: Type) -> pa.Array:
 
 def _binary(column: pa.Array, kind: Type) -> pa.Array:
     """Return a column as PostgreSQL's binary formats."""
-    if kind in {t.TEXT, t.JSON, t.BYTEA, t.UNKNOWN}:
+    if kind in {t.TEXT, t.JSON, t.BYTEA, t.UNKNOWN, t.CHAR}:
         return column.cast(_BYTES)
     numbers = None
     if kind in _SWAPPED:

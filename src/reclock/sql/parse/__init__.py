@@ -23,7 +23,12 @@ from reclock.sql.parse.dialect import tokenize
 from reclock.sql.parse.fragment import QUERY_WORDS, query_of
 from reclock.sql.parse.manage import parse_alter, parse_drop, parse_show
 from reclock.sql.parse.missing import missing, unknown
-from reclock.sql.parse.read import parse_copy, parse_explain, parse_select, parse_subscribe
+from reclock.sql.parse.read import (
+    parse_copy,
+    parse_explain,
+    parse_query_statement,
+    parse_subscribe,
+)
 from reclock.sql.parse.role import parse_grant
 from reclock.sql.parse.session import (
     parse_begin,
@@ -142,7 +147,7 @@ def _parse(cursor: Cursor) -> Statement:
     if any(cursor.sees(word) for word in _WRITES):
         return parse_write(cursor)
     if any(cursor.sees(word) for word in QUERY_WORDS):
-        return parse_select(cursor)
+        return parse_query_statement(cursor)
     for word, end in _ENDS.items():
         if cursor.accept(word):
             if not cursor.accept("TRANSACTION"):

@@ -209,6 +209,10 @@ class Cursor:
         self.expect(")")
         return inside
 
+    def ahead(self) -> list[Token]:
+        """Return what has not been read, without reading it."""
+        return self._tokens[self._at :]
+
     def rest(self) -> list[Token]:
         """Read everything that is left."""
         start, self._at = self._at, len(self._tokens)

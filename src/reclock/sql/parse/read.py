@@ -8,6 +8,7 @@ from reclock.errors import InvalidSyntax, NotSupported
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.fragment import QUERY_WORDS, query_of, sort_items_of
 from reclock.sql.parse.options import BOOLEAN, parse_options
+from reclock.sql.pg.parse import catalog_query
 from reclock.sql.statement.copy import Copy, CopyFrom
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
 from reclock.sql.statement.index import CreateIndex
@@ -18,10 +19,15 @@ from reclock.sql.statement.view import CreateMaterializedView, CreateView
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reclock.sql.statement import Statement
+    from reclock.sql.statement import CatalogQuery, Statement
     from reclock.sql.syntax.expression import SortItem
 
 _SUBSCRIBE = {"snapshot": BOOLEAN, "progress": BOOLEAN}
+
+
+def parse_query_statement(cursor: Cursor) -> SelectStatement | CatalogQuery:
+    """Read a query: of rows, with the time it asks for, or over PostgreSQL's catalog."""
+    return catalog_query(cursor) or parse_select(cursor)
 
 
 def parse_select(cursor: Cursor) -> SelectStatement:

@@ -141,13 +141,15 @@ def read_literal(text: str, wanted: Type) -> object:
 
 def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one per case
     stripped = text.strip()
-    if wanted in {t.TEXT, t.JSON, t.UNKNOWN}:
+    if wanted in {t.TEXT, t.JSON, t.UNKNOWN, t.CHAR}:
         return text
     if isinstance(wanted, t.Numeric):
         number = Decimal(stripped)
         return _EXACT.quantize(number, Decimal(1).scaleb(-wanted.scale))
     if isinstance(wanted, t.Array):
         return read_array(stripped, wanted.element, _read)
+    if wanted == t.OID:
+        return int(stripped)
     if wanted in _RANGES:
         value = int(stripped)
         if not -_RANGES[wanted] <= value < _RANGES[wanted]:

@@ -6,6 +6,7 @@ as ``syntax.query.Query``, durations in milliseconds. ``Statement`` is the union
 
 from __future__ import annotations
 
+from reclock.sql.statement.catalog_query import CatalogQuery
 from reclock.sql.statement.copy import Copy, CopyFrom
 from reclock.sql.statement.cursor import CloseCursor, Declare, Fetch
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
@@ -30,6 +31,7 @@ Statement = (
     | AlterSink
     | AlterSystem
     | Begin
+    | CatalogQuery
     | CloseCursor
     | Commit
     | Copy
@@ -69,6 +71,7 @@ __all__ = [
     "AlterSink",
     "AlterSystem",
     "Begin",
+    "CatalogQuery",
     "CloseCursor",
     "Commit",
     "Copy",

@@ -1,0 +1,167 @@
+"""Queries over PostgreSQL's catalog: what they take and give, and their answers.
+
+A query is answered from one version of the catalog: the latest, or that of the transaction. Who
+may read what is not asked: the catalog has no secrets, and whoever may log in may know what there
+is, as in PostgreSQL.
+
+Tests: tests/coordinator/pg/test_answer.py.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from reclock.coordinator.answer import Answer
+from reclock.coordinator.read import read_time
+from reclock.coordinator.result import Result
+from reclock.coordinator.session_functions import SESSION_FUNCTIONS
+from reclock.errors import UndefinedName
+from reclock.sql.pg.types import type_of_storage
+from reclock.sql.plan.build.parameter import Typed
+from reclock.sql.schema import Column, Schema
+from reclock.sql.types import (
+    BOOLEAN,
+    CHAR,
+    INTEGERS,
+    OID,
+    TEXT,
+    UNKNOWN,
+    Array,
+    Numeric,
+    Type,
+)
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import duckdb
+
+    from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.session import Session
+    from reclock.coordinator.world import World
+    from reclock.sql.statement import CatalogQuery
+
+_SYNONYMS: Final = {
+    "current_catalog": "current_database",
+    "current_role": "current_user",
+    "user": "current_user",
+}
+
+
+def catalog_types(query: CatalogQuery, declared: Sequence[Type]) -> tuple[Type, ...]:
+    """Return the types of parameters: as declared, as the text wants them, else text."""
+    count = max(len(declared), len(query.parameters))
+    wanted = [*query.parameters, *[UNKNOWN] * count][:count]
+    given = [*declared, *[UNKNOWN] * count][:count]
+    found = (a if b == UNKNOWN else b for a, b in zip(wanted, given, strict=True))
+    return tuple(TEXT if kind == UNKNOWN else kind for kind in found)
+
+
+def catalog_schema(context: Context, query: CatalogQuery, types: Sequence[Type]) -> Schema:
+    """Return the columns of a query over the catalog, without answering it."""
+    with _asked(context, query, [_example(kind) for kind in types]) as (relation, _):
+        return _schema(relation, query)
+
+
+def catalog_answer(context: Context, query: CatalogQuery) -> Answer:
+    """Answer a query over the catalog."""
+    values = [_plain(value) for value in context.parameters]
+    with _asked(context, query, values) as (relation, world):
+        schema = _schema(relation, query)
+        found = relation.to_arrow_table()
+    arrays = [_fitted(found.column(i), column.type) for i, column in enumerate(schema)]
+    table = pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+    return Answer(schema, table, read_time(world, None) or Timestamp(0))
+
+
+def catalog_select(context: Context, query: CatalogQuery) -> Result:
+    """Answer a query over the catalog, with all its rows."""
+    answer = catalog_answer(context, query)
+    columns = [column.to_pylist() for column in answer.table.columns]
+    rows = list(zip(*columns, strict=True))
+    names = answer.schema.names
+    return Result(f"SELECT {len(rows)}", names, rows, answer.timestamp, answer.schema)
+
+
+@contextmanager
+def _asked(
+    context: Context, query: CatalogQuery, values: Sequence[object]
+) -> Iterator[tuple[duckdb.DuckDBPyRelation, World]]:
+    """Give a query that is understood; what is computed in the block can be interrupted."""
+    session = context.session
+    world = _world(context)
+    given: dict[str, object] = {f"p{n}": value for n, value in enumerate(values, 1)}
+    for number, what in enumerate(query.session, 1):
+        given[f"s{number}"] = _value(session, what)
+    timeout = session.settings.statement_timeout
+    catalog = context.core.pg.at(world)
+    with catalog.ask(query, given, session.interrupt, timeout) as relation:
+        yield relation, world
+
+
+def _world(context: Context) -> World:
+    """Return what the transaction sees, or what there is now."""
+    with context.core.reading() as world:
+        return world if context.transaction is None else context.transaction.described(world)
+
+
+def _value(session: Session, what: str) -> object:
+    """Return what a query asks the session for."""
+    kind, _, name = what.partition(":")
+    if kind == "pg_backend_pid":
+        return os.getpid()
+    if kind == "setting":
+        return session.settings.get(name)
+    if kind == "setting?":
+        try:
+            return session.settings.get(name)
+        except UndefinedName:
+            return None
+    return SESSION_FUNCTIONS[_SYNONYMS.get(kind, kind)](session)
+
+
+def _plain(value: object) -> object:
+    """Return a parameter as DuckDB takes it."""
+    found = value.value if isinstance(value, Typed) else value
+    return list(found) if isinstance(found, tuple) else found
+
+
+def _example(kind: Type) -> object:
+    """Return some value of a type, for a query that is only described."""
+    if isinstance(kind, Array):
+        return []
+    if kind == BOOLEAN:
+        return False
+    return 0 if kind in {*INTEGERS, OID} or isinstance(kind, Numeric) else ""
+
+
+def _schema(relation: duckdb.DuckDBPyRelation, query: CatalogQuery) -> Schema:
+    columns = []
+    for name, storage in zip(relation.columns, map(str, relation.types), strict=True):
+        kind = type_of_storage(storage) or TEXT
+        columns.append(Column(name, CHAR if kind == TEXT and name in query.chars else kind))
+    return Schema(tuple(columns))
+
+
+def _fitted(column: pa.ChunkedArray, kind: Type) -> Any:
+    """Return a column as the wire wants it."""
+    whole = column.combine_chunks()
+    if kind in {TEXT, CHAR} and not pa.types.is_string(whole.type):
+        if pa.types.is_null(whole.type):
+            return whole.cast(pa.string())
+        return pa.array([None if v is None else _text(v) for v in whole.to_pylist()], pa.string())
+    if isinstance(kind, Numeric):
+        return whole.cast(pa.decimal128(kind.precision, kind.scale))
+    return whole
+
+
+def _text(value: object) -> str:
+    """Return what has no type of its own, such as a row, as text."""
+    if isinstance(value, dict):
+        return "(" + ",".join("" if v is None else str(v) for v in value.values()) + ")"
+    return str(value)

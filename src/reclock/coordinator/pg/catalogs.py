@@ -1,0 +1,51 @@
+"""PostgreSQL's catalog at the last versions of ours that somebody asked for.
+
+Transactions may ask for older ones than others do. DuckDB is loaded when the first query over the
+catalog is asked: who asks none does not pay for it.
+
+Tests: tests/coordinator/pg/test_engine.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from reclock.coordinator.pg.objects import Objects
+
+if TYPE_CHECKING:
+    from reclock.coordinator.pg.engine import PgCatalog
+    from reclock.coordinator.world import World
+
+_KEPT: Final = 4
+
+
+class PgCatalogs:
+    """The catalogs of the last versions that somebody asked for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[int, int, int], tuple[PgCatalog, Any]] = OrderedDict()
+
+    def at(self, world: World) -> PgCatalog:
+        """Return the catalog that belongs to a world."""
+        parts = (world.catalog, world.roles, world.settings)
+        key = (id(parts[0]), id(parts[1]), id(parts[2]))
+        with self._lock:
+            found = self._known.get(key)
+            if found is None:
+                from reclock.coordinator.pg.engine import PgCatalog  # noqa: PLC0415 - see above
+
+                found = PgCatalog(Objects(*parts)), parts  # which stay, so their ids do
+                self._known[key] = found
+            self._known.move_to_end(key)
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)[1][0].close()
+            return found[0]
+
+    def close(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            while self._known:
+                self._known.popitem()[1][0].close()

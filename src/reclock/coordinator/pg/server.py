@@ -1,0 +1,116 @@
+"""The database, its schemas, roles and settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from reclock.coordinator.client_settings import CLIENT_SETTINGS
+from reclock.coordinator.pg import oids
+from reclock.coordinator.pg.objects import NAMESPACES
+from reclock.coordinator.session_functions import DATABASE
+from reclock.coordinator.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.coordinator.pg.objects import Objects
+    from reclock.coordinator.pg.row import Row
+
+_HIDDEN: Final = "********"
+_UTF8: Final = 6
+_LIMITS: Final = {"max_index_keys": "32", "block_size": "8192", "max_connections": "100"}
+"""Settings of PostgreSQL that drivers ask for, and that nothing here has."""
+
+
+def pg_database(objects: Objects) -> Iterator[Row]:
+    """Yield the one database."""
+    yield {
+        "oid": oids.DATABASE,
+        "datname": DATABASE,
+        "datdba": objects.owner,
+        "encoding": _UTF8,
+        "datlocprovider": "c",
+        "datallowconn": True,
+        "datconnlimit": -1,
+        "dattablespace": oids.TABLESPACE,
+        "datcollate": "C",
+        "datctype": "C",
+        "datacl": objects.database_acl,
+    }
+
+
+def pg_tablespace(objects: Objects) -> Iterator[Row]:
+    """Yield the one place where rows are."""
+    yield {"oid": oids.TABLESPACE, "spcname": "pg_default", "spcowner": objects.owner}
+
+
+def pg_namespace(objects: Objects) -> Iterator[Row]:
+    """Yield schemas."""
+    for name, oid in NAMESPACES.items():
+        yield {"oid": oid, "nspname": name, "nspowner": objects.owner}
+
+
+def pg_language(objects: Objects) -> Iterator[Row]:
+    """Yield the one language that functions are written in: none of the user's."""
+    yield {
+        "oid": oids.LANGUAGE,
+        "lanname": "internal",
+        "lanowner": objects.owner,
+    }
+
+
+def pg_roles(objects: Objects) -> Iterator[Row]:
+    """Yield roles; never a password."""
+    for role in objects.role_rows:
+        yield {
+            "oid": role.oid,
+            "rolname": role.name,
+            "rolsuper": role.superuser,
+            "rolinherit": True,
+            "rolcreaterole": role.superuser,
+            "rolcreatedb": False,
+            "rolcanlogin": role.login,
+            "rolbypassrls": role.superuser,
+            "rolconnlimit": -1,
+            "rolpassword": _HIDDEN,
+        }
+
+
+def pg_user(objects: Objects) -> Iterator[Row]:
+    """Yield roles that can log in."""
+    for role in objects.role_rows:
+        if role.login:
+            yield {
+                "usename": role.name,
+                "usesysid": role.oid,
+                "usesuper": role.superuser,
+                "usebypassrls": role.superuser,
+                "passwd": _HIDDEN,
+            }
+
+
+def pg_settings(objects: Objects) -> Iterator[Row]:
+    """Yield settings, as the system has them."""
+    for name, value, default, meaning, context in settings(objects):
+        yield {
+            "name": name,
+            "setting": value,
+            "category": "reclock",
+            "short_desc": meaning,
+            "context": context,
+            "vartype": "string",
+            "source": "default" if value == default else "configuration file",
+            "boot_val": default,
+            "reset_val": value,
+        }
+
+
+def settings(objects: Objects) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield names, values, defaults, meanings and who may change them."""
+    for name, known in SETTINGS.items():
+        context = "user" if known.session else "sighup"
+        yield name, objects.settings.get(name), known.default, known.description, context
+    for name, client in CLIENT_SETTINGS.items():
+        yield name, client.default, client.default, "for clients of PostgreSQL", "user"
+    for name, value in _LIMITS.items():
+        yield name, value, value, "for clients of PostgreSQL", "internal"

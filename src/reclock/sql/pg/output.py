@@ -1,0 +1,75 @@
+"""What the outputs of a query are called, by PostgreSQL's rules.
+
+Tests: tests/sql/pg/test_translate.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from reclock.sql.pg.casts import type_name
+from reclock.sql.pg.relations import type_of_column
+
+_UNNAMED: Final = "?column?"
+_WORDS: Final[dict[type[exp.Expr], str]] = {
+    exp.Case: "case",
+    exp.Exists: "exists",
+    exp.CurrentUser: "current_user",
+    exp.SessionUser: "session_user",
+    exp.CurrentSchema: "current_schema",
+    exp.CurrentCatalog: "current_catalog",
+    exp.CurrentDate: "current_date",
+    exp.CurrentTimestamp: "current_timestamp",
+    exp.Array: "array",
+    exp.Trim: "btrim",
+    exp.Substring: "substring",
+}
+
+
+def name_outputs(query: exp.Expr) -> None:
+    """Give every output of every SELECT the name that PostgreSQL gives it."""
+    for select in query.find_all(exp.Select):
+        named = []
+        for output in select.expressions:
+            known = isinstance(output, exp.Alias | exp.Star) or output.is_star
+            if known or isinstance(output, exp.Aliases):
+                named.append(output)
+            else:
+                name = exp.to_identifier(output_name(output), quoted=True)
+                named.append(exp.Alias(this=output, alias=name))
+        select.set("expressions", named)
+
+
+def output_name(output: exp.Expr) -> str:  # noqa: PLR0911 - one per kind
+    """Return the name of an output that has none of its own."""
+    match output:
+        case exp.Column() | exp.Anonymous():
+            return output.name.lower() if isinstance(output, exp.Anonymous) else output.name
+        case exp.Dot():
+            return output_name(output.expression)
+        case exp.Identifier():
+            return output.name
+        case exp.Cast():
+            inner = output_name(output.this)
+            return inner if inner != _UNNAMED else type_name(output.to).removesuffix("[]")
+        case exp.Paren() | exp.Bracket() | exp.Collate() | exp.Filter() | exp.Window():
+            return output_name(output.this)
+        case exp.Subquery():
+            inside = output.this.selects if isinstance(output.this, exp.Query) else ()
+            return (inside[0].alias or output_name(inside[0])) if inside else _UNNAMED
+    return _WORDS.get(type(output), _UNNAMED)
+
+
+def char_outputs(query: exp.Expr) -> frozenset[str]:
+    """Return the names under which columns of the type ``"char"`` come out somewhere."""
+    found = set()
+    for column in query.find_all(exp.Column):
+        kind = type_of_column(column.name)
+        if kind is not None and kind.name == "char":
+            parent = column.parent
+            found.add(parent.alias if isinstance(parent, exp.Alias) else column.name)
+    if query.find(exp.Star) is not None:
+        found |= {"relkind", "typtype", "contype"}
+    return frozenset(found)

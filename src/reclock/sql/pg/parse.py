@@ -1,0 +1,32 @@
+"""From the tokens of a query to a statement, if it is over PostgreSQL's catalog.
+
+Tests: tests/sql/pg/test_recognise.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.errors import InvalidSyntax
+from reclock.sql.parse.dialect import parse_tokens
+from reclock.sql.pg.recognise import is_over_catalog, mentions_catalog, with_oid_arrays
+from reclock.sql.pg.translate import translate
+
+if TYPE_CHECKING:
+    from reclock.sql.parse.cursor import Cursor
+    from reclock.sql.statement.catalog_query import CatalogQuery
+
+
+def catalog_query(cursor: Cursor) -> CatalogQuery | None:
+    """Return the query that follows, if it is over the catalog; else nothing was read."""
+    tokens = cursor.ahead()
+    if not mentions_catalog(tokens):
+        return None
+    try:
+        query = parse_tokens(with_oid_arrays(tokens), cursor.text)
+    except InvalidSyntax:
+        return None  # or AS OF follows it: who reads other queries says what is wrong
+    if not is_over_catalog(query):
+        return None
+    cursor.rest()
+    return translate(query)

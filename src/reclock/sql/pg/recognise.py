@@ -1,0 +1,113 @@
+"""Which queries are over PostgreSQL's catalog.
+
+A query is one if it reads relations of ``pg_catalog`` or ``information_schema``, or reads nothing
+and calls what only the catalog has: a function, or a cast to ``regclass`` and its like. One that
+reads the catalog and other relations is refused: rows and what describes them are answered by
+different means, and nobody could say at one time.
+
+Cost: a set look-up per token for every query; only a text with such a word is looked at closer.
+
+Tests: tests/sql/pg/test_recognise.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from reclock.errors import NotSupported
+from reclock.sql.parse.node import position_of
+from reclock.sql.pg.functions import MACROS, OWN, TABLE_FUNCTIONS
+from reclock.sql.pg.relations import INFORMATION_SCHEMA, PG_CATALOG, PG_RELATIONS, find_relation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SCHEMAS: Final = (PG_CATALOG, INFORMATION_SCHEMA)
+_FUNCTIONS: Final = (MACROS.keys() - OWN - {"array_length", "array_remove"}) | {"pg_backend_pid"}
+"""Functions that make a query without relations one over the catalog."""
+
+_NAMES: Final = frozenset(name for schema, name in PG_RELATIONS if schema == PG_CATALOG)
+_WORDS: Final = frozenset({*SCHEMAS, *_NAMES, *_FUNCTIONS})
+_TYPES: Final = TokenType.OBJECT_IDENTIFIER
+
+
+def mentions_catalog(tokens: Sequence[Token]) -> bool:
+    """Return whether a query may be over the catalog, by its words."""
+    return any(
+        token.token_type == _TYPES or token.text.lower() in _WORDS
+        for token in tokens
+        if token.token_type != TokenType.STRING
+    )
+
+
+def with_oid_arrays(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens with ``oid[]`` as sqlglot reads an array: of an unsigned number."""
+    found = list(tokens)
+    for place, token in enumerate(found[:-1]):
+        if token.token_type == _TYPES and found[place + 1].token_type == TokenType.L_BRACKET:
+            found[place] = Token(TokenType.UINT, "uint", token.line, token.col, token.start, token.end)
+    return found
+
+
+def is_over_catalog(query: exp.Expr) -> bool:
+    """Return whether a query is over the catalog; refuse one that is only half so."""
+    ours: list[exp.Table] = []
+    others: list[exp.Table] = []
+    for table in tables(query):
+        (ours if is_ours(table) else others).append(table)
+    if ours and others:
+        message = "a query cannot read the catalog and other relations at once"
+        detail = f'it reads "{ours[0].name}" and "{others[0].name}"'
+        hint = "ask two queries, or use the relations of the schema reclock"
+        raise NotSupported(message, detail=detail, hint=hint, position=position_of(others[0]))
+    if others:
+        return False
+    return bool(ours) or any(_is_of_catalog(node) for node in query.walk())
+
+
+def tables(query: exp.Expr) -> Iterator[exp.Table]:
+    """Yield the relations that a query names, without its own WITH queries and functions."""
+    for table in query.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier) and not _is_with(table):
+            yield table
+
+
+def is_ours(table: exp.Table) -> bool:
+    """Return whether a name is one of the catalog's."""
+    return table.db in SCHEMAS or (not table.db and find_relation(None, table.name) is not None)
+
+
+def _is_with(table: exp.Table) -> bool:
+    if table.db:
+        return False
+    node: exp.Expr | None = table
+    while node is not None:
+        with_ = node.args.get("with_") or node.args.get("with")
+        if with_ is not None and any(cte.alias == table.name for cte in with_.expressions):
+            return True
+        if isinstance(node, exp.CTE) and node.alias == table.name:
+            return True
+        node = node.parent
+    return False
+
+
+def _is_of_catalog(node: exp.Expr) -> bool:
+    match node:
+        case exp.Anonymous():
+            return str(node.this).lower() in _FUNCTIONS | TABLE_FUNCTIONS
+        case exp.Dot(this=exp.Identifier() as schema, expression=exp.Anonymous()):
+            return schema.name in SCHEMAS
+        case exp.Table(this=exp.Anonymous()):
+            return node.db in SCHEMAS
+        case exp.ObjectIdentifier():
+            return True
+        case exp.Operator():
+            return True
+        case exp.DataType(this=exp.DType.USERDEFINED):
+            kind = node.args.get("kind")
+            return isinstance(kind, exp.Dot) and kind.this.name in SCHEMAS
+    return False
+

@@ -1,0 +1,347 @@
+"""From PostgreSQL's text to DuckDB's, for queries over the catalog.
+
+Invariant: what comes out reads only relations of ``relations``, calls only functions of
+``functions``, and is one SELECT; every kind of node that is not listed is refused (0A000). So no
+function, setting or file of DuckDB can be reached, whatever the text says; that its access to
+files is off, too, is a second wall.
+
+Cost: a few milliseconds, once per statement.
+
+Tests: tests/sql/pg/test_translate.py; break-ins: tests/server/test_pg_break_in.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+
+from reclock.errors import InvalidSyntax, NotSupported, UndefinedName
+from reclock.sql.parse.node import position_of
+from reclock.sql.pg import casts
+from reclock.sql.pg.functions import BUILTINS, MACROS, OWN, RENAMED, SESSION, TABLE_FUNCTIONS
+from reclock.sql.pg.output import char_outputs, name_outputs
+from reclock.sql.pg.recognise import SCHEMAS, tables
+from reclock.sql.pg.relations import PG_CATALOG, find_relation, type_of_column
+from reclock.sql.statement.catalog_query import CatalogQuery
+from reclock.sql.types import BIGINT, BOOLEAN, UNKNOWN, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ALLOWED: Final = frozenset(
+    "Add Alias All And Any Anonymous Array Between Boolean Bracket ByteString CTE Case Cast Coalesce"
+    " Collate Column CurrentCatalog CurrentDate CurrentSchema CurrentTimestamp CurrentUser DPipe"
+    " DataType DataTypeParam Distinct Div Dot EQ Escape Except Exists Fetch Filter From GT GTE Group"
+    " Having ILike Identifier If In Intersect Is Join LT LTE Lateral Like Limit Literal Mod Mul NEQ"
+    " Neg Not Null NullSafeEQ NullSafeNEQ ObjectIdentifier Offset Operator Or Order Ordered Paren"
+    " Parameter RegexpILike RegexpLike Select SessionUser Star StrPosition Sub Subquery Substring"
+    " Table TableAlias Trim Tuple Union Unnest Values Var Where Window WindowSpec With WithinGroup"
+    .split()
+)  # fmt: skip
+_FORBIDDEN: Final = ("into", "locks", "sample", "pivots", "hint", "laterals", "qualify", "kind")
+_STORED: Final = {PG_CATALOG: "pgc", "information_schema": "infs"}
+_VECTORS: Final = {"indkey", "indclass", "indoption", "indcollation", "proargtypes", "tgattr"}
+_OPERATORS: Final[dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]]] = {
+    "~": lambda a, b: exp.RegexpLike(this=a, expression=b),
+    "!~": lambda a, b: exp.Not(this=exp.RegexpLike(this=a, expression=b)),
+    "~*": lambda a, b: exp.RegexpILike(this=a, expression=b),
+    "!~*": lambda a, b: exp.Not(this=exp.RegexpILike(this=a, expression=b)),
+    "~~": lambda a, b: exp.Like(this=a, expression=b),
+    "=": lambda a, b: exp.EQ(this=a, expression=b),
+    "<>": lambda a, b: exp.NEQ(this=a, expression=b),
+    "!=": lambda a, b: exp.NEQ(this=a, expression=b),
+    "<": lambda a, b: exp.LT(this=a, expression=b),
+    "<=": lambda a, b: exp.LTE(this=a, expression=b),
+    ">": lambda a, b: exp.GT(this=a, expression=b),
+    ">=": lambda a, b: exp.GTE(this=a, expression=b),
+    "||": lambda a, b: exp.DPipe(this=a, expression=b),
+    "+": lambda a, b: exp.Add(this=a, expression=b),
+    "-": lambda a, b: exp.Sub(this=a, expression=b),
+}
+_PRIVILEGES: Final = {"has_column_privilege": 4}
+_SESSION_NODES: Final[dict[type[exp.Expr], str]] = {
+    exp.CurrentUser: "current_user",
+    exp.SessionUser: "session_user",
+    exp.CurrentSchema: "current_schema",
+    exp.CurrentCatalog: "current_catalog",
+}
+
+
+def translate(query: exp.Expr, parameters: int = 0) -> CatalogQuery:
+    """Return a query over the catalog as DuckDB's; refuse what it must not do."""
+    if not isinstance(query, exp.Query):
+        message = "only a query can read the catalog"
+        raise InvalidSyntax(message, hint="write SELECT …", position=position_of(query))
+    return _Translation(query, parameters).done()
+
+
+class _Translation:
+    """One query, rewritten in place from its leaves to its root."""
+
+    def __init__(self, query: exp.Query, parameters: int) -> None:
+        self._query: exp.Expr = query
+        self._relations: set[tuple[str, str]] = set()
+        self._macros: set[str] = set()
+        self._session: list[str] = []
+        self._parameters: list[Type] = [UNKNOWN] * parameters
+
+    def done(self) -> CatalogQuery:
+        """Return the query, rewritten."""
+        query = self._query
+        _check(query)
+        chars = char_outputs(query)
+        self._infer_parameters()
+        self._name_relations()
+        name_outputs(query)
+        for node in reversed(list(query.walk())):
+            after = self._rewritten(node)
+            if after is not node:
+                node.replace(after)
+        text = DuckDB().generate(query, normalize_functions=False, comments=False)
+        return CatalogQuery(
+            text,
+            frozenset(self._relations),
+            frozenset(self._macros),
+            tuple(self._session),
+            tuple(self._parameters),
+            chars,
+        )
+
+    # Before the rewriting, as it reads types and names as they were written.
+
+    def _infer_parameters(self) -> None:
+        for parameter in self._query.find_all(exp.Parameter):
+            place = _number(parameter) - 1
+            self._parameters += [UNKNOWN] * (place + 1 - len(self._parameters))
+            if self._parameters[place] == UNKNOWN:
+                self._parameters[place] = _wanted(parameter)
+
+    def _name_relations(self) -> None:
+        for table in list(tables(self._query)):
+            schema = table.db or PG_CATALOG
+            if find_relation(schema, table.name) is None:
+                message = f'relation "{schema}.{table.name}" does not exist'
+                hint = "SELECT table_name FROM information_schema.tables lists what there is"
+                raise UndefinedName(message, code="42P01", hint=hint, position=position_of(table))
+            self._relations.add((schema, table.name))
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+            table.set("db", exp.to_identifier(_STORED[schema]))
+
+    # One node, after what is below it.
+
+    def _rewritten(self, node: exp.Expr) -> exp.Expr:  # noqa: PLR0911, PLR0912 - one per kind
+        match node:
+            case exp.Table() if isinstance(node.this, exp.Anonymous):
+                return self._table_function(node)
+            case exp.Unnest():
+                return _named_unnest(node)
+            case exp.Anonymous() if not isinstance(node.parent, exp.Table):
+                return self._call(node)
+            case exp.Dot(this=exp.Identifier() as schema) if schema.name in SCHEMAS:
+                return node.expression
+            case exp.Cast():
+                made, macros = casts.rewrite_cast(node)
+                self._macros |= set(macros)
+                return made
+            case exp.Operator():
+                return _operator(node)
+            case exp.Collate():
+                return node.this
+            case exp.Column():
+                return self._column(node)
+            case exp.Parameter():
+                return exp.Placeholder(this=f"p{_number(node)}")
+            case exp.Bracket():
+                return _subscript(node)
+            case exp.ByteString():
+                return exp.Literal.string(_unescaped(str(node.this)))
+            case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
+                return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
+            case exp.Literal() if node.is_string and _stands_for_array(node):
+                return casts.as_list(node)
+        if type(node) in _SESSION_NODES:
+            return self._asked(_SESSION_NODES[type(node)])
+        return node
+
+    def _column(self, node: exp.Column) -> exp.Expr:
+        bare = not node.table and not node.this.quoted
+        if bare and node.name.lower() in {"user", "current_role"}:
+            return self._asked("current_user")
+        if node.name == "tableoid":
+            return self._tableoid(node)
+        if node.args.get("db") is not None:  # pg_catalog.pg_class.oid
+            node.set("db", None)
+        return node
+
+    def _tableoid(self, node: exp.Column) -> exp.Expr:
+        """Return the number of the relation that a row is of."""
+        select = node.find_ancestor(exp.Select) or self._query
+        for table in tables(select):
+            if node.table in {"", table.alias_or_name}:
+                self._macros.add("class_in")
+                return casts.call("class_in", exp.Literal.string(table.name))
+        return node
+
+    def _asked(self, what: str) -> exp.Expr:
+        """Return a value of the session."""
+        if what not in self._session:
+            self._session.append(what)
+        return exp.Placeholder(this=f"s{self._session.index(what) + 1}")
+
+    def _call(self, node: exp.Anonymous) -> exp.Expr:
+        name, arguments = str(node.this).lower(), node.expressions
+        if name in SESSION:
+            return self._asked(name)
+        if name == "current_setting":
+            if arguments and isinstance(arguments[0], exp.Literal):
+                kind = "setting" if len(arguments) == 1 else "setting?"
+                return self._asked(f"{kind}:{str(arguments[0].this).lower()}")
+            self._macros.add("setting")
+            return casts.call("setting", *arguments[:1])
+        if name == "_pg_expandarray":
+            self._macros.add("expandarray")
+            return exp.Anonymous(this="unnest", expressions=[casts.call("expandarray", *arguments)])
+        if name in MACROS and name not in OWN:
+            self._macros.add(name)
+            wanted = _PRIVILEGES.get(name, 3)
+            if name.startswith("has_") and len(arguments) < wanted:
+                arguments = [self._asked("current_user"), *arguments]
+            elif name == "pg_has_role" and len(arguments) < wanted:
+                arguments = [self._asked("current_user"), *arguments]
+            return casts.call(name, *arguments)
+        if name in BUILTINS or name in RENAMED:
+            node.set("this", RENAMED.get(name, name))
+            return node
+        if isinstance(node.parent, exp.Dot) and node.parent.this.name == "fn":
+            return node  # made here
+        raise _unknown(node, name)
+
+    def _table_function(self, node: exp.Table) -> exp.Expr:
+        """Return a function in FROM; its name, or alias, is that of its column too."""
+        called = node.this
+        name = str(called.this if isinstance(called, exp.Anonymous) else "").lower()
+        alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
+        if name in TABLE_FUNCTIONS and not called.expressions:
+            self._relations.add((PG_CATALOG, name))
+            return exp.Table(
+                this=exp.to_identifier(name), db=exp.to_identifier("pgc"), alias=alias.copy()
+            )
+        if name == "pg_options_to_table":  # nothing has options
+            return _empty(("option_name", "option_value"), alias)
+        if not alias.args.get("columns"):
+            alias.set("columns", [alias.this.copy()])
+        if name == "unnest":
+            return exp.Unnest(expressions=called.expressions, alias=alias.copy())
+        if name == "generate_series":
+            return exp.Table(this=called.copy(), alias=alias.copy())
+        if name == "generate_subscripts":
+            made = exp.Anonymous(this="generate_subscripts", expressions=called.expressions)
+        else:
+            made = self._call(called)
+        inside = exp.Select(expressions=[exp.Alias(this=made.copy(), alias=alias.this.copy())])
+        return exp.Lateral(this=exp.Subquery(this=inside), alias=alias.copy())
+
+
+def _empty(columns: tuple[str, ...], alias: exp.TableAlias) -> exp.Expr:
+    """Return a relation without rows."""
+    outputs = [
+        exp.Alias(this=exp.cast(exp.Null(), "VARCHAR"), alias=exp.to_identifier(name))
+        for name in columns
+    ]
+    made = exp.Select(expressions=outputs).where(exp.false())
+    return exp.Subquery(this=made, alias=alias.copy())
+
+
+def _check(query: exp.Expr) -> None:
+    """Refuse every kind of node, and every clause, that is not known to be harmless."""
+    for node in query.walk():
+        kind = type(node).__name__
+        if kind not in _ALLOWED:
+            message = f"{kind} is not supported in queries over the catalog"
+            raise NotSupported(message, hint="ask for less", position=position_of(node))
+        for clause in _FORBIDDEN:
+            if node.args.get(clause) and not isinstance(node, exp.DataType | exp.Join):
+                message = f"{clause} is not supported in queries over the catalog"
+                raise NotSupported(message, hint="leave it out", position=position_of(node))
+
+
+def _number(parameter: exp.Parameter) -> int:
+    text = str(parameter.this.this)
+    if not text.isdecimal():
+        message = "a named parameter is not supported"
+        raise NotSupported(message, hint="write parameters as $1, $2, …")
+    return int(text)
+
+
+def _wanted(parameter: exp.Parameter) -> Type:
+    """Return the type that the surroundings of a parameter want, unknown if they want none."""
+    parent: exp.Expr | None = parameter.parent
+    while isinstance(parent, exp.Paren | exp.Any):
+        parent = parent.parent
+    match parent:
+        case exp.Cast():
+            kind = casts.wanted_type(parent.to)
+            return UNKNOWN if kind is None else kind.type
+        case exp.Limit() | exp.Offset():
+            return BIGINT
+        case exp.And() | exp.Or() | exp.Not():
+            return BOOLEAN
+        case exp.Predicate() | exp.In():
+            for side in (parent.this, parent.args.get("expression")):
+                if isinstance(side, exp.Column):
+                    known = type_of_column(side.name)
+                    return UNKNOWN if known is None or known.name == "char" else known.type
+    return UNKNOWN
+
+
+def _operator(node: exp.Operator) -> exp.Expr:
+    sign = str(node.args["operator"]).rpartition(".")[2]
+    if sign not in _OPERATORS:
+        message = f"operator {sign} is not supported in queries over the catalog"
+        raise NotSupported(message, hint="write it another way", position=position_of(node))
+    return _OPERATORS[sign](node.this.copy(), node.expression.copy())
+
+
+def _subscript(node: exp.Bracket) -> exp.Expr:
+    """Return a subscript: arrays begin at 1 in DuckDB too; vectors begin at 0."""
+    inside = node.this
+    while isinstance(inside, exp.Paren | exp.Cast):
+        inside = inside.this
+    node.set("offset", 1)  # as they are: of 1
+    if isinstance(inside, exp.Column) and inside.name in _VECTORS:
+        moved = [
+            exp.Add(this=exp.Paren(this=e.copy()), expression=exp.Literal.number(1))
+            for e in node.expressions
+        ]
+        node.set("expressions", moved)
+    return node
+
+
+def _named_unnest(node: exp.Unnest) -> exp.Expr:
+    alias = node.args.get("alias")
+    if alias is not None and not alias.args.get("columns"):
+        alias.set("columns", [alias.this.copy()])
+    return node
+
+
+def _stands_for_array(literal: exp.Literal) -> bool:
+    """Return whether a literal is the text of an array, compared with one."""
+    text = str(literal.this)
+    parent = literal.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    braces = text.startswith("{") and text.endswith("}")
+    return braces and isinstance(parent, exp.EQ | exp.NEQ | exp.Any)
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\\\\", "\0").replace("\\n", "\n").replace("\\t", "\t").replace("\\'", "'").replace("\0", "\\")
+
+
+def _unknown(node: exp.Expr, name: str) -> UndefinedName:
+    message = f"function {name} does not exist in queries over the catalog"
+    hint = "such queries can call what tools of PostgreSQL call"
+    return UndefinedName(message, code="42883", hint=hint, position=position_of(node))
