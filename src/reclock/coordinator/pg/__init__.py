@@ -5,7 +5,7 @@ relations. ``engine`` has those that a query names in an embedded DuckDB, in mem
 ``answer`` asks it: all of a query at one version of the catalog, in a transaction always the
 same. Passwords and the secrets of sources and sinks are in none of it.
 
-Tests: tests/coordinator/pg, tests/server/test_pg_psql.py and its siblings.
+Tests: tests/coordinator/pg, tests/server/test_pg_clients.py.
 """
 
 from __future__ import annotations

@@ -144,7 +144,12 @@ def _schema(relation: duckdb.DuckDBPyRelation, query: CatalogQuery) -> Schema:
     columns = []
     for name, storage in zip(relation.columns, map(str, relation.types), strict=True):
         kind = type_of_storage(storage) or TEXT
-        columns.append(Column(name, CHAR if kind == TEXT and name in query.chars else kind))
+        special = query.special.get(name)
+        if special == "char" and kind == TEXT:
+            kind = CHAR
+        elif special == "vector" and isinstance(kind, Array):
+            kind = TEXT
+        columns.append(Column(name, kind))
     return Schema(tuple(columns))
 
 
@@ -161,7 +166,9 @@ def _fitted(column: pa.ChunkedArray, kind: Type) -> Any:
 
 
 def _text(value: object) -> str:
-    """Return what has no type of its own, such as a row, as text."""
+    """Return what has no type of its own, a vector or a row, as text."""
+    if isinstance(value, list):
+        return " ".join(map(str, value))
     if isinstance(value, dict):
         return "(" + ",".join("" if v is None else str(v) for v in value.values()) + ")"
     return str(value)

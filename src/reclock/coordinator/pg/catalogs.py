@@ -3,7 +3,7 @@
 Transactions may ask for older ones than others do. DuckDB is loaded when the first query over the
 catalog is asked: who asks none does not pay for it.
 
-Tests: tests/coordinator/pg/test_engine.py.
+Tests: tests/coordinator/pg/test_answer.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ memory; its configuration is locked. It gets what a query names when a query fir
 Cost: about 15 ms for a new version, then a few milliseconds per relation and query. Any thread
 may ask; each query has a cursor of its own.
 
-Tests: tests/coordinator/pg/test_engine.py.
+Tests: tests/coordinator/pg/test_answer.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.pg.objects import Objects
     from reclock.sql.statement import CatalogQuery
 
-_OPTIONS: Final = {
+_OPTIONS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -113,7 +113,9 @@ class PgCatalog:
     def _lookup(self, name: str) -> None:
         if self._is_new(f"lookup.{name}"):
             columns = LOOKUPS[name]
-            rows = (dict(zip(columns, row, strict=True)) for row in LOOKUP_ROWS[name](self._objects))
+            rows = (
+                dict(zip(columns, row, strict=True)) for row in LOOKUP_ROWS[name](self._objects)
+            )
             self._store(f"lookup.{name}", table_of(columns, rows))
 
     def _is_new(self, name: str) -> bool:

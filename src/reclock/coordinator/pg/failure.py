@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from reclock.errors import Error
 
 _RAISED: Final = re.compile(r"\b([0-9A-Z]{5}):(.*? does not exist)", re.DOTALL)
-_COLUMN: Final = re.compile(r'column "?([\w.$]+)"? not found|table "(\w+)" not found', re.IGNORECASE)
+_COLUMN: Final = re.compile(
+    r'column "?([\w.$]+)"? not found|table "(\w+)" not found', re.IGNORECASE
+)
 _HINT: Final = "queries over the catalog can have what tools of PostgreSQL ask for"
 
 
@@ -30,7 +32,7 @@ def translated(error: duckdb.Error) -> Error:
     if missing is not None:
         message = f'column "{missing[1] or missing[2]}" does not exist'
         return UndefinedName(message, code="42703", hint="check the name")
-    first = text.split("\n")[0].partition(": ")[2] or text.split("\n")[0]
+    first = text.split("\n", maxsplit=1)[0].partition(": ")[2] or text.split("\n", maxsplit=1)[0]
     if isinstance(error, duckdb.ConversionException):
         return InvalidValue(first.lower(), code="22P02", hint="write a value of that type")
     if isinstance(error, duckdb.OutOfMemoryException):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from reclock.coordinator.pg import oids
 from reclock.coordinator.pg.types import ARRAY_IN, KINDS
 from reclock.sql.pg.oid import oid_of
-from reclock.sql.plan.functions import AGGREGATES, FUNCTIONS, WINDOWS
+from reclock.sql.plan.functions import FUNCTIONS
+from reclock.sql.plan.functions.aggregate import AGGREGATES, WINDOWS, Aggregate
 from reclock.sql.plan.functions.overload import AnyOf, Overload
 from reclock.sql.types import UNKNOWN
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.pg.objects import Objects
     from reclock.coordinator.pg.row import Row
-    from reclock.sql.plan.functions.aggregate import Aggregate
     from reclock.sql.types import Type
 
 _ANY: Final = 2276

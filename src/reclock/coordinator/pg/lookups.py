@@ -1,6 +1,6 @@
 """What functions of the catalog look up: names and numbers of objects, definitions, privileges.
 
-Tests: tests/coordinator/pg/test_functions.py.
+Tests: tests/coordinator/pg/test_rows.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ their rows come from elsewhere. A primary key is an index and a constraint, as i
 that is not enforced is not valid. System relations are views of the schema ``reclock``; the
 relations of the catalog itself are in it too. Sinks have no rows, so they are not here.
 
-Tests: tests/coordinator/pg/test_objects.py.
+Tests: tests/coordinator/pg/test_rows.py.
 """
 
 from __future__ import annotations
@@ -266,6 +266,7 @@ def _attribute(
     kind: Declared,
     nullable: bool,
     default: str | None = None,
+    *,
     comment: str | None = None,
 ) -> Attribute:
     if isinstance(kind, Varchar):

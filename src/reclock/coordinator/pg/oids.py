@@ -3,7 +3,7 @@
 An object's number follows from its id, which is never reused; a role's from its name. Ranges do
 not overlap: below 16384 is what every database has, then objects, then roles, then defaults.
 
-Tests: tests/coordinator/pg/test_oids.py.
+Tests: tests/coordinator/pg/test_rows.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A row names the columns that have something to say; the others have what PostgreSQL has there
 when there is nothing: 0, false, an empty ``"char"``, else NULL.
 
-Tests: tests/coordinator/pg/test_objects.py.
+Tests: tests/coordinator/pg/test_rows.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Types: ``pg_type``, with the numbers that PostgreSQL gives them, and how they are ordered.
 
-Tests: tests/coordinator/pg/test_types.py.
+Tests: tests/coordinator/pg/test_rows.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parts of the statements that made objects, as text.
 
-Tests: tests/sql/pg/test_definition.py.
+Tests: tests/sql/pg/test_relations.py.
 """
 
 from __future__ import annotations

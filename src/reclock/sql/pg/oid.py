@@ -40,6 +40,7 @@ OIDS: Final[dict[Type, tuple[int, int, int]]] = {
 }
 """The OID of a type and of arrays of it, and the size of its values; -1 if they vary."""
 
+
 def oid_of(kind: Type) -> int:
     """Return the OID of a type.
 

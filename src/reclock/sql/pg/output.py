@@ -10,7 +10,7 @@ from typing import Final
 from sqlglot import exp
 
 from reclock.sql.pg.casts import type_name
-from reclock.sql.pg.relations import type_of_column
+from reclock.sql.pg.relations import CHARS, VECTORS
 
 _UNNAMED: Final = "?column?"
 _WORDS: Final[dict[type[exp.Expr], str]] = {
@@ -33,8 +33,7 @@ def name_outputs(query: exp.Expr) -> None:
     for select in query.find_all(exp.Select):
         named = []
         for output in select.expressions:
-            known = isinstance(output, exp.Alias | exp.Star) or output.is_star
-            if known or isinstance(output, exp.Aliases):
+            if output.is_star or isinstance(output, exp.Alias | exp.Column):
                 named.append(output)
             else:
                 name = exp.to_identifier(output_name(output), quoted=True)
@@ -62,14 +61,18 @@ def output_name(output: exp.Expr) -> str:  # noqa: PLR0911 - one per kind
     return _WORDS.get(type(output), _UNNAMED)
 
 
-def char_outputs(query: exp.Expr) -> frozenset[str]:
-    """Return the names under which columns of the type ``"char"`` come out somewhere."""
-    found = set()
+def special_outputs(query: exp.Expr) -> dict[str, str]:
+    """Return the names under which columns come out that clients are told a type of.
+
+    These are columns of the type ``"char"``, and vectors, which are arrays but are not shown so.
+    """
+    found = {}
+    whole = query.find(exp.Star) is not None
+    for name in CHARS | VECTORS if whole else ():
+        found[name] = "char" if name in CHARS else "vector"
     for column in query.find_all(exp.Column):
-        kind = type_of_column(column.name)
-        if kind is not None and kind.name == "char":
+        if column.name in CHARS | VECTORS:
             parent = column.parent
-            found.add(parent.alias if isinstance(parent, exp.Alias) else column.name)
-    if query.find(exp.Star) is not None:
-        found |= {"relkind", "typtype", "contype"}
-    return frozenset(found)
+            name = parent.alias if isinstance(parent, exp.Alias) else column.name
+            found[name] = "char" if column.name in CHARS else "vector"
+    return found

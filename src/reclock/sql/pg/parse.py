@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import InvalidSyntax
 from reclock.sql.parse.dialect import parse_tokens
-from reclock.sql.pg.recognise import is_over_catalog, mentions_catalog, with_oid_arrays
+from reclock.sql.pg.recognise import is_over_catalog, mentions_catalog, readable
 from reclock.sql.pg.translate import translate
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def catalog_query(cursor: Cursor) -> CatalogQuery | None:
     if not mentions_catalog(tokens):
         return None
     try:
-        query = parse_tokens(with_oid_arrays(tokens), cursor.text)
+        query = parse_tokens(readable(tokens), cursor.text)
     except InvalidSyntax:
         return None  # or AS OF follows it: who reads other queries says what is wrong
     if not is_over_catalog(query):

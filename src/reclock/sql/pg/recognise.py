@@ -12,6 +12,7 @@ Tests: tests/sql/pg/test_recognise.py.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -32,6 +33,10 @@ _FUNCTIONS: Final = (MACROS.keys() - OWN - {"array_length", "array_remove"}) | {
 _NAMES: Final = frozenset(name for schema, name in PG_RELATIONS if schema == PG_CATALOG)
 _WORDS: Final = frozenset({*SCHEMAS, *_NAMES, *_FUNCTIONS})
 _TYPES: Final = TokenType.OBJECT_IDENTIFIER
+_STATEMENTS: Final = {
+    TokenType.SELECT, TokenType.INSERT, TokenType.UPDATE, TokenType.DELETE, TokenType.TABLE,
+}  # fmt: skip
+_ENDS: Final = {TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN, None}
 
 
 def mentions_catalog(tokens: Sequence[Token]) -> bool:
@@ -43,13 +48,28 @@ def mentions_catalog(tokens: Sequence[Token]) -> bool:
     )
 
 
-def with_oid_arrays(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens with ``oid[]`` as sqlglot reads an array: of an unsigned number."""
+def readable(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens of a query with what sqlglot does not read as it does read it.
+
+    That is ``oid[]``, an array of an unsigned number, and names that are words of statements.
+    """
     found = list(tokens)
-    for place, token in enumerate(found[:-1]):
-        if token.token_type == _TYPES and found[place + 1].token_type == TokenType.L_BRACKET:
-            found[place] = Token(TokenType.UINT, "uint", token.line, token.col, token.start, token.end)
+    for place, (token, after) in enumerate(pairwise((*tokens, None))):
+        assert token is not None
+        follows = None if after is None else after.token_type
+        if token.token_type == _TYPES and follows == TokenType.L_BRACKET:
+            found[place] = _like(token, TokenType.UINT, "uint")
+        elif token.token_type in _STATEMENTS and follows in _ENDS and _is_alias(tokens, place):
+            found[place] = _like(token, TokenType.IDENTIFIER, token.text.lower())
     return found
+
+
+def _is_alias(tokens: Sequence[Token], place: int) -> bool:
+    return place > 0 and tokens[place - 1].token_type == TokenType.ALIAS
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)
 
 
 def is_over_catalog(query: exp.Expr) -> bool:
@@ -95,6 +115,8 @@ def _is_with(table: exp.Table) -> bool:
 
 
 def _is_of_catalog(node: exp.Expr) -> bool:
+    if isinstance(node, exp.ObjectIdentifier | exp.Operator):
+        return True
     match node:
         case exp.Anonymous():
             return str(node.this).lower() in _FUNCTIONS | TABLE_FUNCTIONS
@@ -102,12 +124,7 @@ def _is_of_catalog(node: exp.Expr) -> bool:
             return schema.name in SCHEMAS
         case exp.Table(this=exp.Anonymous()):
             return node.db in SCHEMAS
-        case exp.ObjectIdentifier():
-            return True
-        case exp.Operator():
-            return True
         case exp.DataType(this=exp.DType.USERDEFINED):
             kind = node.args.get("kind")
             return isinstance(kind, exp.Dot) and kind.this.name in SCHEMAS
     return False
-

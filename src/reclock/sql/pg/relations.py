@@ -272,6 +272,13 @@ def type_of_column(name: str) -> ColumnType | None:
     return _BY_COLUMN.get(name)
 
 
+VECTORS: Final = frozenset(
+    {"indclass", "indcollation", "indkey", "indoption", "proargtypes", "tgattr"}
+)
+"""Arrays that begin at 0, and are written as numbers with spaces between them."""
+
 _BY_COLUMN: Final = {
     column: kind for relation in PG_RELATIONS.values() for column, kind in relation.columns.items()
 }
+CHARS: Final = frozenset(name for name, kind in _BY_COLUMN.items() if kind.name == "char")
+"""Columns of the type ``"char"``."""

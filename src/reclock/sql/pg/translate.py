@@ -7,12 +7,13 @@ files is off, too, is a second wall.
 
 Cost: a few milliseconds, once per statement.
 
-Tests: tests/sql/pg/test_translate.py; break-ins: tests/server/test_pg_break_in.py.
+Tests: tests/sql/pg/test_translate.py; break-ins: tests/coordinator/pg/test_break_in.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from typing import TYPE_CHECKING, Final, cast
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -20,29 +21,19 @@ from sqlglot.dialects.duckdb import DuckDB
 from reclock.errors import InvalidSyntax, NotSupported, UndefinedName
 from reclock.sql.parse.node import position_of
 from reclock.sql.pg import casts
+from reclock.sql.pg.allowed import check_allowed
+from reclock.sql.pg.format import formatted
 from reclock.sql.pg.functions import BUILTINS, MACROS, OWN, RENAMED, SESSION, TABLE_FUNCTIONS
-from reclock.sql.pg.output import char_outputs, name_outputs
+from reclock.sql.pg.output import name_outputs, special_outputs
+from reclock.sql.pg.parameter import number_of, parameter_types
 from reclock.sql.pg.recognise import SCHEMAS, tables
-from reclock.sql.pg.relations import PG_CATALOG, find_relation, type_of_column
+from reclock.sql.pg.relations import PG_CATALOG, VECTORS, find_relation
 from reclock.sql.statement.catalog_query import CatalogQuery
-from reclock.sql.types import BIGINT, BOOLEAN, UNKNOWN, Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ALLOWED: Final = frozenset(
-    "Add Alias All And Any Anonymous Array Between Boolean Bracket ByteString CTE Case Cast Coalesce"
-    " Collate Column CurrentCatalog CurrentDate CurrentSchema CurrentTimestamp CurrentUser DPipe"
-    " DataType DataTypeParam Distinct Div Dot EQ Escape Except Exists Fetch Filter From GT GTE Group"
-    " Having ILike Identifier If In Intersect Is Join LT LTE Lateral Like Limit Literal Mod Mul NEQ"
-    " Neg Not Null NullSafeEQ NullSafeNEQ ObjectIdentifier Offset Operator Or Order Ordered Paren"
-    " Parameter RegexpILike RegexpLike Select SessionUser Star StrPosition Sub Subquery Substring"
-    " Table TableAlias Trim Tuple Union Unnest Values Var Where Window WindowSpec With WithinGroup"
-    .split()
-)  # fmt: skip
-_FORBIDDEN: Final = ("into", "locks", "sample", "pivots", "hint", "laterals", "qualify", "kind")
 _STORED: Final = {PG_CATALOG: "pgc", "information_schema": "infs"}
-_VECTORS: Final = {"indkey", "indclass", "indoption", "indcollation", "proargtypes", "tgattr"}
 _OPERATORS: Final[dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]]] = {
     "~": lambda a, b: exp.RegexpLike(this=a, expression=b),
     "!~": lambda a, b: exp.Not(this=exp.RegexpLike(this=a, expression=b)),
@@ -69,30 +60,32 @@ _SESSION_NODES: Final[dict[type[exp.Expr], str]] = {
 }
 
 
-def translate(query: exp.Expr, parameters: int = 0) -> CatalogQuery:
+def translate(query: exp.Expr) -> CatalogQuery:
     """Return a query over the catalog as DuckDB's; refuse what it must not do."""
     if not isinstance(query, exp.Query):
         message = "only a query can read the catalog"
         raise InvalidSyntax(message, hint="write SELECT …", position=position_of(query))
-    return _Translation(query, parameters).done()
+    return _Translation(query).done()
 
 
 class _Translation:
     """One query, rewritten in place from its leaves to its root."""
 
-    def __init__(self, query: exp.Query, parameters: int) -> None:
+    def __init__(self, query: exp.Query) -> None:
         self._query: exp.Expr = query
         self._relations: set[tuple[str, str]] = set()
         self._macros: set[str] = set()
         self._session: list[str] = []
-        self._parameters: list[Type] = [UNKNOWN] * parameters
 
     def done(self) -> CatalogQuery:
         """Return the query, rewritten."""
         query = self._query
-        _check(query)
-        chars = char_outputs(query)
-        self._infer_parameters()
+        check_allowed(query)
+        for name in query.find_all(exp.Identifier):
+            if not name.quoted:
+                name.set("this", name.name.lower())
+        special = special_outputs(query)
+        parameters = parameter_types(query)
         self._name_relations()
         name_outputs(query)
         for node in reversed(list(query.walk())):
@@ -105,18 +98,9 @@ class _Translation:
             frozenset(self._relations),
             frozenset(self._macros),
             tuple(self._session),
-            tuple(self._parameters),
-            chars,
+            parameters,
+            special,
         )
-
-    # Before the rewriting, as it reads types and names as they were written.
-
-    def _infer_parameters(self) -> None:
-        for parameter in self._query.find_all(exp.Parameter):
-            place = _number(parameter) - 1
-            self._parameters += [UNKNOWN] * (place + 1 - len(self._parameters))
-            if self._parameters[place] == UNKNOWN:
-                self._parameters[place] = _wanted(parameter)
 
     def _name_relations(self) -> None:
         for table in list(tables(self._query)):
@@ -141,7 +125,7 @@ class _Translation:
             case exp.Anonymous() if not isinstance(node.parent, exp.Table):
                 return self._call(node)
             case exp.Dot(this=exp.Identifier() as schema) if schema.name in SCHEMAS:
-                return node.expression
+                return cast("exp.Expr", node.expression)
             case exp.Cast():
                 made, macros = casts.rewrite_cast(node)
                 self._macros |= set(macros)
@@ -149,11 +133,11 @@ class _Translation:
             case exp.Operator():
                 return _operator(node)
             case exp.Collate():
-                return node.this
+                return cast("exp.Expr", node.this)
             case exp.Column():
                 return self._column(node)
             case exp.Parameter():
-                return exp.Placeholder(this=f"p{_number(node)}")
+                return exp.Placeholder(this=f"p{number_of(node)}")
             case exp.Bracket():
                 return _subscript(node)
             case exp.ByteString():
@@ -191,7 +175,7 @@ class _Translation:
             self._session.append(what)
         return exp.Placeholder(this=f"s{self._session.index(what) + 1}")
 
-    def _call(self, node: exp.Anonymous) -> exp.Expr:
+    def _call(self, node: exp.Anonymous) -> exp.Expr:  # noqa: PLR0911 - one per kind
         name, arguments = str(node.this).lower(), node.expressions
         if name in SESSION:
             return self._asked(name)
@@ -204,12 +188,12 @@ class _Translation:
         if name == "_pg_expandarray":
             self._macros.add("expandarray")
             return exp.Anonymous(this="unnest", expressions=[casts.call("expandarray", *arguments)])
+        if name == "format":
+            return formatted(node, self._macro)
         if name in MACROS and name not in OWN:
             self._macros.add(name)
             wanted = _PRIVILEGES.get(name, 3)
-            if name.startswith("has_") and len(arguments) < wanted:
-                arguments = [self._asked("current_user"), *arguments]
-            elif name == "pg_has_role" and len(arguments) < wanted:
+            if name.startswith(("has_", "pg_has_")) and len(arguments) < wanted:
                 arguments = [self._asked("current_user"), *arguments]
             return casts.call(name, *arguments)
         if name in BUILTINS or name in RENAMED:
@@ -218,6 +202,10 @@ class _Translation:
         if isinstance(node.parent, exp.Dot) and node.parent.this.name == "fn":
             return node  # made here
         raise _unknown(node, name)
+
+    def _macro(self, name: str, argument: exp.Expr) -> exp.Expr:
+        self._macros.add(name)
+        return casts.call(name, argument)
 
     def _table_function(self, node: exp.Table) -> exp.Expr:
         """Return a function in FROM; its name, or alias, is that of its column too."""
@@ -237,10 +225,7 @@ class _Translation:
             return exp.Unnest(expressions=called.expressions, alias=alias.copy())
         if name == "generate_series":
             return exp.Table(this=called.copy(), alias=alias.copy())
-        if name == "generate_subscripts":
-            made = exp.Anonymous(this="generate_subscripts", expressions=called.expressions)
-        else:
-            made = self._call(called)
+        made = called if name == "generate_subscripts" else self._call(called)
         inside = exp.Select(expressions=[exp.Alias(this=made.copy(), alias=alias.this.copy())])
         return exp.Lateral(this=exp.Subquery(this=inside), alias=alias.copy())
 
@@ -253,48 +238,6 @@ def _empty(columns: tuple[str, ...], alias: exp.TableAlias) -> exp.Expr:
     ]
     made = exp.Select(expressions=outputs).where(exp.false())
     return exp.Subquery(this=made, alias=alias.copy())
-
-
-def _check(query: exp.Expr) -> None:
-    """Refuse every kind of node, and every clause, that is not known to be harmless."""
-    for node in query.walk():
-        kind = type(node).__name__
-        if kind not in _ALLOWED:
-            message = f"{kind} is not supported in queries over the catalog"
-            raise NotSupported(message, hint="ask for less", position=position_of(node))
-        for clause in _FORBIDDEN:
-            if node.args.get(clause) and not isinstance(node, exp.DataType | exp.Join):
-                message = f"{clause} is not supported in queries over the catalog"
-                raise NotSupported(message, hint="leave it out", position=position_of(node))
-
-
-def _number(parameter: exp.Parameter) -> int:
-    text = str(parameter.this.this)
-    if not text.isdecimal():
-        message = "a named parameter is not supported"
-        raise NotSupported(message, hint="write parameters as $1, $2, …")
-    return int(text)
-
-
-def _wanted(parameter: exp.Parameter) -> Type:
-    """Return the type that the surroundings of a parameter want, unknown if they want none."""
-    parent: exp.Expr | None = parameter.parent
-    while isinstance(parent, exp.Paren | exp.Any):
-        parent = parent.parent
-    match parent:
-        case exp.Cast():
-            kind = casts.wanted_type(parent.to)
-            return UNKNOWN if kind is None else kind.type
-        case exp.Limit() | exp.Offset():
-            return BIGINT
-        case exp.And() | exp.Or() | exp.Not():
-            return BOOLEAN
-        case exp.Predicate() | exp.In():
-            for side in (parent.this, parent.args.get("expression")):
-                if isinstance(side, exp.Column):
-                    known = type_of_column(side.name)
-                    return UNKNOWN if known is None or known.name == "char" else known.type
-    return UNKNOWN
 
 
 def _operator(node: exp.Operator) -> exp.Expr:
@@ -311,7 +254,7 @@ def _subscript(node: exp.Bracket) -> exp.Expr:
     while isinstance(inside, exp.Paren | exp.Cast):
         inside = inside.this
     node.set("offset", 1)  # as they are: of 1
-    if isinstance(inside, exp.Column) and inside.name in _VECTORS:
+    if isinstance(inside, exp.Column) and inside.name in VECTORS:
         moved = [
             exp.Add(this=exp.Paren(this=e.copy()), expression=exp.Literal.number(1))
             for e in node.expressions
@@ -338,7 +281,8 @@ def _stands_for_array(literal: exp.Literal) -> bool:
 
 
 def _unescaped(text: str) -> str:
-    return text.replace("\\\\", "\0").replace("\\n", "\n").replace("\\t", "\t").replace("\\'", "'").replace("\0", "\\")
+    """Return the text that E'…' stands for."""
+    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
 
 
 def _unknown(node: exp.Expr, name: str) -> UndefinedName:

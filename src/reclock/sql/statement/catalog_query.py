@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reclock.sql.types import Type
 
 
@@ -16,7 +18,8 @@ class CatalogQuery:
     ``relations`` are called by schema and name, ``macros`` by name. ``session`` are what the
     session is asked for, a setting as ``setting:name``; the text has them as ``$s1``, ``$s2``, ….
     Parameters are ``$p1``, …; their types are those that the text wants, unknown if none.
-    ``chars`` are names of outputs that are of the type ``"char"`` if they are text.
+    ``special`` are names of outputs that are of the type ``"char"`` if they are text, or a
+    ``vector`` if they are an array.
     """
 
     text: str
@@ -24,4 +27,4 @@ class CatalogQuery:
     macros: frozenset[str] = frozenset()
     session: tuple[str, ...] = ()
     parameters: tuple[Type, ...] = ()
-    chars: frozenset[str] = frozenset()
+    special: Mapping[str, str] = field(default_factory=dict)

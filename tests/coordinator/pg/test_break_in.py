@@ -1,0 +1,109 @@
+"""Whatever a query over the catalog says, it reads the catalog and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reclock.coordinator.database import Database
+from reclock.errors import Error, StatementError
+from reclock.sql.parse import parse_statements
+from reclock.sql.pg.functions import BUILTINS, MACROS, RENAMED
+from reclock.testing.model_engine import ModelEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    made = Database(tmp_path_factory.mktemp("pg") / "state", ModelEngine(), background=False)
+    made.execute("CREATE TABLE t (id BIGINT PRIMARY KEY); CREATE USER joe PASSWORD 'geheim'")
+    with made:
+        yield made
+
+
+ATTEMPTS = [
+    "SELECT * FROM pg_class, read_csv('{file}')",
+    "SELECT * FROM pg_class, read_text('{file}')",
+    "SELECT * FROM pg_class, '{file}'",
+    'SELECT * FROM pg_class, "{file}"',
+    'SELECT * FROM pg_catalog."{file}"',
+    "SELECT * FROM pg_class WHERE relname = (SELECT content FROM read_text('{file}'))",
+    "SELECT pg_catalog.read_text('{file}')",
+    "SELECT pg_catalog.getenv('HOME'), oid FROM pg_class",
+    "SELECT getenv('HOME') FROM pg_class",
+    "SELECT getvariable('x') FROM pg_class",
+    "SELECT * FROM duckdb_settings(), pg_class",
+    "SELECT * FROM pg_class, duckdb_secrets()",
+    "SELECT * FROM pg_class JOIN duckdb_tables() d ON true",
+    "SELECT current_setting('home_directory') FROM pg_class",
+    "SELECT * FROM pragma_table_info('pg_class'), pg_class",
+    "SELECT * FROM pg_class, lookup.privilege",
+    "SELECT * FROM lookup.privilege, pg_class",
+    "SELECT * FROM pgc.pg_class, pg_class",
+    "SELECT fn.class_in('t') FROM pg_class",
+    "SELECT class_in('t') FROM pg_class",
+    "SELECT * FROM pg_catalog.sqlite_master",
+    "SELECT * FROM information_schema.duckdb_tables",
+    "SELECT query('SELECT 1') FROM pg_class",
+    "SELECT * FROM pg_class, query('SELECT 1')",
+    "SELECT * FROM pg_class, query_table('pg_class')",
+    "SELECT * INTO pg_class2 FROM pg_class",
+    "SELECT * FROM pg_class FOR UPDATE",
+    "SELECT * FROM pg_class; ATTACH '{file}' AS x",
+    "SELECT * FROM pg_class; INSTALL httpfs",
+    "SELECT * FROM pg_class; LOAD httpfs",
+    "SELECT * FROM pg_class; PRAGMA version",
+    "COPY (SELECT * FROM pg_class) TO '{file}'",
+    "COPY pg_class TO '{file}'",
+    "WITH x AS (INSERT INTO pg_class VALUES (1) RETURNING 1) SELECT * FROM x, pg_class",
+    "INSERT INTO pg_catalog.pg_class VALUES (1)",
+    "UPDATE pg_catalog.pg_class SET relname = 'x'",
+    "DELETE FROM pg_catalog.pg_class",
+    "DROP TABLE pg_catalog.pg_class",
+    "CREATE TABLE pg_catalog.x (a INT)",
+    "SELECT * FROM pg_class, t",
+    "SELECT count(*) FROM t WHERE id IN (SELECT oid FROM pg_class)",
+]
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_nothing_else_is_reached(db: Database, attempt: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.csv"
+    file.write_text("a,b\n1,2\n")
+    with pytest.raises(Error) as caught:
+        db.execute(attempt.replace("{file}", str(file)))
+    assert isinstance(caught.value, StatementError | Error)
+    assert caught.value.code not in {"XX000", "58000"}
+    assert file.read_text() == "a,b\n1,2\n"
+
+
+def test_every_function_of_duckdb_but_those_listed_is_refused(db: Database) -> None:
+    import duckdb  # noqa: PLC0415
+
+    connection = duckdb.connect(":memory:")
+    names = connection.sql("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()
+    connection.close()
+    allowed = BUILTINS | RENAMED.keys() | MACROS.keys() | {"current_setting", "version"}
+    special = {"cast", "case", "exists", "if", "extract", "overlay", "position", "any", "all"}
+    tried = 0
+    for (name,) in names:
+        if not name.isidentifier() or name in allowed or name in special:
+            continue
+        if name.startswith(("current_", "session_", "pg_")) or name == "user":
+            continue
+        with pytest.raises(Error):
+            parse_statements(f"SELECT {name}(1) FROM pg_catalog.pg_class")
+        tried += 1
+    assert tried > 300
+
+
+def test_passwords_are_nowhere(db: Database) -> None:
+    with db.session("joe") as session:
+        for relation in ("pg_authid", "pg_roles", "pg_user"):
+            found = session.execute(f"SELECT * FROM {relation}")
+            assert "SCRAM" not in str(found.rows)
+            assert "geheim" not in str(found.rows)
