@@ -71,19 +71,22 @@ def catalog_schema(context: Context, query: CatalogQuery, types: Sequence[Type])
 def catalog_answer(context: Context, query: CatalogQuery) -> Answer:
     """Answer a query over the catalog."""
     values = [_plain(value) for value in context.parameters]
+    if len(values) < len(query.parameters):
+        message = f"there is no parameter ${len(values) + 1}"
+        raise UndefinedName(message, code="42P02", hint="give a value for each $n")
     with _asked(context, query, values) as (relation, world):
         schema = _schema(relation, query)
         found = relation.to_arrow_table()
     arrays = [_fitted(found.column(i), column.type) for i, column in enumerate(schema)]
     table = pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
-    return Answer(schema, table, read_time(world, None) or Timestamp(0))
+    batches = (batch for batch in table.to_batches())
+    return Answer(schema, batches, read_time(world, None) or Timestamp(0))
 
 
 def catalog_select(context: Context, query: CatalogQuery) -> Result:
     """Answer a query over the catalog, with all its rows."""
     answer = catalog_answer(context, query)
-    columns = [column.to_pylist() for column in answer.table.columns]
-    rows = list(zip(*columns, strict=True))
+    rows = answer.rows()
     names = answer.schema.names
     return Result(f"SELECT {len(rows)}", names, rows, answer.timestamp, answer.schema)
 

@@ -41,7 +41,7 @@ _OPTIONS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoload_known_extensions": "false",
     "enable_external_access": "false",
     "max_temp_directory_size": "0KB",
-    "memory_limit": "256MB",
+    "memory_limit": "256MiB",
     "threads": "1",
 }
 _SCHEMAS: Final = {"pg_catalog": "pgc", "information_schema": "infs"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.session_functions import OWNER
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,7 +18,7 @@ def pg_tables(objects: Objects) -> Iterator[Row]:
             yield {
                 "schemaname": relation.schema,
                 "tablename": relation.name,
-                "tableowner": OWNER,
+                "tableowner": relation.owner,
                 "hasindexes": bool(relation.keys),
             }
 
@@ -32,7 +30,7 @@ def pg_views(objects: Objects) -> Iterator[Row]:
             yield {
                 "schemaname": relation.schema,
                 "viewname": relation.name,
-                "viewowner": OWNER,
+                "viewowner": relation.owner,
                 "definition": relation.definition,
             }
 
@@ -44,7 +42,7 @@ def pg_matviews(objects: Objects) -> Iterator[Row]:
             yield {
                 "schemaname": relation.schema,
                 "matviewname": relation.name,
-                "matviewowner": OWNER,
+                "matviewowner": relation.owner,
                 "hasindexes": bool(relation.keys),
                 "ispopulated": True,
                 "definition": relation.definition,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reclock.coordinator.pg import classes, oids, server
 from reclock.coordinator.pg.functions import functions
-from reclock.coordinator.pg.objects import NAMESPACES, VISIBLE, quoted
+from reclock.coordinator.pg.objects import NAMESPACES, PRIVILEGES, VISIBLE, quoted
 from reclock.coordinator.pg.types import KINDS
 from reclock.coordinator.roles import DATABASE
 
@@ -92,8 +92,10 @@ def privilege(objects: Objects) -> Iterator[Values]:
     """Yield who has which privilege on what; on the database it is 0."""
     for relation in objects.relations:
         if relation.id is None:
-            yield relation.oid, "public", "SELECT"
+            if not relation.private:
+                yield relation.oid, "public", "SELECT"
             continue
+        yield from ((relation.oid, relation.owner, name) for name in PRIVILEGES)
         for role, given in objects.granted(relation.id):
             yield from ((relation.oid, role, name) for name in given)
     for role, given in objects.granted(DATABASE):

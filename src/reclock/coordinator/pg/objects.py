@@ -71,7 +71,7 @@ _KINDS: Final[dict[type[Item], str]] = {
     View: "v",
     MaterializedView: "m",
 }
-PRIVILEGES: Final = {"SELECT": "r", "INSERT": "a", "UPDATE": "w", "DELETE": "d", "CREATE": "C"}
+PRIVILEGES: Final = {"INSERT": "a", "SELECT": "r", "UPDATE": "w", "DELETE": "d", "CREATE": "C"}
 """Privileges as PostgreSQL shortens them."""
 
 
@@ -114,6 +114,9 @@ class Relation:
     server: str | None = None
     id: str | None = None
     """That of an object of a user: what privileges are kept by."""
+    owner: str = OWNER
+    private: bool = False
+    """Whether it is of the system, and not for everybody."""
 
     @property
     def namespace(self) -> int:
@@ -176,10 +179,18 @@ class Objects:
         ]
         return (*owner, *others)
 
+    @cached_property
+    def _role_numbers(self) -> Mapping[str, int]:
+        return {role.name: role.oid for role in self.role_rows}
+
     @property
     def owner(self) -> int:
-        """The number of who owns everything: objects belong to the database."""
-        return self.role_rows[0].oid if OWNER not in self.roles.given else oids.of_role(OWNER)
+        """The number of who owns the database."""
+        return self._role_numbers[OWNER]
+
+    def owner_of(self, relation: Relation) -> int:
+        """Return the number of who owns a relation."""
+        return self._role_numbers.get(relation.owner, self.owner)
 
     def granted(self, on: str) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield who has which privileges on an object, or on the database."""
@@ -233,6 +244,7 @@ def _relation(catalog: Catalog, item: RelationItem, indexes: Sequence[Index]) ->
         query_text(item.sql) if shown else None,
         server=_server(item) if isinstance(item, Source) else None,
         id=item.id,
+        owner=item.owner or OWNER,
     )
 
 
@@ -285,6 +297,7 @@ def _of_system() -> Iterator[Relation]:
             "v",
             _attributes(relation.schema, comments),
             comment=relation.meaning,
+            private=relation.private,
         )
 
 

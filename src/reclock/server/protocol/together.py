@@ -46,7 +46,7 @@ def stretches(statements: Sequence[Parsed]) -> list[list[Parsed]]:
 
 def _kind(statement: s.Statement) -> str | None:
     match statement:
-        case s.SelectStatement(as_of=None) | s.Fetch() | s.CloseCursor():
+        case s.SelectStatement(as_of=None) | s.CatalogQuery() | s.Fetch() | s.CloseCursor():
             return _READ
         case s.Copy(s.SelectStatement(as_of=None)) | s.Declare(of=s.SelectStatement(as_of=None)):
             return _READ

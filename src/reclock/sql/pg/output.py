@@ -67,7 +67,8 @@ def special_outputs(query: exp.Expr) -> dict[str, str]:
     These are columns of the type ``"char"``, and vectors, which are arrays but are not shown so.
     """
     found = {}
-    whole = query.find(exp.Star) is not None
+    selects = query.find_all(exp.Select)
+    whole = any(output.is_star for select in selects for output in select.expressions)
     for name in CHARS | VECTORS if whole else ():
         found[name] = "char" if name in CHARS else "vector"
     for column in query.find_all(exp.Column):

@@ -10,7 +10,7 @@ from sqlglot import exp
 from reclock.errors import NotSupported
 from reclock.sql.pg import casts
 from reclock.sql.pg.relations import type_of_column
-from reclock.sql.types import BIGINT, BOOLEAN, UNKNOWN, Type
+from reclock.sql.types import BIGINT, BOOLEAN, UNKNOWN, Array, Type
 
 
 def parameter_types(query: exp.Expr) -> tuple[Type, ...]:
@@ -35,7 +35,9 @@ def number_of(parameter: exp.Parameter) -> int:
 def _wanted(parameter: exp.Parameter) -> Type:
     """Return the type that the surroundings of a parameter want, unknown if they want none."""
     parent: exp.Expr | None = parameter.parent
-    while isinstance(parent, exp.Paren | exp.Any):
+    of_array = False
+    while isinstance(parent, exp.Paren | exp.Any | exp.All):
+        of_array |= not isinstance(parent, exp.Paren)
         parent = parent.parent
     match parent:
         case exp.Cast():
@@ -49,5 +51,6 @@ def _wanted(parameter: exp.Parameter) -> Type:
             for side in (parent.this, parent.args.get("expression")):
                 if isinstance(side, exp.Column):
                     known = type_of_column(side.name)
-                    return UNKNOWN if known is None or known.name == "char" else known.type
+                    if known is not None and known.name != "char":
+                        return Array(known.type) if of_array else known.type
     return UNKNOWN

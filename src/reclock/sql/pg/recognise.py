@@ -120,8 +120,6 @@ def _is_of_catalog(node: exp.Expr) -> bool:
     match node:
         case exp.Anonymous():
             return str(node.this).lower() in _FUNCTIONS | TABLE_FUNCTIONS
-        case exp.Dot(this=exp.Identifier() as schema, expression=exp.Anonymous()):
-            return schema.name in SCHEMAS
         case exp.Table(this=exp.Anonymous()):
             return node.db in SCHEMAS
         case exp.DataType(this=exp.DType.USERDEFINED):

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import reclock
+from reclock.coordinator.database import Database
+from reclock.errors import Interrupted, NotSupported, StatementTimeout, UndefinedName
+from reclock.sql import types as t
+from reclock.sql.parse import parse_statements
+from reclock.testing.model_engine import ModelEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONG = (
+    "SELECT count(*) FROM pg_attribute a, pg_attribute b, pg_attribute c, pg_attribute d"
+    " WHERE a.attname || b.attname = c.attname || d.attname || 'x'"
+)
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    made = Database(tmp_path_factory.mktemp("pg") / "state", ModelEngine(), background=False)
+    made.execute("CREATE TABLE t (id BIGINT PRIMARY KEY)")
+    with made:
+        yield made
+
+
+def test_what_a_query_takes_and_gives(db: Database) -> None:
+    (parsed,) = parse_statements(
+        "SELECT c.oid, relname, relkind, relnatts, relacl, count(*), NULL AS nothing, reltuples,"
+        " sum(relnatts) AS total FROM pg_class c WHERE relname = $1 AND c.oid = ANY($2)"
+        " GROUP BY 1, 2, 3, 4, 5, 8 LIMIT $3"
+    )  # fmt: skip
+    with db.session() as session:
+        found = session.describe(parsed)
+    assert found.parameters == (t.TEXT, t.Array(t.OID), t.BIGINT)
+    assert found.schema is not None
+    assert [(c.name, c.type) for c in found.schema] == [
+        ("oid", t.OID), ("relname", t.TEXT), ("relkind", t.CHAR), ("relnatts", t.SMALLINT),
+        ("relacl", t.Array(t.TEXT)), ("count", t.BIGINT), ("nothing", t.TEXT),
+        ("reltuples", t.REAL), ("total", t.Numeric(38, 0)),
+    ]  # fmt: skip
+
+
+def test_parameters(db: Database) -> None:
+    text = "SELECT relname FROM pg_class WHERE relname = ANY($1) AND relkind = $2 LIMIT $3"
+    assert db.execute(text, (["t", "u"], "r", 5)).rows == [("t",)]
+    assert db.execute("SELECT $1::regclass::oid = 't'::regclass AS same", ("t",)).rows == [(True,)]
+
+
+def test_settings_and_the_session(db: Database) -> None:
+    with db.session() as session:
+        session.execute("SET application_name = 'mine'")
+        assert session.execute(
+            "SELECT current_setting('application_name'), current_setting('nothing', true),"
+            " current_database(), current_user, current_schemas(true)"
+        ).rows == [("mine", None, "reclock", "owner", ["pg_catalog", "public"])]
+        with pytest.raises(UndefinedName):
+            session.execute("SELECT current_setting('nothing') FROM pg_am")
+
+
+def test_it_can_be_cancelled(db: Database) -> None:
+    with db.session() as session:
+        timer = threading.Timer(0.3, session.interrupt.set, [Interrupted("enough")])
+        timer.start()
+        with pytest.raises(Interrupted, match="enough"):
+            session.execute(LONG)
+        timer.join()
+        session.interrupt.clear()
+        assert session.execute("SELECT 1 FROM pg_am").rows == [(1,), (1,)]
+
+
+def test_it_ends_in_time(db: Database) -> None:
+    with db.session() as session:
+        session.execute("SET statement_timeout = '200ms'")
+        with pytest.raises(StatementTimeout):
+            session.execute(LONG)
+
+
+def test_its_memory_is_bounded(db: Database) -> None:
+    with pytest.raises(NotSupported, match="memory"):
+        db.execute(
+            "SELECT array_agg(lpad(a.attname || b.amname, 1000000, 'x'))"
+            " FROM pg_attribute a, pg_am b"
+        )
+
+
+def test_versions_are_kept_while_transactions_see_them(db: Database) -> None:
+    names = "SELECT relname FROM pg_class WHERE relname LIKE 'new%' ORDER BY 1"
+    sessions = [db.session() for _ in range(6)]
+    for number, session in enumerate(sessions):
+        session.execute("BEGIN")
+        assert len(session.execute(names).rows) == number
+        db.execute(f"CREATE TABLE new{number} (a INT)")
+    for number, session in enumerate(sessions):
+        assert session.execute(names).rows == [(f"new{k}",) for k in range(number)]
+        session.close()
+    assert len(db._core.pg._known) <= 4
+
+
+def test_many_at_once(db: Database) -> None:
+    found: list[object] = []
+    text = "SELECT pg_get_userbyid(relowner), format_type(20, -1) FROM pg_class WHERE relname = 't'"
+
+    def ask() -> None:
+        with db.session() as session:
+            found.extend(session.execute(text).rows for _ in range(3))
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[("owner", "bigint")]] * 18
+
+
+def test_who_asks_nothing_does_not_load_it() -> None:
+    package = Path(reclock.__file__).parent
+    loading = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if re.search(r"^import duckdb$|^from duckdb", path.read_text(), re.MULTILINE)
+    }
+    assert loading == {"coordinator/pg/engine.py", "coordinator/pg/failure.py"}
+    import_of = re.compile(r"^from reclock.coordinator.pg.(engine|failure) import", re.MULTILINE)
+    using = {path.name for path in package.rglob("*.py") if import_of.search(path.read_text())}
+    assert using == {"engine.py"}
