@@ -21,6 +21,7 @@ CREATE USER joe PASSWORD 'x'; CREATE USER boss SUPERUSER;
 GRANT SELECT ON open, window, kept TO joe; GRANT INSERT ON mine TO joe
 """
 ALLOWED = [
+    "SELECT relname FROM pg_class",
     "SELECT * FROM open", "SELECT * FROM window", "SELECT a FROM kept", "SELECT 1",
     "SELECT name FROM reclock.objects", "EXPLAIN SELECT * FROM open",
     "EXPLAIN TIMESTAMP FOR SELECT * FROM open", "SHOW TABLES", "SHOW statement_timeout",

@@ -29,8 +29,8 @@ from reclock.coordinator.expirations import Expirations
 from reclock.coordinator.history import History
 from reclock.coordinator.item import Sink, Source
 from reclock.coordinator.merging import Merger
-from reclock.coordinator.plans import Plans
 from reclock.coordinator.pg.catalogs import PgCatalogs
+from reclock.coordinator.plans import Plans
 from reclock.coordinator.roles import Roles
 from reclock.coordinator.settings import SystemSettings, Values
 from reclock.coordinator.sink.exporters import Exporters

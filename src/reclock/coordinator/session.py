@@ -28,8 +28,8 @@ from reclock.coordinator.cursor import Cursors
 from reclock.coordinator.describe import describe
 from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.look_up import look_up_known
-from reclock.coordinator.plans import plan_once
 from reclock.coordinator.pg.answer import catalog_answer
+from reclock.coordinator.plans import plan_once
 from reclock.coordinator.read import readable
 from reclock.coordinator.result import Result
 from reclock.coordinator.rows import columns_from
