@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from reclock.dataflow import batch, direct
 from reclock.dataflow.exact_text import EXACT_ROWS, register_exact
+from reclock.dataflow.pool import reading
 from reclock.dataflow.scan import LOCAL_ROWS, frame
 from reclock.dataflow.spark_errors import spark_errors
 from reclock.dataflow.spill import fetched, spilled
@@ -90,7 +91,7 @@ def peek(
         return answer
     with spark_errors():
         session = _session(spark, plan, leaves)
-        with stoppable(session.sparkContext, stop):
+        with reading(session.sparkContext), stoppable(session.sparkContext, stop):
             table = _frame(session, plan, leaves, as_of, store, stored=True).toArrow()
     return pa.Table.from_arrays(_stored(table.columns, plan), names=_names(plan))
 
@@ -112,7 +113,7 @@ def stream(
         return Pieces.of(peek(spark, plan, leaves, as_of, store, stop=stop))
     with spark_errors():
         session = _session(spark, plan, leaves)
-        with stoppable(session.sparkContext, stop):
+        with reading(session.sparkContext), stoppable(session.sparkContext, stop):
             frame = _frame(session, plan, leaves, as_of, store, stored=True)
     if spark.own_cores is None:
         return Pieces(_cast(fetched(frame, stop), plan), reads_runs=True)

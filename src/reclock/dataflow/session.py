@@ -29,6 +29,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.dataflow.class_archive import ClassArchive
+from reclock.dataflow.pool import fairly
 from reclock.errors import SparkError
 from reclock.java import provide_java
 
@@ -177,7 +178,9 @@ class _Shared:
         scratch = self.scratch()
         memory = {"spark.driver.memory": f"{_driver_memory() >> 20}m"}
         conf, launched = SparkConf(loadDefaults=False), SparkConf(loadDefaults=False)
-        for name, value in (_CONTEXT | memory | _of_machine(master, scratch)).items():
+        for name, value in (
+            _CONTEXT | memory | _of_machine(master, scratch) | fairly(scratch)
+        ).items():
             conf.set(name, value)
         # A JVM outlives its contexts, and what it is launched with stays for the next ones,
         # which may be the user's own.

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from reclock.dataflow.pool import reading
 from reclock.dataflow.spark_errors import carried, spark_errors
 from reclock.dataflow.stop import new_tag, stoppable
 
@@ -43,7 +44,8 @@ def spilled(
     """Compute a frame now, into files below ``home``; return its rows, to be read from them."""
     scratch = Path(tempfile.mkdtemp(prefix="answer-", dir=home))
     try:
-        with spark_errors(), stoppable(frame.sparkSession.sparkContext, stop):
+        context = frame.sparkSession.sparkContext
+        with spark_errors(), reading(context), stoppable(context, stop):
             written = frame.mapInArrow(_Write(str(scratch)), "part bigint, file string").toArrow()
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -91,7 +93,7 @@ def fetched(frame: DataFrame, stop: Stop | None = None) -> Generator[pa.RecordBa
     """Yield the rows of a frame, computed task by task while they are taken."""
     context, tag = frame.sparkSession.sparkContext, new_tag()
     with spark_errors():
-        with stoppable(context, stop, tag):
+        with reading(context), stoppable(context, stop, tag):
             rows = frame.mapInArrow(_packed, "data binary").toLocalIterator()
         while True:
             with stoppable(context, stop, tag):
