@@ -146,6 +146,63 @@ def test_a_waiting_reader_wakes_the_loop_and_many_share_one_tick(db, ticks):
     assert len(ticks.began) == 1, "who need not wait wakes nobody"
 
 
+def appends(db, monkeypatch):
+    """Return a list that grows by one for each durable append."""
+    made = []
+    append = db._core.store.append
+    monkeypatch.setattr(db._core.store, "append", lambda *a: made.append(a) or append(*a))
+    return made
+
+
+def test_readers_who_come_while_a_tick_runs_share_it_if_it_gets_to_them(db, ticks, monkeypatch):
+    db.execute("INSERT INTO t VALUES (1)")
+    ticks.gate.clear()
+    sessions = [db.session() for _ in range(8)]
+    durable = appends(db, monkeypatch)
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(sessions[0].execute, "SELECT a FROM t")
+        eventually(lambda: len(ticks.began) == 1)  # and waits at its gate
+        others = [pool.submit(s.execute, "SELECT a FROM t") for s in sessions[1:]]
+        eventually(lambda: len(db._core.holds.rows()) == 8)
+        ticks.gate.set()
+        assert [w.result().rows for w in (first, *others)] == [[(1,)]] * 8
+    assert len(ticks.began) == 1
+    assert len(durable) == 1, "the tick's: a read appends nothing"
+    for session in sessions:
+        session.close()
+
+
+def test_readers_without_a_loop_share_a_tick_too(opener, monkeypatch):
+    db = opener()
+    db.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
+    moments = itertools.count(2_000)
+    monkeypatch.setattr(
+        opener.clock, "now_ms", lambda: next(moments)
+    )  # there is always a next tick
+    turns = []
+    lock = db._core.lock
+
+    class Counted:
+        def __enter__(self):
+            turns.append(threading.get_ident())
+            return lock.__enter__()
+
+        def __exit__(self, *error):
+            return lock.__exit__(*error)
+
+    durable = appends(db, monkeypatch)
+    sessions = [db.session() for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        with lock:
+            monkeypatch.setattr(db._core, "lock", Counted())
+            waiting = [pool.submit(s.execute, "SELECT a FROM t") for s in sessions]
+            eventually(lambda: len(set(turns)) == 8)
+        assert [w.result().rows for w in waiting] == [[(1,)]] * 8
+    assert len(durable) == 1
+    for session in sessions:
+        session.close()
+
+
 def test_readers_who_never_stop_asking_leave_writers_half_of_the_time(db, ticks):
     ticks.durations["each"] = 0.1
     for n in range(4):

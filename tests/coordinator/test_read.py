@@ -8,7 +8,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from reclock.coordinator.sequence.select import plan_select
+from reclock.coordinator.plans import plan_once
 from reclock.coordinator.spark_engine import leaves_of
 from reclock.errors import Error, ExpressionFailed, InvalidValue, StatementTimeout, Unreadable
 from reclock.sql.parse import parse_statement
@@ -210,7 +210,8 @@ def test_constants_are_read_at_any_time(db):
 def test_an_index_that_is_younger_than_the_time_is_not_used(db, history):
     db.execute("CREATE INDEX i ON t (b)")
     state = db._core.world[EPOCH_MS]
-    plan = plan_select(parse_statement("SELECT a FROM t WHERE b = 1"), (), db._core.world.catalog)
+    query = parse_statement("SELECT a FROM t WHERE b = 1").query
+    plan = plan_once(query, (), db._core.world.catalog)
     shape, traces = state.shape, state.traces
     assert len(leaves_of(plan, shape, traces, state.upper.back())["u1"]) == 2
     (only,) = leaves_of(plan, shape, traces, history[2])["u1"]

@@ -9,6 +9,10 @@ cannot make the read wait longer. If something is not complete at that time, the
   has come;
 - without a loop runs the tick itself, or says that the clock has not got there.
 
+Either way readers who wait at the same time share a tick: one that began after they had chosen
+their times, or that gets to them all the same. The oracle is a value in memory, which ticks and
+writes advance in their own durable appends: a read asks it and appends nothing.
+
 Then it answers from one world: every object at the same time (P1, P7). A time beyond the
 oracle's is not answered before the oracle has reached it (``Choice.linearize``).
 
@@ -306,13 +310,20 @@ def _advance(
     if behind and (timeline not in every or state.upper > choice.timestamp):
         check_ready(choice)
     if due or state.upper > choice.timestamp:
-        tick(core, timeline)
+        _tick_from(core, state)
     elif reaches(core.settings.timestamp_interval_ms):
-        tick(core, timeline, regular=True)
+        _tick_from(core, state, regular=True)
     else:
         message = f"timestamp {choice.timestamp} is not complete yet"
         hint = "let the clock get there, or open the database with background=True to wait"
         raise Unreadable(message, detail=_lags(choice), hint=hint)
+
+
+def _tick_from(core: Core, state: TimelineState, *, regular: bool = False) -> None:
+    """Tick what was in a state, unless somebody has by the time it is one's turn."""
+    with core.writing() as world:
+        if world[state.pace].upper == state.upper:
+            tick(core, state.pace, regular=regular)
 
 
 def _wait(
