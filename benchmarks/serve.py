@@ -1,15 +1,13 @@
-"""The server: from connecting to the first row, look-ups from many connections, many rows.
+"""The server: from connecting to the first row, look-ups from many connections.
 
 The database serves in this process, at the default interval, with a writer that never rests;
 clients are psycopg in processes of their own. What look-ups cost the ticks is read from
-``reclock.ticks``, before and meanwhile. The same million rows are streamed from a PostgreSQL in
-the same run, by the same client.
+``reclock.ticks``, before and meanwhile. Many rows are in ``serve_rows``.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import tempfile
 import threading
 import time
@@ -24,7 +22,6 @@ import reclock
 from benchmarks.measure import Measure, seconds
 from reclock.server.background import serving
 from reclock.server.server import Options
-from reclock.testing.postgres import running_postgres
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +31,6 @@ CONNECTIONS = 10
 SECONDS = 5.0
 CONNECTS = 50
 LOOK_UP = "SELECT * FROM items WHERE id = %s"
-ALL = "SELECT id, customer, amount FROM items"
 
 
 def _fill(db: reclock.Database) -> None:
@@ -62,24 +58,6 @@ def _look_up(where: str, seed: int, results: Any) -> None:
     results.put(taken)
 
 
-def _stream(where: str, results: Any) -> None:
-    def read() -> None:
-        with psycopg.connect(where, autocommit=True) as client, client.cursor() as cursor:
-            assert sum(1 for _ in cursor.stream(ALL)) == ROWS
-
-    results.put(seconds(read))
-
-
-def _in_process(target: Any, *arguments: Any) -> Any:
-    spawned = multiprocessing.get_context("spawn")
-    results = spawned.Queue()
-    process = spawned.Process(target=target, args=(*arguments, results))
-    process.start()
-    found = results.get()
-    process.join()
-    return found
-
-
 def _tick_p99(db: reclock.Database) -> float:
     rows = db.execute("SELECT millis FROM reclock.ticks WHERE phase = 'total'").rows
     return float(np.percentile([millis for (millis,) in rows], 99))
@@ -100,7 +78,6 @@ def run() -> Iterator[Measure]:
             finally:
                 stop.set()
                 writer.join()
-            yield from _many_rows(where)
 
 
 def _first_row(where: str) -> Measure:
@@ -132,18 +109,3 @@ def _many_look_ups(db: reclock.Database, where: str) -> Measure:
     figure = f"{rate:,.0f}/s, p99 {worst * 1e3:.1f} ms, {ticks}"
     name = f"look-ups from {CONNECTIONS} connections while ticks run"
     return Measure(name, figure, "≥ 1,000/s", rate >= 1_000)
-
-
-def _many_rows(where: str) -> Iterator[Measure]:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    ours = _in_process(_stream, where)
-    more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1_024
-    with running_postgres() as address, psycopg.connect(address, autocommit=True) as client:
-        client.execute("CREATE TABLE items (id BIGINT PRIMARY KEY, customer BIGINT, amount BIGINT)")
-        rows = f"generate_series(0, {ROWS - 1}) AS n"
-        client.execute(f"INSERT INTO items SELECT n, n % 1000, n % 97 FROM {rows}")
-        theirs = _in_process(_stream, address)
-    share = theirs / ours
-    figure = f"{ours:.1f} s, PostgreSQL {theirs:.1f} s: {share:.0%}"
-    yield Measure(f"{ROWS:,} rows to psycopg", figure, "≥ 50 %", share >= 0.5)
-    yield Measure("memory for it beyond the peak before", f"{more:.0f} MB")
