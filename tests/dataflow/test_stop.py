@@ -13,6 +13,8 @@ from reclock.dataflow.stop import stoppable
 from reclock.errors import Interrupted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reclock.dataflow.session import Spark
 
 pytestmark = pytest.mark.spark
@@ -25,10 +27,11 @@ def jobs(spark: Spark) -> list[int]:
     return list(spark.bulk.sparkContext.statusTracker().getActiveJobsIds())
 
 
-def until_running(spark: Spark) -> None:
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
     end = time.monotonic() + DEADLINE
-    while not jobs(spark):
-        assert time.monotonic() < end, "no job has begun"
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
         time.sleep(0.01)
 
 
@@ -37,30 +40,44 @@ def run(spark: Spark, interrupt: Interrupt, query: str = FOR_EVER) -> None:
         spark.bulk.sql(query).toArrow()
 
 
-def test_a_job_is_cancelled_and_the_reason_is_what_is_raised(spark: Spark) -> None:
-    interrupt = Interrupt()
-    reason = Interrupted("enough")
-    failed: list[BaseException] = []
+class Running(threading.Thread):
+    """Runs a query that does not end by itself; ``error`` is how it ended."""
 
-    def work() -> None:
+    def __init__(self, spark: Spark) -> None:
+        super().__init__(daemon=True)
+        self._spark = spark
+        self.interrupt = Interrupt()
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
         try:
-            run(spark, interrupt)
-        except Interrupted as error:
-            failed.append(error)
+            run(self._spark, self.interrupt)
+        except Exception as error:
+            self.error = error
 
+    def __enter__(self) -> Running:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.interrupt.set(Interrupted("the test is over"))
+        self.join(DEADLINE)
+
+
+def test_a_job_is_cancelled_and_those_of_others_go_on(spark: Spark) -> None:
     assert spark.bulk.range(1).count() == 1
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    until_running(spark)
-    interrupt.set(reason)
-    thread.join(DEADLINE)
-    assert failed == [reason]
-    end = time.monotonic() + DEADLINE
-    while jobs(spark):
-        assert time.monotonic() < end, "the job goes on"
-        time.sleep(0.01)
-    interrupt.clear()
-    run(spark, interrupt, "SELECT 1")
+    reason = Interrupted("enough")
+    with Running(spark) as other, Running(spark) as stopped:
+        until(lambda: len(jobs(spark)) > 1)
+        stopped.interrupt.set(reason)
+        stopped.join(DEADLINE)
+        assert stopped.error is reason
+        until(lambda: bool(jobs(spark)))
+        assert other.is_alive()
+    assert isinstance(other.error, Interrupted)
+    until(lambda: not jobs(spark))
+    stopped.interrupt.clear()
+    run(spark, stopped.interrupt, "SELECT 1")
 
 
 def test_an_end_that_was_asked_for_before_lets_nothing_begin(spark: Spark) -> None:

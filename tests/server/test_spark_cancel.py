@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -50,34 +53,51 @@ def jobs(spark: Spark) -> set[int]:
     return set(spark.session.sparkContext.statusTracker().getActiveJobsIds())
 
 
-def test_jobs_end_with_their_statements(spark: Spark, where: dict[str, Any]) -> None:
-    failed: dict[str, BaseException] = {}
+class Running(threading.Thread):
+    """A connection that runs a statement; ``error`` is how it ended."""
 
-    def run(name: str, connection: psycopg.Connection) -> None:
+    def __init__(self, where: dict[str, Any]) -> None:
+        super().__init__(daemon=True)
+        self._where = where
+        self.connection = psycopg.connect(**where)
+        self.error: psycopg.Error | None = None
+
+    def run(self) -> None:
         try:
-            connection.execute(FOR_EVER)
+            self.connection.execute(FOR_EVER)
         except psycopg.Error as error:
-            failed[name] = error
+            self.error = error
 
-    with psycopg.connect(**where) as one, psycopg.connect(**where) as other:
-        first = threading.Thread(target=run, args=("one", one), daemon=True)
-        first.start()
+    def __enter__(self) -> Running:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end = time.monotonic() + DEADLINE
+        while self.is_alive() and time.monotonic() < end:
+            with suppress(psycopg.Error):
+                self.connection.cancel_safe()
+            self.join(0.5)
+        if not self.is_alive():
+            self.connection.close()
+
+
+def test_jobs_end_with_their_statements(spark: Spark, where: dict[str, Any]) -> None:
+    with Running(where) as cancelled:
         until(lambda: bool(jobs(spark)))
-        mine = jobs(spark)
-        second = threading.Thread(target=run, args=("other", other), daemon=True)
-        second.start()
-        until(lambda: bool(jobs(spark) - mine))
-        one.cancel_safe()
-        first.join(DEADLINE)
-        assert isinstance(failed["one"], psycopg.errors.QueryCanceled)
-        until(lambda: not jobs(spark) & mine)
-        assert jobs(spark), "the job of another was cancelled too"
-        assert one.execute("SELECT 1").fetchone() == (1,)
-        other.pgconn.finish()
-        second.join(DEADLINE)
-    until(lambda: not jobs(spark))
-    with psycopg.connect(**where) as one:
-        one.execute("SET statement_timeout = '1s'")
+        cancelled.connection.cancel_safe()
+        cancelled.join(DEADLINE)
+        assert isinstance(cancelled.error, psycopg.errors.QueryCanceled)
+        until(lambda: not jobs(spark))
+        assert cancelled.connection.execute("SELECT 1").fetchone() == (1,)
+    with Running(where) as killed:
+        until(lambda: bool(jobs(spark)))
+        with socket.socket(fileno=os.dup(killed.connection.fileno())) as end:
+            end.shutdown(socket.SHUT_RDWR)
+        killed.join(DEADLINE)
+        until(lambda: not jobs(spark))
+    with psycopg.connect(**where) as slow:
+        slow.execute("SET statement_timeout = '1s'")
         with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
-            one.execute(FOR_EVER)
-    until(lambda: not jobs(spark))
+            slow.execute(FOR_EVER)
+        until(lambda: not jobs(spark))
