@@ -16,6 +16,7 @@ import reclock
 from reclock import ManualClock
 from reclock.coordinator.database import Database
 from reclock.coordinator.result import Result
+from reclock.coordinator.session import Session
 from reclock.coordinator.subscribe.subscription import Subscription
 from reclock.coordinator.subscribe.update import Update
 from reclock.errors import Error
@@ -61,6 +62,17 @@ def test_every_method_is_documented(cls: type) -> None:
         assert re.search(rf"`(?:\w+, )*{name}\b", text), (
             f"docs/python.md lacks {cls.__name__}.{name}"
         )
+
+
+def test_a_session_has_what_is_said_of_it() -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    said = re.search(r"A session, `db\.session\(\)`, has (.*?), as a database has", text)
+    assert said
+    names = re.findall(r"`(\w+)`", said[1])
+    assert {"execute", "close"} < set(names)
+    for name in names:
+        ours, theirs = (inspect.signature(getattr(cls, name)) for cls in (Session, Database))
+        assert ours == theirs, name
 
 
 def test_every_argument_of_open_is_documented() -> None:
