@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
+import pexpect
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -160,6 +162,30 @@ def test_psql_knows_roles_functions_and_the_database(server: Server) -> None:
         assert part in said, part
     others = "l+ dn+ dt+ di+ d+ dL da do des dRp dy dC dD dconfig ddp"
     psql(server, *(f"\\{command}" for command in others.split()))
+
+
+def test_psql_completes(server: Server) -> None:
+    address = f"host=127.0.0.1 port={server.port} user=me dbname=reclock"
+    quiet = {"TERM": "dumb", "INPUTRC": "/dev/null", "PSQL_HISTORY": "/dev/null"}
+    shell = pexpect.spawn(
+        str(PSQL), ["-X", address], env={**os.environ, **quiet}, timeout=60, encoding="utf-8"
+    )
+    try:
+        shell.expect("reclock=#")
+        for typed, completed in (
+            ("SELECT * FROM pai\t", "pair "),
+            ("UPDATE t SET pri\t", "price "),
+            ("DROP ROLE jo\t", "joe "),
+            ("SELECT * FROM reclock.tim\t", "reclock.timelines "),
+            ("SET state\t", "statement_timeout "),
+            ("\\df ab\t", "abs "),
+            ("DROP INDEX m\t", "m_n "),
+        ):
+            shell.send(typed)
+            shell.expect_exact(completed)
+            shell.send("\x15")  # begin the line anew
+    finally:
+        shell.close(force=True)
 
 
 def test_changes_are_seen_at_once_and_in_a_transaction_never(

@@ -1,10 +1,10 @@
-"""The jars of Apache Kafka, fetched once per user by the Ivy that pyspark carries.
+"""Jars, fetched once per user by the Ivy that pyspark carries: Apache Kafka, a JDBC driver.
 
-``kafka_jars`` returns a directory with all of them. It appears whole or not at all: Ivy
-writes beside it, then one rename. What Ivy had fetched before it was interrupted is in its
-cache, which stays until all is there, so the next try goes on from it. Processes that ask
-at the same time wait for the first, which fetches for all: a lock file that dies with its
-holder.
+``kafka_jars`` returns a directory with all of Kafka's, ``jdbc_jars`` one with PostgreSQL's driver.
+It appears whole or not at all: Ivy writes beside it, then one rename. What Ivy had fetched before
+it was interrupted is in its cache, which stays until all is there, so the next try goes on from
+it. Processes that ask at the same time wait for the first, which fetches for all: a lock file
+that dies with its holder.
 
 Tests: tests/dev/test_jars.py.
 """
@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import platformdirs
 
@@ -30,11 +30,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 KAFKA_VERSION: Final = "4.1.0"
+JDBC_VERSION: Final = "42.7.4"
 
-_MODULES: Final = (
-    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-    ("org.slf4j", "slf4j-simple", "1.7.36"),  # or the broker would fail without a word
-)
+
+class _Jars(NamedTuple):
+    """What to fetch: modules, and what people call it; the first module must come."""
+
+    name: str
+    version: str
+    title: str
+    size: str
+    modules: tuple[tuple[str, str, str], ...]
+
+
+_KAFKA: Final = _Jars(
+    "kafka", KAFKA_VERSION, "Apache Kafka", "43 MB",
+    (
+        ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+        ("org.slf4j", "slf4j-simple", "1.7.36"),  # or the broker would fail without a word
+    ),
+)  # fmt: skip
+_JDBC: Final = _Jars(
+    "jdbc", JDBC_VERSION, "PostgreSQL's JDBC driver", "1 MB",
+    (("org.postgresql", "postgresql", JDBC_VERSION),),
+)  # fmt: skip
 _FETCHING: Final = re.compile(r"downloading \S+/(\S+)\.jar")
 
 
@@ -43,12 +62,21 @@ def kafka_jars(report: Callable[[str], None], cache: Path | None = None) -> Path
 
     ``report`` is told what is being fetched; ``cache`` is the user's unless given.
     """
+    return _fetched(_KAFKA, report, cache)
+
+
+def jdbc_jars(report: Callable[[str], None], cache: Path | None = None) -> Path:
+    """Return the directory of PostgreSQL's JDBC driver, as ``kafka_jars`` does."""
+    return _fetched(_JDBC, report, cache)
+
+
+def _fetched(what: _Jars, report: Callable[[str], None], cache: Path | None) -> Path:
     cache = cache or platformdirs.user_cache_path("reclock")
-    jars = cache / f"kafka-{KAFKA_VERSION}"
+    jars = cache / f"{what.name}-{what.version}"
     if not jars.is_dir():
-        with locked(cache / "kafka.lock"):
+        with locked(cache / f"{what.name}.lock"):
             if not jars.is_dir():
-                _fetch(jars, cache / "ivy", report)
+                _fetch(what, jars, cache / f"ivy-{what.name}", report)
     return jars
 
 
@@ -61,19 +89,20 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _fetch(jars: Path, ivy_cache: Path, report: Callable[[str], None]) -> None:
+def _fetch(what: _Jars, jars: Path, ivy_cache: Path, report: Callable[[str], None]) -> None:
     """Have Ivy put all jars into a new directory, then give it its name."""
-    report(f"fetching Apache Kafka {KAFKA_VERSION} (43 MB, once)")
+    report(f"fetching {what.title} {what.version} ({what.size}, once)")
     made = Path(tempfile.mkdtemp(prefix=f"{jars.name}-", dir=jars.parent))
     try:
         description = made / "ivy.xml"
-        description.write_text(_description())
+        description.write_text(_description(what))
         pattern = str(made / "jars" / "[artifact]-[revision].[ext]")
         program = [str(find_java()), "-cp", str(_ivy()), "org.apache.ivy.Main"]
         command = [*program, "-cache", str(ivy_cache), "-ivy", str(description)]
         said = _run([*command, "-retrieve", pattern], report)
-        if not any((made / "jars").glob(f"kafka_*-{KAFKA_VERSION}.jar")):
-            message = f"Apache Kafka {KAFKA_VERSION} could not be fetched"
+        _, module, version = what.modules[0]
+        if not (made / "jars" / f"{module}-{version}.jar").exists():
+            message = f"{what.title} {what.version} could not be fetched"
             hint = "check the connection to Maven Central and try again; what is there is kept"
             raise BrokerFailed(message, detail="\n".join(said[-5:]), hint=hint)
         (made / "jars").rename(jars)
@@ -101,14 +130,14 @@ def _run(command: list[str], report: Callable[[str], None]) -> list[str]:
     return said
 
 
-def _description() -> str:
-    """Return an Ivy file that depends on what the broker needs."""
+def _description(what: _Jars) -> str:
+    """Return an Ivy file that depends on what is wanted."""
     wanted = "\n".join(
         f'<dependency org="{org}" name="{name}" rev="{rev}" conf="*->default"/>'
-        for org, name, rev in _MODULES
+        for org, name, rev in what.modules
     )
     return (
-        '<ivy-module version="2.0"><info organisation="reclock" module="kafka"/>'
+        f'<ivy-module version="2.0"><info organisation="reclock" module="{what.name}"/>'
         f"<dependencies>{wanted}</dependencies></ivy-module>"
     )
 

@@ -34,6 +34,7 @@ _PG_CATALOG: Final[Mapping[str, Callable[[Objects], Iterable[Row]]]] = {
     "pg_foreign_data_wrapper": classes.pg_foreign_data_wrapper,
     "pg_foreign_server": classes.pg_foreign_server,
     "pg_foreign_table": classes.pg_foreign_table,
+    "pg_get_keywords": server.pg_get_keywords,
     "pg_index": classes.pg_index,
     "pg_indexes": listings.pg_indexes,
     "pg_language": server.pg_language,

@@ -22,6 +22,20 @@ _LIMITS: Final = {"max_index_keys": "32", "block_size": "8192", "max_connections
 """Settings of PostgreSQL that drivers ask for, and that nothing here has."""
 
 
+_KEYWORDS: Final = (
+    "copy", "explain", "ilike", "index", "limit", "materialized", "offset", "reset", "show", "sink",
+    "source", "subscribe",
+)  # fmt: skip
+"""Words of statements that the SQL standard does not have."""
+
+
+def pg_get_keywords(objects: Objects) -> Iterator[Row]:
+    """Yield words that are not the SQL standard's."""
+    del objects
+    for word in _KEYWORDS:
+        yield {"word": word, "catcode": "U", "barelabel": True, "catdesc": "unreserved"}
+
+
 def pg_database(objects: Objects) -> Iterator[Row]:
     """Yield the one database."""
     yield {

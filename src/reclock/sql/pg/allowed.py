@@ -25,6 +25,8 @@ _ALLOWED: Final = frozenset(
         "Anonymous",
         "Array",
         "Between",
+        "BitwiseAnd",
+        "BitwiseOr",
         "Boolean",
         "Bracket",
         "ByteString",

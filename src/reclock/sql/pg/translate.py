@@ -188,6 +188,8 @@ class _Translation:
         if name == "_pg_expandarray":
             self._macros.add("expandarray")
             return exp.Anonymous(this="unnest", expressions=[casts.call("expandarray", *arguments)])
+        if name == "all" and len(arguments) == 1:
+            return exp.All(this=exp.Paren(this=_listed(arguments[0])))
         if name == "format":
             return formatted(node, self._macro)
         if name in MACROS and name not in OWN:
@@ -278,6 +280,12 @@ def _stands_for_array(literal: exp.Literal) -> bool:
         parent = parent.parent
     braces = text.startswith("{") and text.endswith("}")
     return braces and isinstance(parent, exp.EQ | exp.NEQ | exp.Any)
+
+
+def _listed(value: exp.Expr) -> exp.Expr:
+    """Return an array; if it is a literal, as DuckDB writes it."""
+    literal = isinstance(value, exp.Literal) and value.is_string
+    return casts.as_list(value).copy() if literal else value.copy()
 
 
 def _unescaped(text: str) -> str:
