@@ -284,8 +284,9 @@ def _stands_for_array(literal: exp.Literal) -> bool:
 
 def _listed(value: exp.Expr) -> exp.Expr:
     """Return an array; if it is a literal, as DuckDB writes it."""
-    literal = isinstance(value, exp.Literal) and value.is_string
-    return casts.as_list(value).copy() if literal else value.copy()
+    if isinstance(value, exp.Literal) and value.is_string:
+        return casts.as_list(value).copy()
+    return value.copy()
 
 
 def _unescaped(text: str) -> str:
