@@ -86,7 +86,7 @@ def finish(coroutine: Any) -> Any:
 def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     made = Database(
         tmp_path_factory.mktemp("served") / "state",
-        ModelEngine(),
+        ModelEngine(whole_rows=1),  # nearly every answer is read while it is taken
         clock=ManualClock(1_000),
         background=False,
     )
