@@ -1,24 +1,30 @@
 """The server: from connecting to the first row, look-ups from many connections.
 
-The database serves in this process, at the default interval, with a writer that never rests;
-clients are psycopg in processes of their own. What look-ups cost the ticks is read from
-``reclock.ticks``, before and meanwhile. Many rows are in ``serve_rows``.
+The database serves in this process, with ticks ten times a second and a writer that never rests, so
+that there is much for look-ups to get in the way of; clients are processes of their own
+(``look_up_client``), which begin together when all are there. What look-ups cost the ticks is read
+from ``reclock.ticks``, of as many seconds without and with them. Many rows are in ``serve_rows``.
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import json
+import subprocess
+import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import psycopg
 import pyarrow as pa
 
 import reclock
+from benchmarks.look_up_client import LOOK_UP
 from benchmarks.measure import Measure, seconds
 from reclock.server.background import serving
 from reclock.server.server import Options
@@ -30,7 +36,6 @@ ROWS = 1_000_000
 CONNECTIONS = 10
 SECONDS = 5.0
 CONNECTS = 50
-LOOK_UP = "SELECT * FROM items WHERE id = %s"
 
 
 def _fill(db: reclock.Database) -> None:
@@ -38,29 +43,13 @@ def _fill(db: reclock.Database) -> None:
     db.execute("CREATE TABLE log (n BIGINT)")
     ids = np.arange(ROWS)
     db.insert("items", pa.table({"id": ids, "customer": ids % 1_000, "amount": ids % 97}))
+    db.execute("ALTER SYSTEM SET timestamp_interval = '100ms'")
 
 
 def _write(db: reclock.Database, stop: threading.Event) -> None:
     with db.session() as session:
         while not stop.wait(0.05):
             session.execute("INSERT INTO log VALUES (1)")
-
-
-def _look_up(where: str, seed: int, results: Any) -> None:
-    keys = np.random.default_rng(seed).integers(0, ROWS, 100_000).tolist()
-    taken = []
-    with psycopg.connect(where, autocommit=True) as client:
-        client.execute("SET transaction_isolation = 'serializable'")
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            key = keys[len(taken)]
-            taken.append(seconds(lambda: client.execute(LOOK_UP, (key,), prepare=True).fetchall()))  # noqa: B023
-    results.put(taken)
-
-
-def _tick_p99(db: reclock.Database) -> float:
-    rows = db.execute("SELECT millis FROM reclock.ticks WHERE phase = 'total'").rows
-    return float(np.percentile([millis for (millis,) in rows], 99))
 
 
 def run() -> Iterator[Measure]:
@@ -74,7 +63,7 @@ def run() -> Iterator[Measure]:
             writer.start()
             try:
                 yield _first_row(where)
-                yield _many_look_ups(db, where)
+                yield from _look_ups(db, where)
             finally:
                 stop.set()
                 writer.join()
@@ -92,20 +81,51 @@ def _first_row(where: str) -> Measure:
     return Measure(name, f"p50 {median * 1e3:.1f} ms", "p50 ≤ 30 ms", median <= 0.03)
 
 
-def _many_look_ups(db: reclock.Database, where: str) -> Measure:
-    before = _tick_p99(db)
-    spawned = multiprocessing.get_context("spawn")
-    results = spawned.Queue()
-    clients = [
-        spawned.Process(target=_look_up, args=(where, seed, results)) for seed in range(CONNECTIONS)
-    ]
-    for client in clients:
-        client.start()
-    taken = [t for _ in clients for t in results.get()]
-    for client in clients:
-        client.join()
-    rate, worst = len(taken) / SECONDS, float(np.percentile(taken, 99))
-    ticks = f"tick p99 {before:.0f} → {_tick_p99(db):.0f} ms"
-    figure = f"{rate:,.0f}/s, p99 {worst * 1e3:.1f} ms, {ticks}"
+def _look_ups(db: reclock.Database, where: str) -> Iterator[Measure]:
+    since = _now(db)
+    time.sleep(SECONDS)
+    alone = _ticks(db, since)
+    taken, beside = _many(db, where, "serializable")
+    rate = len(taken) / SECONDS
     name = f"look-ups from {CONNECTIONS} connections while ticks run"
-    return Measure(name, figure, "≥ 1,000/s", rate >= 1_000)
+    yield Measure(name, f"{rate:,.0f}/s, {_spread(taken)}", "≥ 1,000/s", rate >= 1_000)
+    yield Measure("a tick without them, with them", f"{_spread(alone)}; {_spread(beside)}")
+    taken, beside = _many(db, where, "strict serializable")
+    name = "the same, strict: they wait for the tick that has all writes"
+    yield Measure(name, f"{len(taken) / SECONDS:,.0f}/s, {_spread(taken)}; tick {_spread(beside)}")
+
+
+def _many(db: reclock.Database, where: str, isolation: str) -> tuple[list[float], list[float]]:
+    """Return how long look-ups took from many connections, and ticks meanwhile."""
+    command = [sys.executable, "-m", "benchmarks.look_up_client"]
+    command += [where, isolation, str(ROWS), str(SECONDS)]
+    with ExitStack() as all_of_them:
+        clients = [
+            all_of_them.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            for _ in range(CONNECTIONS)
+        ]
+        for client in clients:
+            assert client.stdout is not None
+            assert client.stdout.readline() == "ready\n"
+        since = _now(db)
+        told = [client.communicate for client in clients]
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            found = [out for out, _ in pool.map(lambda tell: tell("begin\n"), told)]
+        return [t for out in found for t in json.loads(out)], _ticks(db, since)
+
+
+def _now(db: reclock.Database) -> int:
+    return max(row[0] for row in db.execute("SELECT timestamp FROM reclock.ticks").rows)
+
+
+def _ticks(db: reclock.Database, since: int) -> list[float]:
+    """Return how many seconds the ticks after a time took."""
+    rows = db.execute("SELECT timestamp, millis FROM reclock.ticks WHERE phase = 'total'").rows
+    return [millis / 1e3 for timestamp, millis in rows if timestamp > since]
+
+
+def _spread(taken: list[float]) -> str:
+    median, worst = np.percentile(taken, [50, 99]) * 1e3
+    return f"p50 {median:.1f} ms, p99 {worst:.1f} ms"

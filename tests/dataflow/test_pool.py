@@ -11,7 +11,7 @@ import pytest
 
 from reclock.arrangement.store import LocalStore
 from reclock.coordinator.interrupt import Interrupt
-from reclock.dataflow.peek import peek, stream
+from reclock.dataflow.peek import peek, stream, way
 from reclock.dataflow.pool import READS, reading
 from reclock.dataflow.stop import stoppable
 from reclock.dataflow.types import arrow_types
@@ -78,6 +78,32 @@ def test_the_jobs_of_an_answer_are_in_a_pool_of_their_own(spark: Spark, tmp_path
     assert spark.session.range(3).count() == 3
     settled(spark)
     assert pools(spark, since) == {"default"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT d FROM v WHERE k = 1", "look-up in v by (k): without a Spark job"),
+        ("SELECT * FROM v", "scan of v, 2 updates: without a Spark job"),
+        ("SELECT k FROM v WHERE d = 2", "scan of v, 2 updates: without a Spark job"),
+        ("SELECT 7", "constants: without a Spark job"),
+        ("SELECT sum(d) FROM v", "a Spark job in one task over 2 updates of v"),
+    ],
+)
+def test_explain_says_whether_there_is_a_job(
+    spark: Spark, tmp_path: Path, text: str, said: str
+) -> None:
+    item = FuzzCatalog().resolve(("v",))
+    types = arrow_types(item.schema)
+    leaf = arranged(types, (0,), [(Counter({(1, 1): 1, (2, 2): 1}), 1)], LocalStore(tmp_path))
+    plan = plan_query(parse_query(text), FuzzCatalog())
+    query = rewrite_query(plan, RewriteContext(outer_joins=True))
+    assert way(query, {item.id: [leaf]}) == said
+    settled(spark)
+    since = next_job(spark)
+    assert peek(spark, query, {item.id: [leaf]}, Timestamp(1)).num_rows
+    settled(spark)
+    assert (next_job(spark) == since) is ("without" in said)
 
 
 def test_a_tick_does_not_wait_for_all_tasks_of_a_read(spark: Spark) -> None:

@@ -2,8 +2,9 @@
 
 Each connection is a coroutine of one event loop (``protocol``), and its statements run in a pool
 of as many threads as there may be connections: nobody waits for a thread, and neither the loop nor
-ticks wait for a client. More clients than ``max_connections`` are turned away (53300) once they
-have said who they are, so that cancel requests get through; those that say nothing are cut off.
+ticks wait for a client. Only look-ups that block for nothing are answered in the loop itself. More
+clients than ``max_connections`` are turned away (53300) once they have said who they are, so that
+cancel requests get through; those that say nothing are cut off.
 
 ``close`` lets no one in, lets the statements under way finish for ``grace`` seconds, interrupts the
 others, and tells everybody why (57P01). Sessions are closed with their connections, whatever
@@ -17,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
+import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -46,6 +48,13 @@ if TYPE_CHECKING:
 
 LOGIN_SECONDS: Final = 30
 """So long a client may take to log in."""
+
+_GIVE_WAY: Final = 0.0005
+"""After so many seconds a thread of this process lets another one have its turn.
+
+Look-ups are answered by the thread that listens; with Python's 5 ms a tick beside many of them
+waits that long after each of its steps.
+"""
 
 _BEYOND: Final = 32
 """So many more connections than sessions there may be, of those who have not logged in."""
@@ -83,6 +92,7 @@ class Server:
         self.throttle = Throttle(clock or SystemClock())
         self._pool = ThreadPoolExecutor(options.max_connections, "reclock-session")
         self._numbers = count(1)
+        self._switched = sys.getswitchinterval()
         self._keys: dict[int, tuple[Key, Connection]] = {}
         self._sessions = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -96,6 +106,7 @@ class Server:
 
     async def start(self) -> None:
         """Begin to listen."""
+        sys.setswitchinterval(min(self._switched, _GIVE_WAY))
         loop = asyncio.get_running_loop()
         options = self._options
         try:
@@ -123,6 +134,7 @@ class Server:
             connection.abort()
         await self._gone(self._options.grace)
         await asyncio.get_running_loop().run_in_executor(None, self._pool.shutdown)
+        sys.setswitchinterval(self._switched)
 
     async def _gone(self, seconds: float) -> None:
         if self._tasks:
