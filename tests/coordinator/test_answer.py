@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import reclock
+from reclock import ManualClock
 from reclock.coordinator.answer import BATCH_ROWS, Answer
 from reclock.sql.parse import parse_statements
 from reclock.sql.schema import Column, Schema
@@ -19,6 +21,7 @@ from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from reclock.coordinator.database import Database
     from reclock.coordinator.session import Session
@@ -132,6 +135,63 @@ def test_an_answer_that_is_lost_lets_go_with_the_next_tick(made: Database) -> No
         gc.collect()
         made.tick()
         assert made.execute(HOLDERS).rows == []
+
+
+def test_what_is_dropped_is_read_to_its_end(made: Database) -> None:
+    with made.session() as session:
+        found = begun(session)
+        made.execute("DROP TABLE t; CREATE TABLE t (a INT)")
+        made.tick()
+        assert len(found.rows()) == 4
+        assert made.execute(HOLDERS).rows == []
+
+
+class Numbers:
+    """A database with many rows, whose scans are read from the runs; no Spark."""
+
+    def __init__(self, path: Path, rows: int) -> None:
+        self.db = reclock.open(path, clock=ManualClock(1_000), background=False)
+        self.db.execute("CREATE TABLE t (a BIGINT, b BIGINT)")
+        self.rows = rows
+        for half in range(2):
+            numbers = range(half, rows, 2)
+            self.db.insert("t", pa.table({"a": numbers, "b": [n % 7 for n in numbers]}))
+            self.db.tick()
+
+
+def most_allocated(path: Path, rows: int) -> int:
+    """Return how many bytes of Arrow there are at most while an answer is read."""
+    with Numbers(path, rows).db as db, db.session() as session:
+        gc.collect()
+        before = most = pa.total_allocated_bytes()
+        found = begun(session, "SELECT a, b, a FROM t")
+        counted = 1
+        while (batch := found.take()) is not None:
+            counted += batch.num_rows
+            most = max(most, pa.total_allocated_bytes())
+        assert counted == rows
+        return most - before
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    few, many = (most_allocated(tmp_path / str(rows), rows) for rows in (40_000, 400_000))
+    assert many < 400_000 * 16  # less than the rows themselves
+    assert many < 2 * few
+
+
+def test_files_that_are_removed_meanwhile_are_read_to_their_end(tmp_path: Path) -> None:
+    made = Numbers(tmp_path / "state", 60_000)
+    with made.db as db, db.session() as session:
+        found = begun(session, "SELECT a FROM t")
+        before = set(db._core.segments.names())
+        db.execute("DELETE FROM t")
+        db.execute("DROP TABLE t")
+        db.tick()
+        with db._core.lock:
+            db._core.collect_garbage()
+        assert before
+        assert not before & set(db._core.segments.names())
+        assert sum(batch.num_rows for batch in found.batches()) == made.rows - 1
 
 
 def test_cursors_and_copies_hold_what_they_have_not_given(made: Database) -> None:

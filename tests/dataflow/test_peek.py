@@ -100,6 +100,24 @@ def test_a_stream_gives_the_same_rows_in_the_same_order(spark, leaves, monkeypat
         assert pa.Table.from_batches(found.batches, table.schema).to_pylist() == table.to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("text", "few"),
+    [
+        ("SELECT * FROM generate_series(1, 10) AS s(n)", True),
+        ("SELECT * FROM generate_series(1, 50001) AS s(n)", False),
+        ("SELECT * FROM generate_series(100000, 1, -3) AS s(n)", True),
+        ("SELECT * FROM generate_series(1, 100000) AS s(n) LIMIT 7", True),
+        ("SELECT count(*) FROM generate_series(1, 100000) AS s(n)", True),
+        ("SELECT k, n FROM t, generate_series(1, k) AS s(n)", False),
+        ("SELECT k, n FROM t, unnest(ARRAY[k, 1]) AS u(n)", True),
+        ("SELECT a.k FROM t a, t b, t c", False),
+    ],
+)
+def test_what_is_known_to_give_few_rows(tmp_path, text, few):
+    made = arranged(arrow_types(ITEM.schema), (0,), [(ROWS, 1)], LocalStore(tmp_path))
+    assert module._gives_few(planned(text), {ITEM.id: [made]}) is few
+
+
 def test_an_expression_that_fails_raises_its_error(spark, leaves):
     leaf, store = leaves
     with pytest.raises(ExpressionFailed, match="division by zero") as raised:

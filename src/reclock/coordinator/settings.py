@@ -120,7 +120,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "60s", "how much history objects keep unless they say otherwise", "a duration", duration
     ),
     "statement_timeout": Setting(
-        "60s", "how long a statement waits; 0 is for ever", "a duration", timeout, session=True
+        "60s",
+        "how long a statement waits, computes, or is not read; 0 is for ever",
+        "a duration",
+        timeout,
+        session=True,
     ),
     "timestamp_interval": Setting(
         "1s", "the time between two ticks", "a duration, 1ms or more", positive_duration

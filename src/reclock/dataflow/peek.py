@@ -28,9 +28,10 @@ from reclock.dataflow.spill import fetched, spilled
 from reclock.dataflow.stop import stoppable
 from reclock.dataflow.types import arrow_type
 from reclock.sql.plan.relation import Constant, FlatMap, Get, Join, Reduce, TopK, walk
+from reclock.sql.plan.scalar import Call, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -151,10 +152,23 @@ def _session(
 
 
 def _gives_few(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> bool:
-    """Return whether an answer surely has few rows; what arrays hold is not known."""
-    if any(isinstance(node, FlatMap) for node in walk(plan.root)):
-        return False
-    return _most_rows(plan.root, _sizes(plan, leaves))[plan.root] <= SPILLED_ROWS
+    """Return whether an answer has few rows, as far as can be known before."""
+    most = _most_rows(plan.root, _sizes(plan, leaves), _elements)
+    return most[plan.root] <= SPILLED_ROWS
+
+
+def _elements(node: FlatMap) -> int:
+    """Return how many rows become of one: of arrays that are stored not many, of a series its."""
+    match node.array:
+        case Call(function, arguments) if function.name == "generate_series":
+            values = [a.value if isinstance(a, Literal) else None for a in arguments]
+            match values:
+                case [int(first), int(last)]:
+                    return max(0, last - first + 1)
+                case [int(first), int(last), int(step)] if step:
+                    return max(0, (last - first) // step + 1)
+            return SPILLED_ROWS + 1
+    return 1
 
 
 def way(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> str:
@@ -184,8 +198,10 @@ def _is_small(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) ->
     )
 
 
-def _most_rows(root: Node, sizes: Mapping[Get, int]) -> dict[Node, int]:
-    """Return a bound on how many rows each node has, arrays left aside."""
+def _most_rows(
+    root: Node, sizes: Mapping[Get, int], elements: Callable[[FlatMap], int] = lambda _: 1
+) -> dict[Node, int]:
+    """Return a bound on how many rows each node has, if arrays have so many elements."""
     most: dict[Node, int] = {}
     for node in walk(root):
         below = [most[child] for child in node.inputs]
@@ -194,6 +210,8 @@ def _most_rows(root: Node, sizes: Mapping[Get, int]) -> dict[Node, int]:
                 most[node] = sizes[node]
             case Constant():
                 most[node] = sum(abs(count) for _, count in node.rows)
+            case FlatMap():
+                most[node] = sum(below) * elements(node)
             case Join():
                 most[node] = _most_joined(node, *below)
             case Reduce() if not node.keys:
