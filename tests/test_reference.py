@@ -60,7 +60,7 @@ OPTIONS = {
     "create-view.md": {**create._VIEW, **create._INDEX},
     "subscribe.md": {**read._SUBSCRIBE, **sqlcursor.FETCH},
 }
-SQLSTATE = re.compile(r"(?:0[0-9A]|2[0-9B]|3F|4[0-9]|5[0-9]|XX)[0-9A-Z]{3}")
+SQLSTATE = re.compile(r"(?:0[0-9A]|2[0-9B]|3[BF]|4[0-9]|5[0-9]|XX)[0-9A-Z]{3}")
 
 
 def page_of(name: str) -> str:

@@ -22,6 +22,7 @@ GRANT SELECT ON open, window, kept TO joe; GRANT INSERT ON mine TO joe
 """
 ALLOWED = [
     "SELECT relname FROM pg_class",
+    "BEGIN; SAVEPOINT s; ROLLBACK TO s; RELEASE s; ROLLBACK",
     "SELECT * FROM open", "SELECT * FROM window", "SELECT a FROM kept", "SELECT 1",
     "SELECT name FROM reclock.objects", "EXPLAIN SELECT * FROM open",
     "EXPLAIN TIMESTAMP FOR SELECT * FROM open", "SHOW TABLES", "SHOW statement_timeout",

@@ -123,9 +123,3 @@ def test_a_session_that_is_read_only(session: Session) -> None:
     session.execute("ROLLBACK; SELECT * FROM t; SHOW TABLES; EXPLAIN SELECT * FROM t")
     session.execute("BEGIN READ WRITE; INSERT INTO t VALUES (1); COMMIT")
     session.execute("RESET ALL; INSERT INTO t VALUES (1)")
-
-
-def test_savepoints_are_refused_by_name(session: Session) -> None:
-    for sql in ("SAVEPOINT s", "RELEASE s", "RELEASE SAVEPOINT s", "ROLLBACK TO s",
-                "ROLLBACK TO SAVEPOINT s", "ROLLBACK WORK TO SAVEPOINT s"):  # fmt: skip
-        assert code(session, sql) == "0A000"

@@ -214,7 +214,7 @@ def test_changes_are_seen_at_once_and_in_a_transaction_never(
 
 def test_sqlalchemy_reflects(server: Server) -> None:
     url = f"postgresql+psycopg://me@127.0.0.1:{server.port}/reclock"
-    engine = sa.create_engine(url, use_native_hstore=False)
+    engine = sa.create_engine(url)
     try:
         found = sa.inspect(engine)
         assert found.get_schema_names() == ["information_schema", "public", "reclock"]

@@ -90,6 +90,11 @@ class Cursors:
             raise StatementError(message, code="34000", hint=hint)
         return found
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Those that are open."""
+        return frozenset(self._open)
+
     def close(self, name: str) -> None:
         """End a cursor."""
         self._open.pop(name).close()

@@ -76,7 +76,8 @@ _numbers: Final = count(1)
 _READS = (s.SelectStatement, s.CatalogQuery, s.ExplainPlan, s.ExplainTimestamp, s.Show)
 _CURSORS = (s.Declare, s.Fetch, s.CloseCursor)
 _OURS = (s.SetVariable, s.SetTransaction, s.Deallocate, s.Discard, s.Unlisten)
-_OTHERS = (s.Insert, s.CopyFrom, s.Commit, s.Rollback, *_CURSORS, *_OURS)
+_POINTS = (s.Savepoint, s.Release, s.RollbackTo)
+_OTHERS = (s.Insert, s.CopyFrom, s.Commit, s.Rollback, *_POINTS, *_CURSORS, *_OURS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,17 @@ class Snapshot:
         return InvalidTransactionState(message, hint="use a transaction for each time")
 
 
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A savepoint: how many writes there were, what was set, which cursors were open."""
+
+    name: str
+    writes: int
+    settings: SessionSettings
+    kept: SessionSettings
+    cursors: frozenset[str]
+
+
 class Transaction:
     """What is between BEGIN and COMMIT; ``settings`` are in force, ``kept`` if it commits."""
 
@@ -118,6 +130,7 @@ class Transaction:
         self._finalizer: finalize[..., Transaction] | None = None
         self._described: World | None = None
         self._writes: list[Change] = []
+        self._savepoints: list[Point] = []
         self.aborted = False
         self.kept = settings.copy()
         self.settings = settings.copy()
@@ -128,7 +141,7 @@ class Transaction:
 
     def admit(self, statement: s.Statement) -> None:
         """Refuse a statement that cannot be part of a transaction, or of this one."""
-        if isinstance(statement, s.Commit | s.Rollback):
+        if isinstance(statement, s.Commit | s.Rollback | s.RollbackTo):
             return
         if self.aborted:
             message = "current transaction is aborted, commands are ignored until its end"
@@ -255,11 +268,42 @@ class Transaction:
                     raise UndefinedName(message, code="42P01")
             return write_all(self._core, self._writes)
 
+    # Savepoints.
+
+    def save(self, name: str, cursors: frozenset[str]) -> None:
+        """Remember where the transaction is; ``cursors`` are open."""
+        settings, kept = self.settings.copy(), self.kept.copy()
+        self._savepoints.append(Point(name, len(self._writes), settings, kept, cursors))
+
+    def forget(self, name: str) -> None:
+        """Forget a savepoint, and those after it."""
+        del self._savepoints[self._place(name) :]
+
+    def go_back(self, name: str) -> frozenset[str]:
+        """Undo what came after a savepoint; return the cursors that were open then."""
+        place = self._place(name)
+        point = self._savepoints[place]
+        del self._savepoints[place + 1 :]
+        del self._writes[point.writes :]
+        self.settings, self.kept = point.settings.copy(), point.kept.copy()
+        self.aborted = False
+        return point.cursors
+
+    def _place(self, name: str) -> int:
+        """Return where a savepoint is; the last one of that name counts."""
+        for place in reversed(range(len(self._savepoints))):
+            if self._savepoints[place].name == name:
+                return place
+        message = f'savepoint "{name}" does not exist'
+        raise InvalidTransactionState(message, code="3B001", hint="check the name")
+
     # The end.
 
     def abort(self) -> None:
-        """Let go of everything; the transaction can only be ended now."""
+        """Let go of everything, unless there is a savepoint to go back to."""
         self.aborted = True
+        if self._savepoints:
+            return
         self._writes = []
         self.release()
 
@@ -273,7 +317,17 @@ class Transaction:
 
 def refuse_write(statement: s.Statement, settings: SessionSettings) -> None:
     """Refuse to change anything outside of a transaction if a session is to change nothing."""
-    reads = (*_READS, *_CURSORS, *_OURS, s.Subscribe, s.Copy, s.Begin, s.Commit, s.Rollback)
+    reads = (
+        *_READS,
+        *_CURSORS,
+        *_OURS,
+        *_POINTS,
+        s.Subscribe,
+        s.Copy,
+        s.Begin,
+        s.Commit,
+        s.Rollback,
+    )
     if settings.is_read_only and not isinstance(statement, reads):
         raise _read_only()
 

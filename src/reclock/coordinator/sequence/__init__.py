@@ -38,7 +38,14 @@ from reclock.coordinator.sequence.select import select
 from reclock.coordinator.sequence.set_variable import set_transaction, set_variable
 from reclock.coordinator.sequence.show import show
 from reclock.coordinator.sequence.subscribe import subscribe
-from reclock.coordinator.sequence.transaction import begin, commit, rollback
+from reclock.coordinator.sequence.transaction import (
+    begin,
+    commit,
+    release,
+    rollback,
+    rollback_to,
+    savepoint,
+)
 from reclock.coordinator.sequence.update import update
 from reclock.sql import statement as s
 
@@ -78,7 +85,10 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Fetch: fetch,
     s.Grant: grant,
     s.Insert: insert,
+    s.Release: release,
     s.Rollback: rollback,
+    s.RollbackTo: rollback_to,
+    s.Savepoint: savepoint,
     s.SelectStatement: select,
     s.SetTransaction: set_transaction,
     s.SetVariable: set_variable,

@@ -1,4 +1,4 @@
-"""BEGIN, COMMIT and ROLLBACK."""
+"""BEGIN, COMMIT, ROLLBACK and savepoints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from reclock.errors import InvalidTransactionState
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
-    from reclock.sql.statement import Begin, Commit, Rollback
+    from reclock.coordinator.transaction import Transaction
+    from reclock.sql.statement import Begin, Commit, Release, Rollback, RollbackTo, Savepoint
 
 
 def begin(context: Context, statement: Begin) -> Result:
@@ -43,3 +44,30 @@ def rollback(context: Context, _: Rollback | None = None) -> Result:
     """End a transaction: nothing of it happened. Without one there is nothing to undo."""
     context.session.end(keep=False)
     return Result("ROLLBACK")
+
+
+def savepoint(context: Context, statement: Savepoint) -> Result:
+    """Remember where the transaction is."""
+    _going_on(context, "SAVEPOINT").save(statement.name, context.session.cursors.names)
+    return Result("SAVEPOINT")
+
+
+def release(context: Context, statement: Release) -> Result:
+    """Forget a savepoint; what came after it stays."""
+    _going_on(context, "RELEASE SAVEPOINT").forget(statement.name)
+    return Result("RELEASE")
+
+
+def rollback_to(context: Context, statement: RollbackTo) -> Result:
+    """Undo what came after a savepoint, and go on from there; reads stay at their time."""
+    open_then = _going_on(context, "ROLLBACK TO SAVEPOINT").go_back(statement.name)
+    for name in context.session.cursors.names - open_then:
+        context.session.cursors.close(name)
+    return Result("ROLLBACK")
+
+
+def _going_on(context: Context, words: str) -> Transaction:
+    if context.transaction is None:
+        message = f"{words} can only be used in transaction blocks"
+        raise InvalidTransactionState(message, code="25P01", hint="BEGIN first")
+    return context.transaction

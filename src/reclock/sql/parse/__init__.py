@@ -30,6 +30,7 @@ from reclock.sql.parse.read import (
     parse_subscribe,
 )
 from reclock.sql.parse.role import parse_grant
+from reclock.sql.parse.savepoint import parse_release, parse_rollback_to, parse_savepoint
 from reclock.sql.parse.session import (
     parse_begin,
     parse_deallocate,
@@ -80,6 +81,8 @@ _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "DEALLOCATE": parse_deallocate,
     "DISCARD": parse_discard,
     "UNLISTEN": parse_unlisten,
+    "SAVEPOINT": parse_savepoint,
+    "RELEASE": parse_release,
 }
 _WRITES = ("INSERT", "UPDATE", "DELETE")
 _ENDS: dict[str, type[Commit | Rollback]] = {
@@ -152,6 +155,8 @@ def _parse(cursor: Cursor) -> Statement:
         if cursor.accept(word):
             if not cursor.accept("TRANSACTION"):
                 cursor.accept("WORK")
+            if end is Rollback and cursor.accept("TO"):
+                return parse_rollback_to(cursor)
             cursor.end()
             return end()
     if cursor.accept("START", "TRANSACTION"):

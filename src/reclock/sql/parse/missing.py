@@ -16,7 +16,6 @@ _TEMPORARY = "create the table without it, and DROP it when it is not needed"
 _FUNCTION = "write the expression where it is used, or make a view of it"
 _PREPARE = "give values with the statement: db.execute(sql, values), as $1, $2, …"
 _MAINTAINED = "leave it out: files are merged and forgotten by themselves"
-_SAVEPOINT = "COMMIT what is right so far, and BEGIN again"
 _TOLD = "use SUBSCRIBE to hear of changes"
 
 _MISSING: Final = {
@@ -43,11 +42,6 @@ _MISSING: Final = {
     "REINDEX": _MAINTAINED,
     "CLUSTER": _MAINTAINED,
     "CHECKPOINT": _MAINTAINED,
-    "SAVEPOINT": _SAVEPOINT,
-    "RELEASE": _SAVEPOINT,
-    "ROLLBACK TO": _SAVEPOINT,
-    "ROLLBACK WORK TO": _SAVEPOINT,
-    "ROLLBACK TRANSACTION TO": _SAVEPOINT,
     "LOCK": "leave it out: UPDATE and DELETE read and write under one lock",
     "PREPARE": _PREPARE,
     "EXECUTE": _PREPARE,

@@ -20,7 +20,14 @@ from reclock.sql.statement.sink import AlterSink, CreateSink
 from reclock.sql.statement.source import CreateSource
 from reclock.sql.statement.subscribe import Subscribe
 from reclock.sql.statement.table import CreateTable
-from reclock.sql.statement.transaction import Begin, Commit, Rollback
+from reclock.sql.statement.transaction import (
+    Begin,
+    Commit,
+    Release,
+    Rollback,
+    RollbackTo,
+    Savepoint,
+)
 from reclock.sql.statement.view import CreateMaterializedView, CreateView, Refresh
 from reclock.sql.statement.write import Delete, Insert, Update
 
@@ -54,7 +61,10 @@ Statement = (
     | Fetch
     | Grant
     | Insert
+    | Release
     | Rollback
+    | RollbackTo
+    | Savepoint
     | SelectStatement
     | SetTransaction
     | SetVariable
@@ -95,7 +105,10 @@ __all__ = [
     "Grant",
     "Insert",
     "Refresh",
+    "Release",
     "Rollback",
+    "RollbackTo",
+    "Savepoint",
     "SelectStatement",
     "SetTransaction",
     "SetVariable",

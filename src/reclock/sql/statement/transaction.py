@@ -1,4 +1,4 @@
-"""BEGIN, COMMIT and ROLLBACK."""
+"""BEGIN, COMMIT, ROLLBACK and savepoints."""
 
 from __future__ import annotations
 
@@ -21,3 +21,24 @@ class Commit:
 @dataclass(frozen=True, slots=True)
 class Rollback:
     """``ROLLBACK`` or ``ABORT``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """``SAVEPOINT name``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """``RELEASE [SAVEPOINT] name``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTo:
+    """``ROLLBACK [WORK | TRANSACTION] TO [SAVEPOINT] name``."""
+
+    name: str
