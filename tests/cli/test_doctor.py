@@ -52,8 +52,9 @@ def test_a_broker_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setattr(doctors, "_PATIENCE_SECONDS", 0.5)
     result = examined("--state", str(tmp_path / "none"), "--broker", "127.0.0.1:1")
     assert result.exit_code == 1
-    assert "BAD  kafka: 127.0.0.1:1" in result.output
-    assert "to do: " in result.output
+    assert "BAD  kafka: Kafka at 127.0.0.1:1 does not answer" in result.output
+    assert "to do: see that the address is right" in result.output
+    assert "ok   state: there is none in " in result.output
 
 
 def test_a_state_that_is_no_database(state):

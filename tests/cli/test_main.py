@@ -24,6 +24,12 @@ def test_every_group_has_help(arguments: list[str]) -> None:
     assert "Commands:" in result.output
 
 
+def test_what_each_command_does_is_said_whole() -> None:
+    listed = CliRunner().invoke(cli, ["--help"]).output.split("Commands:")[1].split("\n")
+    assert len(listed) > len(cli.commands)
+    assert not [line for line in listed if line.endswith("...")]
+
+
 def test_it_is_a_module_too() -> None:
     command = [sys.executable, "-m", "reclock", "--version"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -176,6 +176,29 @@ def test_bars_on_a_terminal_show_how_far_sources_are(db):
     assert "running" in shown
 
 
+def test_people_are_told_what_a_pipeline_waits_for_as_it_starts(db):
+    screen = io.StringIO()
+    log = Log(Console(file=screen, force_terminal=True, width=120), ManualClock(0))
+    shown = Result("SELECT", rows=[("numbers", "loading", 0, 0, 100, 0, None, None)])
+    ticks = []
+
+    class Starting:
+        def execute(self, sql):
+            if "reclock.ticks" in sql:
+                return Result("SELECT", rows=ticks)
+            return shown if "source_status" in sql else Result("SELECT", rows=[])
+
+    with PipelineProgress(Starting(), log) as progress:
+        progress.update()
+    assert "waiting for the first tick" in screen.getvalue()
+    screen.truncate(0)
+    ticks.append((1_000, "total", 3.0, 5))
+    with PipelineProgress(Starting(), log) as progress:
+        progress.update()
+    assert "numbers" in screen.getvalue()
+    assert "waiting" not in screen.getvalue()
+
+
 def test_ticks_that_fail_are_told_once(db):
     said = io.StringIO()
     log = Log(Console(file=said), ManualClock(0))

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 
-@click.command()
+@click.command(short_help="A bank on a real Kafka, killed again and again, then verified.")
 @click.option("--no-kafka", is_flag=True, help="Without a Kafka: the bank makes its own transfers.")
 @click.option("--kills", type=click.IntRange(0, 50), default=3, show_default=True,
               help="How often the engine is killed.")  # fmt: skip

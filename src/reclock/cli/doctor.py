@@ -38,12 +38,12 @@ class Finding:
     remedy: str = ""
 
     def __str__(self) -> str:
-        mark = "ok  " if self.right else "BAD "
+        mark = click.style("ok  ", "green") if self.right else click.style("BAD ", "red", bold=True)
         fix = "" if self.right or not self.remedy else f"\n     to do: {self.remedy}"
         return f"{mark} {self.what}: {self.found}{fix}"
 
 
-@click.command()
+@click.command(short_help="Is this machine fit, is a state whole; and if not, what to do.")
 @options.looked_at
 @click.option("--broker", help="A Kafka broker, host:port, to try.")
 def doctor(state: Path, broker: str | None, **elsewhere: Unpack[Elsewhere]) -> None:
@@ -65,6 +65,8 @@ def examine(state: Path, broker: str | None, **elsewhere: Unpack[Elsewhere]) -> 
         yield from kafka(broker)
     if elsewhere.get("meta") or (state / "reclock.db").exists():
         yield from whole(state, **elsewhere)
+    else:
+        yield Finding("state", True, f"there is none in {state} yet")
 
 
 def python() -> Finding:
@@ -100,8 +102,11 @@ def kafka(broker: str) -> Iterator[Finding]:
     try:
         KafkaCluster(Connection.of(broker, {}), _PATIENCE_SECONDS).describe("reclock-doctor")
     except Error as error:
-        remedy = error.hint or "is the address right, and a broker running there?"
-        yield Finding("kafka", False, f"{broker}: {error.message}", remedy)
+        remedy = (
+            "see that the address is right and that a broker runs there; one of this machine's own "
+        )
+        remedy += "is `reclock dev kafka start`"
+        yield Finding("kafka", False, error.message, remedy)
         return
     yield Finding("kafka", True, f"{broker} answers")
 

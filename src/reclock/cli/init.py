@@ -37,7 +37,7 @@ CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS total FROM balance;
 """
 
 
-@click.command()
+@click.command(short_help="Write a small commented pipeline to start from.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default="pipeline.sql")
 def init(file: Path) -> None:
     """Write a small commented pipeline into FILE (pipeline.sql) to start from."""

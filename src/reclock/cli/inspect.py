@@ -28,7 +28,7 @@ QUESTIONS: Final = {
 }
 
 
-@click.command()
+@click.command(short_help="Look into a state, whether a reclock runs in it or not.")
 @click.argument("what", type=click.Choice(list(QUESTIONS)))
 @options.looked_at
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per line, for programs.")

@@ -13,7 +13,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,11 +41,13 @@ def loading(db: Database, log: Log, title: str) -> Iterator[None]:
 
 def _bar(db: Database, log: Log, title: str, over: threading.Event) -> None:
     columns = (SpinnerColumn(), TextColumn("{task.description} …"), BarColumn())
-    with Progress(*columns, MofNCompleteColumn(), console=log.console, transient=True) as progress:
-        task = progress.add_task(title, total=None)
+    parts = TextColumn("{task.fields[parts]}")  # nothing, as long as nobody knows how many
+    with Progress(*columns, parts, console=log.console, transient=True) as progress:
+        task = progress.add_task(title, total=None, parts="")
         while not over.wait(_LOOK_SECONDS):
             if (load := db.loading) is not None and load.total:
-                progress.update(task, completed=load.done, total=load.total)
+                parts_done = f"{load.done}/{load.total}"
+                progress.update(task, completed=load.done, total=load.total, parts=parts_done)
 
 
 def _lines(db: Database, log: Log, title: str, over: threading.Event) -> None:

@@ -71,7 +71,8 @@ class PipelineProgress:
         for source, state, rows, errors, upstream, bound, lag_ms, detail in self._db.execute(
             _SOURCES
         ).rows:
-            note = _note(lag_ms, f"{errors} errors" if errors else None, detail)
+            first = None if self._ticked else "waiting for the first tick"
+            note = _note(lag_ms, f"{errors} errors" if errors else None, detail or first)
             if self._console.is_terminal:
                 self._bar(source, state, note, bound or 0, upstream)
             else:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _REFRESH_SECONDS: Final = 0.25
 
 
-@click.command()
+@click.command(short_help="Apply a file of statements and keep it running.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @options.place
 @click.option("--dry-run", is_flag=True, help="Plan every statement, run none, and end.")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS: Final = 0.5
 
 
-@click.command()
+@click.command(short_help="Serve SQL to psql, drivers and tools.")
 @options.place
 @options.serving
 def serve(
