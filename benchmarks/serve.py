@@ -2,7 +2,7 @@
 
 The database serves in this process, with ticks ten times a second and a writer that never rests, so
 that there is much for look-ups to get in the way of; clients are processes of their own
-(``look_up_client``), which begin together when all are there. What look-ups cost the ticks is read
+(``clients.look_up``), which begin together when all are there. What look-ups cost the ticks is read
 from ``reclock.ticks``, of as many seconds without and with them. Many rows are in ``serve_rows``.
 """
 
@@ -24,7 +24,7 @@ import psycopg
 import pyarrow as pa
 
 import reclock
-from benchmarks.look_up_client import LOOK_UP
+from benchmarks.clients.look_up import LOOK_UP
 from benchmarks.measure import Measure, seconds
 from reclock.server.background import serving
 from reclock.server.server import Options
@@ -97,7 +97,7 @@ def _look_ups(db: reclock.Database, where: str) -> Iterator[Measure]:
 
 def _many(db: reclock.Database, where: str, isolation: str) -> tuple[list[float], list[float]]:
     """Return how long look-ups took from many connections, and ticks meanwhile."""
-    command = [sys.executable, "-m", "benchmarks.look_up_client"]
+    command = [sys.executable, "-m", "benchmarks.clients.look_up"]
     command += [where, isolation, str(ROWS), str(SECONDS)]
     with ExitStack() as all_of_them:
         clients = [

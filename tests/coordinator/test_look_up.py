@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from reclock.dataflow.point import COLD
@@ -97,3 +100,43 @@ def test_nothing_stays_pinned(db):
         for values in (ONE, (Typed(None, BIGINT),), (Typed(7, BIGINT),)):
             looked(db, session, values)
     assert db._core._readers == []
+
+
+def test_strict_look_ups_never_go_back_and_see_what_was_written(opener):
+    """A register that grows: a read sees what was done, or seen by anybody, before it began."""
+    db = opener(background=True)
+    db.execute("ALTER SYSTEM SET timestamp_interval = '5ms'")
+    db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT); INSERT INTO t VALUES (1, 0)")
+    text = "SELECT n FROM t WHERE id = $1"
+    (parsed,) = parse_statements(text)
+    lock, least, wrong = threading.Lock(), [0], []
+
+    def done(value):
+        with lock:
+            least[0] = max(least[0], value)
+
+    def write():
+        for n in range(1, 26):
+            opener.clock.advance(3)
+            db.execute(f"UPDATE t SET n = {n} WHERE id = 1")
+            done(n)
+
+    def read():
+        with db.session() as session:
+            while least[0] < 25:
+                with lock:
+                    before = least[0]
+                found = session.look_up(parsed, ONE, patient=True)
+                rows = session.execute(text, ONE).rows if found is None else found.rows
+                if rows[0][0] < before:
+                    wrong.append((rows, before))
+                done(rows[0][0])
+
+    with ThreadPoolExecutor(4) as pool:
+        working = [pool.submit(write), *(pool.submit(read) for _ in range(3))]
+        for work in working:
+            work.result(60)
+    assert wrong == []
+    with db.session() as session:
+        assert session.execute(text, ONE).rows == [(25,)]
+        assert session.look_up(parsed, ONE, patient=True).rows == [(25,)]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 COLD: Final = "cold"
 """What is asked for is not in memory yet."""
 
-FEW: Final = 64
+FEW: Final = 256
 """Updates of more than this are not read one by one."""
 
 _SAME: Final = frozenset({

@@ -57,6 +57,8 @@ class Conversation:
         """What it was read from."""
         self._out = bytearray()
         self._skipping = False
+        self._timeout: float | None = None
+        """So long the client may say nothing, since it was last asked."""
 
     async def run(self) -> None:
         """Answer until the client leaves, or must."""
@@ -75,9 +77,8 @@ class Conversation:
 
     async def _next(self) -> Message:
         await self._flush()
-        timeout = self._idle_timeout
         try:
-            return await self._wire.receive(timeout)
+            return await self._wire.receive(self._timeout)
         except TimeoutError:
             raise self._idle() from None
 
@@ -302,6 +303,7 @@ class Conversation:
         if transaction is None:
             self._extended.close_portals()
         self._report()
+        self._timeout = self._idle_timeout
         status = "I" if transaction is None else "E" if transaction.aborted else "T"
         self._out += framed(b.ReadyForQuery(status))
 

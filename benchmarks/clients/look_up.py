@@ -1,4 +1,4 @@
-"""A client that looks keys up, in a process of its own: ``python -m benchmarks.look_up_client``.
+"""A client that looks keys up, in a process of its own: ``python -m benchmarks.clients.look_up``.
 
 It says that it is there, begins when it is told to, and says how long each look-up took. It imports
 little, so that ten of them are there soon.

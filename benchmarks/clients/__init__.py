@@ -1,0 +1,1 @@
+"""Clients of benchmarks, in processes of their own."""
