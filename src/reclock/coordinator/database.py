@@ -32,6 +32,7 @@ from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.coordinator.tick import tick
 from reclock.errors import StorageError
+from reclock.sql import depth
 from reclock.time.pace import Own
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Database:
         clusters: Clusters = KafkaCluster,
         outlets: Outlets = KAFKA_OUTLETS,
     ) -> None:
+        depth.allow()
         place = path if isinstance(path, Place) else open_place(path)
         self._store = place.records
         self._engine = engine

@@ -44,6 +44,7 @@ from reclock.coordinator.session_functions import is_of_session, with_session
 from reclock.coordinator.settings import SessionSettings
 from reclock.coordinator.transaction import Transaction, refuse_write
 from reclock.errors import InvalidSyntax, InvalidTransactionState, StatementError, StorageError
+from reclock.sql.depth import too_deep
 from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build.parameter import Placeholder
 from reclock.sql.statement import (
@@ -409,9 +410,11 @@ class Session:
                 raise StorageError(message, code="08003")
             try:
                 yield
-            except BaseException:
+            except BaseException as error:
                 if self._transaction is not None:
                     self._transaction.abort()
+                if isinstance(error, RecursionError):
+                    raise too_deep() from error
                 raise
 
 

@@ -10,7 +10,7 @@ Tests: tests/server/protocol/test_extended.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.errors import InvalidSyntax, InvalidValue, ProtocolViolation, StatementError
 from reclock.server.codec import binary, text
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from reclock.server.codec.frontend import Bind, Parse
     from reclock.sql.parse import Parsed
     from reclock.sql.types import Type
+
+
+_PARAMETERS: Final = 65_535
+"""So many can be counted in the messages of the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,10 @@ class Extended:
         if not found:
             self.statements[message.name] = Prepared(None, None)
             return
+        if found[0].parameters > _PARAMETERS:
+            text_ = f"a statement cannot have parameter ${found[0].parameters}"
+            hint = f"there may be {_PARAMETERS}: use COPY for many values"
+            raise StatementError(text_, code="54000", hint=hint)
         declared = [type_of(oid) for oid in message.types]
         description = self.session.describe(found[0], declared)
         self.statements[message.name] = Prepared(found[0], description)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from sqlglot.tokenizer_core import TokenType
 
 from reclock.errors import InvalidSyntax
+from reclock.sql.depth import check_depth, check_length, check_tokens, too_deep
 from reclock.sql.parse.create import parse_create
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
@@ -103,10 +104,16 @@ def parse_statements(text: str) -> tuple[Parsed, ...]:
     reclock.errors.InvalidSyntax: syntax error at or near "SELEKT"
     hint: perhaps you meant SELECT
     """
+    check_length(text)
     parsed = []
     for tokens in _split(tokenize(text)):
         first, last = int(tokens[0].start), int(tokens[-1].end)
-        statement = _parse(Cursor(tokens, text))
+        check_tokens(tokens)
+        try:
+            statement = _parse(Cursor(tokens, text))
+        except RecursionError:
+            raise too_deep(first + 1) from None
+        check_depth(statement, tokens)
         parsed.append(Parsed(statement, text[first : last + 1], first + 1, _parameters(tokens)))
     return tuple(parsed)
 

@@ -69,16 +69,33 @@ _HINTS = {
     "ONLY": "leave it out: tables have no children",
     "MATCH_RECOGNIZE": "use lag() and lead() in a subquery",
 }
+_FIRST = "first"
+"""Where the first name in a node begins, among what sqlglot lets one note about it."""
+
 _INCIDENTAL = frozenset({"copy", "nested", "value_constructor", "safe", "typed"})
 
 
 def position_of(node: exp.Expr) -> int | None:
-    """Return where ``node`` begins, counting from 1, if any name in it remembers."""
-    start = node.meta.get("start")
-    if start is not None:
-        return int(start) + 1
-    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
-    return min(starts) + 1 if starts else None
+    """Return where ``node`` begins, counting from 1, if any name in it remembers.
+
+    What is found out about the parts of a node is kept with them, so that asking every node of a
+    tree costs no more than looking at each once.
+    """
+    if "start" in node.meta:
+        return int(node.meta["start"]) + 1
+    waiting = [node]
+    while waiting:
+        last = waiting[-1]
+        parts = [] if "start" in last.meta else list(last.iter_expressions())
+        unknown = [part for part in parts if _FIRST not in part.meta]
+        if unknown:
+            waiting += unknown
+            continue
+        waiting.pop()
+        firsts = [last.meta.get("start"), *(part.meta[_FIRST] for part in parts)]
+        last.meta[_FIRST] = min((first for first in firsts if first is not None), default=None)
+    found = node.meta[_FIRST]
+    return None if found is None else int(found) + 1
 
 
 def expect_only(node: exp.Expr, *understood: str) -> None:

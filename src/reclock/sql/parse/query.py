@@ -206,15 +206,15 @@ def _from_primary(node: exp.Expr) -> q.FromItem:
             expect_only(node, "this", "joins")
             return _from_item(inside)
         expect_only(node, "this", "alias", "joins", *_QUERY_PARTS)
-        return q.DerivedTable(convert_query(node.copy() if alias is None else _bare(node)), alias)
+        return q.DerivedTable(convert_query(node if alias is None else _bare(node)), alias)
     raise unsupported(type(node).__name__ + " in FROM", node)
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
-    copy = node.copy()
-    copy.set("alias", None)
-    copy.set("joins", None)
-    return copy
+    kept = {name: part for name, part in node.args.items() if name not in {"alias", "joins"}}
+    made = type(node)(**kept)  # with the same parts: copies of copies would take long
+    made.meta.update(node.meta)
+    return made
 
 
 def _table(node: exp.Expr) -> q.FromItem:

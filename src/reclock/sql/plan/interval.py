@@ -29,6 +29,15 @@ def parse_interval(text: str) -> tuple[timedelta | int, Simple]:
     >>> parse_interval("1 year 2 months")
     (14, Simple(name='interval year to month'))
     """
+    try:
+        return _parsed(text)
+    except OverflowError:
+        message = f'interval out of range: "{text:.60}"'
+        hint = "write one of less than a few million years"
+        raise StatementError(message, code="22008", hint=hint) from None
+
+
+def _parsed(text: str) -> tuple[timedelta | int, Simple]:
     at, months, span, used = 0, 0.0, timedelta(), set()
     stripped = text.strip()
     while at < len(stripped):
