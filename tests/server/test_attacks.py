@@ -147,6 +147,7 @@ def test_every_statement_that_changes_something_is_refused_to_a_reader(served: S
         "AlterSink": ("ALTER SINK s SET FROM t", "42501"),
         "AlterSystem": ("ALTER SYSTEM SET timestamp_interval = '1h'", "42501"),
         "Begin": ("BEGIN", free),
+        "CatalogQuery": ("SELECT count(*) FROM pg_class", free),
         "CloseCursor": ("CLOSE ALL", free),
         "Commit": ("BEGIN; COMMIT", free),
         "Copy": ("COPY (SELECT a FROM shut) TO STDOUT", "42501"),
@@ -200,6 +201,8 @@ def test_a_reader_sees_no_secrets(
         for sql in (
             *relations, "SHOW CREATE SOURCE feed", "SHOW OBJECTS", "SHOW ALL", "SHOW SOURCES",
             "EXPLAIN SELECT * FROM feed", "SHOW COLUMNS FROM feed", "SELECT current_user",
+            "SELECT * FROM pg_authid", "SELECT * FROM pg_roles", "SELECT * FROM pg_user",
+            "SELECT * FROM pg_stat_activity", "SELECT * FROM pg_settings",
             f"ALTER ROLE {role} PASSWORD '{SECRET}'",
             f"CREATE USER joe PASSWORD '{SECRET}'",
             f"CREATE SOURCE feed (a TEXT) FROM KAFKA BROKER 'b' TOPIC 'f' FORMAT TEXT"
