@@ -97,7 +97,11 @@ def test_jobs_end_with_their_statements(spark: Spark, where: dict[str, Any]) -> 
         killed.join(DEADLINE)
         until(lambda: not jobs(spark))
     with psycopg.connect(**where) as slow:
+        slow.execute("CREATE TABLE t (n BIGINT)")
         slow.execute("SET statement_timeout = '1s'")
         with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
-            slow.execute(FOR_EVER)
+            slow.execute(f"INSERT INTO t {FOR_EVER}")  # a write gives way to others, too
         until(lambda: not jobs(spark))
+        slow.execute("SET statement_timeout = 0")
+        slow.execute("INSERT INTO t VALUES (1)")
+        assert slow.execute("SELECT n FROM t").fetchall() == [(1,)]

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.arrangement.column import canonical
+from reclock.arrangement.precedence import PRECEDENCE
 from reclock.arrangement.row import rows_equal
 from reclock.dataflow.delta import key_hash
 from reclock.dataflow.ordering import OrderBy, order_of
@@ -99,7 +100,7 @@ def pieces(
 
     That is for many rows that nobody wants in an order: the first is there at once, and no
     more of them than a piece at any time. The runs stay open meanwhile, also those whose files
-    are removed.
+    are removed. Between two pieces it lets ticks pass.
     """
     shape = shape_of(plan.root)
     if shape is None or plan.order or shape.places is not None or shape.impossible:
@@ -120,7 +121,7 @@ def _scanned(
 ) -> Generator[pa.RecordBatch, None, None]:
     assert of.shard is not None
     names = list(plan.root.schema.names[: plan.visible])
-    for updates in of.shard.snapshot(as_of, block_rows=PIECE_ROWS):
+    for updates in PRECEDENCE.let_pass(of.shard.snapshot(as_of, block_rows=PIECE_ROWS)):
         piece = repeated(of.keying, updates)
         columns = _shown(_matching(_Rows(piece.columns, piece.num_rows), shape.equal), shape)
         yield pa.RecordBatch.from_arrays(columns[: plan.visible], names=names)
