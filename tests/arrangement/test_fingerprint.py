@@ -3,9 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reclock.arrangement.column import canonical as canonical_column
-from reclock.arrangement.fingerprint import LONG, fingerprint
+from reclock.arrangement.fingerprint import LONG, fingerprint, fingerprint_of_integers
 from reclock.change.value import canonical
 from reclock.testing.strategies.arrangements import TYPES
 
@@ -33,6 +35,24 @@ def test_strings_of_every_length_differ():
 def test_a_million_rows_have_a_million_fingerprints():
     numbers = pa.array(np.arange(1_000_000))
     assert len(np.unique(fingerprint([numbers, numbers], 1_000_000))) == 1_000_000
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(
+        st.sampled_from([2, 4, 8]).flatmap(
+            lambda w: st.tuples(
+                st.integers(-(1 << (8 * w - 1)), (1 << (8 * w - 1)) - 1), st.just(w)
+            )
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_one_row_of_whole_numbers_needs_no_arrays(row):
+    kinds = {2: pa.int16(), 4: pa.int32(), 8: pa.int64()}
+    columns = [pa.array([value], kinds[width]) for value, width in row]
+    assert fingerprint_of_integers(row) == fingerprint(columns, 1)[0]
 
 
 def test_the_function_never_changes():

@@ -23,7 +23,7 @@ from reclock.arrangement.column import is_binary, is_fixed, validity, words
 from reclock.arrangement.row import row_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -36,6 +36,7 @@ _SEED: Final = np.uint64(0x9E3779B97F4A7C15)
 _ODD: Final = np.uint64(0xD6E8FEB86659FD93)
 _NULL: Final = np.uint64(0xA0761D6478BD642F)
 _SHIFT: Final = np.uint64(32)
+_WORD: Final = (1 << 64) - 1
 
 
 def fingerprint(columns: Sequence[pa.Array], size: int) -> Words:
@@ -47,6 +48,20 @@ def fingerprint(columns: Sequence[pa.Array], size: int) -> Words:
     state = np.full(size, _SEED, np.uint64)
     for column in columns:
         _mix_column(state, column)
+    return state
+
+
+def fingerprint_of_integers(values: Iterable[tuple[int, int]]) -> int:
+    """Return the hash of one row of whole numbers, each with its width in bytes: without arrays.
+
+    >>> fingerprint_of_integers([(1, 8)]) == int(fingerprint([pa.array([1])], 1)[0])
+    True
+    """
+    state = int(_SEED)
+    for value, width in values:
+        state ^= value & ((1 << 8 * width) - 1)
+        state = state * int(_ODD) & _WORD
+        state ^= state >> int(_SHIFT)
     return state
 
 

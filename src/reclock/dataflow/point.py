@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from reclock.arrangement.column import canonical
+from reclock.arrangement.fingerprint import fingerprint_of_integers
 from reclock.dataflow.delta import key_hash
 from reclock.dataflow.direct import shape_of
 from reclock.dataflow.values import from_python
@@ -48,6 +49,9 @@ _SAME: Final = frozenset({
     t.BOOLEAN, *t.INTEGERS, t.TEXT, t.BYTEA, t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ,
 })  # fmt: skip
 """Types whose values are equal in SQL exactly if they are in Python."""
+
+
+_BYTES: Final[dict[Type, int]] = {t.SMALLINT: 2, t.INTEGER: 4, t.BIGINT: 8}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -100,8 +104,7 @@ def look_up(
         column: values[value.index] if isinstance(value, Late) else value
         for column, value in point.equal.items()
     }
-    asked = [canonical(from_python([equal[at]], point.kinds[at])) for at in keying.key]
-    kh = int(key_hash(asked, 1)[0])
+    kh = _hash([(equal[at], point.kinds[at]) for at in keying.key])
     if not patient and not all(run.is_read(kh) for run in shard.runs):
         return COLD
     wanted = [(keying.place(column), value) for column, value in equal.items()]
@@ -128,3 +131,11 @@ def look_up(
     if any(times < 0 for _, times in found.values()):
         return None
     return [row for row, times in found.values() for _ in range(times)]
+
+
+def _hash(key: list[tuple[Any, Type]]) -> int:
+    """Return the hash by which a key is stored."""
+    if all(kind in _BYTES for _, kind in key):
+        whole = fingerprint_of_integers([(value, _BYTES[kind]) for value, kind in key])
+        return whole - (1 << 64) if whole >> 63 else whole
+    return int(key_hash([canonical(from_python([value], kind)) for value, kind in key], 1)[0])
