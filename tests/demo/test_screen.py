@@ -35,4 +35,4 @@ def test_elsewhere_there_are_lines():
 def test_what_is_wrong_is_seen():
     text = shown(replace(READING, unbalanced=1, duplicates=4), terminal=False)
     assert "4 duplicates" in text
-    assert "wrong 1 times" in text
+    assert "wrong 1 time " in text

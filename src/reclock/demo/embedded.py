@@ -21,7 +21,7 @@ import reclock
 from reclock.clock import SystemClock
 from reclock.demo.bank import Expected, embedded_pipeline
 from reclock.demo.engine import Engine
-from reclock.demo.screen import Reading
+from reclock.demo.screen import Reading, counted
 from reclock.errors import DemoFailed
 from reclock.sql.parse import parse_statements
 
@@ -53,7 +53,7 @@ class Checked:
     def __str__(self) -> str:
         word = "right" if self.right else "WRONG"
         return (
-            f"{word}: {self.transfers:,} transfers after {self.kills} kills\n"
+            f"{word}: {self.transfers:,} transfers after {counted(self.kills, 'kill')}\n"
             f"  balances wrong at {self.wrong} of {self.timestamps} timestamps\n"
             f"  the view of the total was ever {self.totals}"
         )

@@ -24,7 +24,7 @@ class Reading:
     """How things are at a moment."""
 
     engine: str
-    """starting, running or dead."""
+    """starting, running, dead or stopped."""
     kills: int
     transfers: int
     """How many there are."""
@@ -71,15 +71,24 @@ class Screen:
             self.say(line(reading))
 
 
+def counted(number: int, noun: str) -> str:
+    """Return how many there are of something.
+
+    >>> counted(1, "kill"), counted(0, "kill"), counted(1_200, "kill")
+    ('1 kill', '0 kills', '1,200 kills')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def panel(reading: Reading) -> Panel:
     """Return the panel of a reading."""
     table = Table.grid(padding=(0, 3))
-    colour = {"running": "green", "starting": "yellow"}.get(reading.engine, "red")
+    colour = {"dead": "red", "starting": "yellow"}.get(reading.engine, "green")
     frontier = "–" if reading.frontier is None else f"{reading.frontier}"
     lag = "–" if reading.lag_ms is None else f"{reading.lag_ms / 1_000:.1f} s"
     right = "red" if reading.unbalanced or reading.duplicates else "green"
     for name, value, other, what in (
-        ("engine", f"[{colour}]{reading.engine}[/]", "killed", f"{reading.kills} times"),
+        ("engine", f"[{colour}]{reading.engine}[/]", "killed", counted(reading.kills, "time")),
         ("transfers in", f"{reading.transfers:,}", "out, committed", f"{reading.out:,}"),
         ("rate out", f"{reading.rate:,.0f}/s", "duplicates", f"[{right}]{reading.duplicates}[/]"),
         ("frontier", frontier, "lag", lag),
@@ -97,9 +106,10 @@ def panel(reading: Reading) -> Panel:
 def line(reading: Reading) -> str:
     """Return a reading in one line."""
     lag = "unknown" if reading.lag_ms is None else f"{reading.lag_ms / 1_000:.1f} s"
-    total = "0" if not reading.unbalanced else f"wrong {reading.unbalanced} times"
+    total = "0" if not reading.unbalanced else f"wrong {counted(reading.unbalanced, 'time')}"
     return (
-        f"engine {reading.engine}, killed {reading.kills} times; {reading.transfers} transfers in, "
-        f"{reading.out} out at {reading.rate:.0f}/s, {reading.duplicates} duplicates; lag {lag}; "
+        f"engine {reading.engine}, killed {counted(reading.kills, 'time')}; "
+        f"{reading.transfers} transfers in, {reading.out} out at {reading.rate:.0f}/s, "
+        f"{reading.duplicates} duplicates; lag {lag}; "
         f"total {total} at {reading.timestamps} timestamps"
     )

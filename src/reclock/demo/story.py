@@ -78,14 +78,15 @@ class Story:
                 watch.until(transactions.is_open, "the engine begins a transaction", 0.005)
                 engine.kill()
                 self.screen.say(f"kill -9, with a transaction open on the broker ({engine.kills})")
-                watch.rest(1.0)
+                watch.rest(1.0, "dead")
             watch.started()
             watch.writes(_LIFE_SECONDS)
             count = feed.stop()
             self.screen.say(f"no more transfers; waiting for the last of {count:,}")
             watch.until(lambda: len(observer.seen.ids) >= count, "all transfers are out")
-            watch.rest(1.0)
+            watch.rest(1.0, "running")
             engine.stop()
+            watch.rest(0.0, "stopped")
             self.screen.say("stopped; reading everything in the output topics anew")
             return Verdict.of(Expected.of(count), read_all(address), engine.kills)
         finally:
@@ -120,10 +121,11 @@ class _Watch:
         end = time.monotonic() + seconds
         self.until(lambda: time.monotonic() > end, "time passes")
 
-    def rest(self, seconds: float) -> None:
-        """Let some time pass."""
-        self._state = "dead" if self._state == "running" else self._state
+    def rest(self, seconds: float, state: str) -> None:
+        """Let some time pass, in which the engine is in this state."""
+        self._state = state
         end = time.monotonic() + seconds
+        self._show()
         while time.monotonic() < end:
             time.sleep(0.1)
             self._show()

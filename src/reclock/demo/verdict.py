@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reclock.demo.screen import counted
+
 if TYPE_CHECKING:
     from reclock.demo.bank import Expected
     from reclock.demo.observer import Seen
@@ -49,7 +51,7 @@ class Verdict:
         once = "exactly once" if self.right else "NOT exactly once"
         return (
             f"{once}: {self.transfers:,} transfers, {self.messages:,} messages in the output "
-            f"topics after {self.kills} kills\n"
+            f"topics after {counted(self.kills, 'kill')}\n"
             f"  duplicates {self.duplicates}, lost {self.lost}, wrong balances {self.wrong}\n"
             f"  total of all balances: 0 at {self.timestamps - self.unbalanced} of "
             f"{self.timestamps} timestamps; the view of it was ever {self.totals}"
