@@ -135,6 +135,8 @@ def test_a_large_collection_is_looked_up_or_left_to_spark(tmp_path, monkeypatch)
     assert by_key.column(0).to_pylist() == [3]
     assert direct(planned("SELECT k FROM v WHERE d = 3"), leaves, NOW) is None
     assert direct(planned("SELECT * FROM v"), leaves, NOW).num_rows == 5
+    assert direct(planned("SELECT * FROM v ORDER BY d"), leaves, NOW) is None
+    assert direct(planned("SELECT * FROM v ORDER BY d LIMIT 2"), leaves, NOW).num_rows == 2
 
 
 def test_the_answer_is_that_of_the_time_asked_for(tmp_path):

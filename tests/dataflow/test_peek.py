@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from reclock.arrangement.store import LocalStore
+from reclock.dataflow import direct, scan
 from reclock.dataflow import peek as module
-from reclock.dataflow import scan
-from reclock.dataflow.peek import dataframe, peek, stream
+from reclock.dataflow.peek import dataframe, peek, stream, way
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import rows_of
 from reclock.errors import Corrupt, ExpressionFailed, SegmentMissing
@@ -98,6 +98,15 @@ def test_a_stream_gives_the_same_rows_in_the_same_order(spark, leaves, monkeypat
         assert found.reads_runs == (place == "task by task")
         table = peek(spark, plan, leaf, NOW, store)
         assert pa.Table.from_batches(found.batches, table.schema).to_pylist() == table.to_pylist()
+
+
+def test_what_spark_sorts_is_sorted_the_same(spark, leaves, monkeypatch):
+    leaf, store = leaves
+    plan = planned("SELECT v, m FROM t ORDER BY m DESC NULLS LAST, v")
+    here = peek(spark, plan, leaf, NOW, store)
+    monkeypatch.setattr(direct, "FILTERED_ROWS", 0)
+    assert "Spark" in way(plan, leaf)
+    assert peek(spark, plan, leaf, NOW, store).to_pylist() == here.to_pylist()
 
 
 @pytest.mark.parametrize(

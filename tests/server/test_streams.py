@@ -153,6 +153,20 @@ def test_a_client_that_takes_nothing_loses_its_answer(db: Database, server: Serv
         assert any(isinstance(m, b.DataRow) for m in client.until(b.ReadyForQuery))
 
 
+def test_who_leaves_a_portal_open_and_says_nothing_loses_it(db: Database, server: Server) -> None:
+    said = (
+        f.Query("SET idle_in_transaction_session_timeout = 300"), f.Query("BEGIN"),
+        f.Parse("", ALL, ()), f.Bind("", "", (), (), ()), f.Execute("", 10), f.Sync(),
+    )  # fmt: skip
+    with Slow(server, *said) as client:
+        heard = client.until(b.ErrorResponse)
+        assert sum(isinstance(m, b.DataRow) for m in heard) == 10
+        assert any(isinstance(m, b.PortalSuspended) for m in heard)
+        assert isinstance(heard[-1], b.ErrorResponse)
+        assert dict(heard[-1].parts)["C"] == "25P03"
+        until(lambda: not holders(db))
+
+
 def test_a_client_that_takes_nothing_can_be_cancelled(db: Database, server: Server) -> None:
     with Slow(server, f.Query(ALL)) as client:
         key = client.until(b.BackendKeyData)[-1]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from reclock.time.timestamp import Timestamp
 
 FILTERED_ROWS: Final = 1_000_000
-"""A collection of more updates than this is not scanned here for some of its rows."""
+"""A collection of more updates than this is not scanned here for some of its rows, nor sorted."""
 
 PIECE_ROWS: Final = 16_384
 """Of a collection of more updates than this so many of each run are scanned at a time."""
@@ -81,7 +81,7 @@ def direct(
     shape = shape_of(plan.root)
     if shape is None:
         return None
-    rows = _rows(shape, leaves, as_of)
+    rows = _rows(shape, plan, leaves, as_of)
     if rows is None:
         return None
     columns = _shown(rows, shape)
@@ -111,7 +111,7 @@ def pieces(
     rows = _size(arranged[0])
     if rows <= PIECE_ROWS or _by_key(arranged, shape) is not None:
         return None
-    if shape.equal and rows > FILTERED_ROWS:
+    if _is_large(shape, plan, rows):
         return None
     return _scanned(arranged[0], shape, plan, as_of)
 
@@ -140,7 +140,7 @@ def way(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> str |
         names = ", ".join(shape.leaf.schema[column].name for column in by_key.keying.key)
         return f"look-up in {shape.leaf.name} by ({names})"
     rows = _size(arranged[0])
-    if shape.equal and rows > FILTERED_ROWS:
+    if _is_large(shape, plan, rows):
         return None
     return f"scan of {shape.leaf.name}, {rows} updates"
 
@@ -216,8 +216,17 @@ class _Rows(NamedTuple):
         return cls([_whole(column) for column in table.columns], table.num_rows)
 
 
+def _is_large(shape: Shape, plan: QueryPlan, rows: int) -> bool:
+    """Return whether a scan is for Spark: for some rows of many, or for all of them in order."""
+    sorts = bool(plan.order) and shape.places is None
+    return rows > FILTERED_ROWS and (sorts or bool(shape.equal))
+
+
 def _rows(
-    shape: Shape, leaves: Mapping[ObjectId, Sequence[Arranged]], as_of: Timestamp
+    shape: Shape,
+    plan: QueryPlan,
+    leaves: Mapping[ObjectId, Sequence[Arranged]],
+    as_of: Timestamp,
 ) -> _Rows | None:
     """Return the rows of the leaf that pass."""
     if shape.impossible:
@@ -229,7 +238,7 @@ def _rows(
     by_key = _by_key(arranged, shape)
     if by_key is not None:
         return _matching(_looked_up(by_key, shape.equal, as_of), shape.equal)
-    if shape.equal and _size(arranged[0]) > FILTERED_ROWS:
+    if _is_large(shape, plan, _size(arranged[0])):
         return None
     return _matching(_Rows.of(snapshot(arranged[0], as_of)), shape.equal)
 
