@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,9 @@ settings.register_profile(
     "reclock", settings.get_profile(settings.get_current_profile_name()), deadline=None
 )
 settings.load_profile("reclock")
+
+# What opening a database does (``sql.depth.CALLS``): hypothesis minds if it happens within a test.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from reclock.dataflow.point import COLD
+from reclock.errors import Error
 from reclock.sql.parse import parse_statements
 from reclock.sql.plan.build.parameter import Typed
 from reclock.sql.types import BIGINT
@@ -47,15 +48,15 @@ def test_what_is_not_in_memory_takes_patience(db):
         assert looked(db, session, patient=False) == [("x",)]
 
 
-def test_a_strict_read_sees_what_was_written_or_is_not_answered_here(db):
+def test_a_strict_read_sees_what_was_written_and_needs_patience_for_it(db):
     with db.session() as session:
         db.execute("UPDATE t SET s = 'z' WHERE id = 1")
-        assert looked(db, session) is None  # no tick has it
         session.execute("SET transaction_isolation = 'serializable'")
         assert looked(db, session) == [("x",)]
         session.execute("RESET transaction_isolation")
-        db.tick()
+        assert looked(db, session, patient=False) == COLD  # no tick has it
         assert looked(db, session) == [("z",)]
+        assert looked(db, session, patient=False) == [("z",)]
 
 
 def test_everything_else_goes_the_long_way(db):
@@ -67,16 +68,39 @@ def test_everything_else_goes_the_long_way(db):
         assert looked(db, session, parsed=as_of) is None
         (unknown,) = parse_statements("SELECT id FROM t WHERE id = $1")
         assert looked(db, session, parsed=unknown) is None
-        session.execute("BEGIN")
-        assert looked(db, session) is None
-        session.execute("COMMIT")
-        assert looked(db, session) == [("x",)]
         db._core._stale = True
-        assert looked(db, session) is None
+        assert looked(db, session, patient=False) is None
+        assert looked(db, session) is None  # the catalog was read again
         for _ in range(2):
             db.execute(TEXT, ONE)
         assert looked(db, session) == [("x",)]
-    assert looked(db, session) is None  # closed
+    assert looked(db, session, patient=False) is None
+    with pytest.raises(Error, match="closed"):
+        looked(db, session)
+
+
+def test_a_transaction_reads_at_its_time(db):
+    with db.session() as session:
+        session.execute("BEGIN")
+        assert looked(db, session, patient=False) == COLD
+        assert looked(db, session) == [("x",)]
+        db.execute("UPDATE t SET s = 'z' WHERE id = 1; CREATE TABLE another (a INT)")
+        db.tick()
+        assert looked(db, session) == [("x",)]
+        with pytest.raises(Error, match="does not exist"):
+            session.execute("SELECT * FROM another")
+        assert session.transaction.aborted
+        session.execute("ROLLBACK")
+        for _ in range(2):
+            db.execute(TEXT, ONE)
+        assert looked(db, session) == [("z",)]
+        session.execute("BEGIN")
+        assert looked(db, session) == [("z",)]
+        session.abort()
+        with pytest.raises(Error, match="aborted"):
+            looked(db, session)
+        session.execute("ROLLBACK")
+    assert db._core.holds.rows() == ()
 
 
 def test_a_view_that_holds_an_error_raises_it(db):
@@ -89,10 +113,11 @@ def test_a_view_that_holds_an_error_raises_it(db):
         assert looked(db, session, parsed=parsed) == [(1, -1)]
         db.execute("INSERT INTO t VALUES (2, 'y')")
         db.tick()
-        assert looked(db, session, parsed=parsed) is None
+        assert looked(db, session, parsed=parsed, patient=False) == COLD
+        with pytest.raises(Error, match="division by zero"):
+            looked(db, session, parsed=parsed)
         db.execute("DELETE FROM t WHERE id = 2")
-        db.tick()
-        assert session.execute(text, ONE).rows == [(1, -1)]
+        assert looked(db, session, parsed=parsed) == [(1, -1)]
 
 
 def test_nothing_stays_pinned(db):

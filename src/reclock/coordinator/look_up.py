@@ -1,10 +1,13 @@
-"""The short way of a read: a look-up whose plan is known, at a time that needs no wait.
+"""The short way of a read: a look-up whose plan is known.
 
-What ``read`` does for any query, this does for one of which ``Plans`` knows that it is a look-up
-(``dataflow.point``): it chooses the time by the same rule, from one world, and reads the rows. It
-waits for nothing and asks no engine. Wherever that is not enough it is None, and the statement is
-run as any other: inside of a transaction, with AS OF, if what it reads is not complete at its time
-or may hold errors, if the role's rights are to be looked up, if the world is to be read again.
+What ``read`` and an engine do for any query, this does for one of which ``Plans`` knows that it is
+a look-up (``dataflow.point``): it reads the rows from one world at one time, which is chosen by the
+same rule. Without patience it waits for nothing: what is not complete at its time, or not in
+memory, is ``COLD``, and so is a transaction, whose first read may have to wait. With patience the
+time is that of ``Session.readable``, which waits, and raises the errors that a view holds.
+
+It is None, and the statement is run as any other, with AS OF, with a NULL, if the role's rights
+are to be looked up, if the catalog has changed, or if there are many rows.
 
 Tests: tests/coordinator/test_look_up.py; statements with it and without: test_plans.py.
 """
@@ -25,10 +28,13 @@ from reclock.time.select import select
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reclock.coordinator.plans import Known
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.plans import Kinds, Known
     from reclock.coordinator.session import Session
     from reclock.coordinator.world import World
+    from reclock.dataflow.graph import ArrangementId
     from reclock.sql.parse import Parsed
+    from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.schema import Schema
     from reclock.time.timestamp import Timestamp
 
@@ -53,53 +59,118 @@ def look_up_known(
     if not isinstance(statement, SelectStatement) or statement.as_of is not None:
         return None
     kinds = kinds_of(parameters)
-    if kinds is None or session.transaction is not None:
+    if kinds is None:
         return None
-    core = session.core
-    world = core.pinned()
+    if patient:
+        return _waited(session, parsed.text, statement, tuple(parameters), kinds)
+    world = session.core.pinned()
     if world is None:
         return None
     try:
-        known = core.plans.known(parsed.text, kinds, world.catalog)
-        if known is None or known.point is None or not _may(session, parsed.text, world):
-            return None
-        return _looked(session, known, world, values_of(parameters), patient=patient)
+        known = _known(session, parsed.text, kinds, world)
+        if known is None or session.transaction is not None:
+            return None if known is None else COLD
+        return _at_once(session, known, world, values_of(parameters))
     finally:
-        core.unpin(world)
+        session.core.unpin(world)
 
 
-def _may(session: Session, text: str, world: World) -> bool:
-    role = session.role
-    return role is None or session.core.plans.may(text, role, world.catalog, world.roles)
+def _known(session: Session, text: str, kinds: Kinds, world: World) -> Known | None:
+    """Return what is known of a look-up that the role may run."""
+    plans, catalog, role = session.core.plans, _catalog(session, world), session.role
+    known = plans.known(text, kinds, catalog)
+    if known is None or known.point is None:
+        return None
+    return known if role is None or plans.may(text, role, catalog, world.roles) else None
 
 
-def _looked(
-    session: Session, known: Known, world: World, values: list[object], *, patient: bool
-) -> Answered:
-    point = known.point
-    assert point is not None
-    item = world.catalog[point.item]
-    assert isinstance(item, RelationItem)
+def _catalog(session: Session, world: World) -> Catalog:
+    """Return the catalog that a session sees."""
+    snapshot = None if session.transaction is None else session.transaction.snapshot
+    return world.catalog if snapshot is None else snapshot.world.catalog
+
+
+def _at_once(session: Session, known: Known, world: World, values: list[object]) -> Answered:
+    """Look up in a world as it is."""
+    item = _item(known, world)
     state = world.of(item)
-    isolation = session.settings.isolation
-    read_ts = read_time(world, state.timeline)
+    isolation, read_ts = session.settings.isolation, read_time(world, state.timeline)
     choice = select([state.bounds(item)], isolation=isolation, read_ts=read_ts)
     if not choice.ready or choice.linearize:
-        return None
-    shape, traces = state.shape, state.traces
-    errors, collection = errors_of(item.id), collection_of(item.id)
-    names = [name for name in (collection, *shape.indexes.get(item.id, ()))
-             if point.by_key(shape.graph.arrangements[name].keying)]  # fmt: skip
-    if errors in shape.graph.arrangements:
-        names.append(errors)
-    if not patient and not all(map(traces.is_open, names)):
         return COLD
-    if errors in names and traces[names.pop()].rows:
+    errors, names = errors_of(item.id), _names(known, world)
+    if errors in state.shape.graph.arrangements:
+        names.append(errors)
+    if not all(map(state.traces.is_open, names)) or (
+        errors in names and state.traces[names.pop()].rows
+    ):
+        return COLD
+    return _rows(known, world, names, values, choice.timestamp, patient=False)
+
+
+def _waited(
+    session: Session,
+    text: str,
+    statement: SelectStatement,
+    parameters: tuple[object, ...],
+    kinds: Kinds,
+) -> Looked | None:
+    """Look up at the time of any read of the session, however long that takes."""
+    core = session.core
+    with core.reading() as world:
+        known, catalog = _known(session, text, kinds, world), _catalog(session, world)
+    if known is None:
         return None
-    when = choice.timestamp
-    there = (n for n in names if n == collection or traces[n].description.definite_at(when))
-    if (name := next(there, None)) is None:
-        return None
-    keying = shape.graph.arrangements[name].keying
-    rows = look_up(point, values, keying, traces[name], when, patient=patient)
-    return rows if rows is None or rows == COLD else Looked(known.schema, rows, when)
+    if session.transaction is not None:
+        session.transaction.admit(statement)
+
+    def plan_of(seen: Catalog) -> QueryPlan:
+        if seen is catalog and known.plan is not None:
+            return known.plan  # with values that are late: which objects it reads is known
+        return core.plans.plan(text, statement.query, parameters, seen)
+
+    with session.readable(plan_of, None) as at:
+        if at.world.catalog is not catalog:
+            return None
+        names, values = _names(known, at.world), values_of(parameters)
+        found = _rows(known, at.world, names, values, at.timestamp, patient=True)
+        assert found != COLD
+        return found
+
+
+def _item(known: Known, world: World) -> RelationItem:
+    assert known.point is not None
+    item = world.catalog[known.point.item]
+    assert isinstance(item, RelationItem)
+    return item
+
+
+def _names(known: Known, world: World) -> list[ArrangementId]:
+    """Return the arrangements that can be asked."""
+    item, point = _item(known, world), known.point
+    assert point is not None
+    shape = world.of(item).shape
+    names = (collection_of(item.id), *shape.indexes.get(item.id, ()))
+    return [name for name in names if point.by_key(shape.graph.arrangements[name].keying)]
+
+
+def _rows(
+    known: Known,
+    world: World,
+    names: list[ArrangementId],
+    values: list[object],
+    when: Timestamp,
+    *,
+    patient: bool,
+) -> Answered:
+    """Read the rows from the first arrangement that has them at a time."""
+    item, point = _item(known, world), known.point
+    assert point is not None
+    state = world.of(item)
+    for name in names:
+        shard = state.traces[name]
+        if name == collection_of(item.id) or shard.description.definite_at(when):
+            keying = state.shape.graph.arrangements[name].keying
+            rows = look_up(point, values, keying, shard, when, patient=patient)
+            return rows if rows is None or rows == COLD else Looked(known.schema, rows, when)
+    return None

@@ -168,16 +168,19 @@ class Session:
             return described
 
     def look_up(self, parsed: Parsed, parameters: Sequence[object], *, patient: bool) -> Answered:
-        """Answer a look-up that is known, without waiting for anything but, with patience, a disk.
+        """Answer a look-up that is known; without patience it waits for nothing.
 
         None if it is to be run as any other statement, ``COLD`` if it takes patience.
         """
+        if patient:
+            with self._turn():
+                return look_up_known(self, parsed, parameters, patient=True)
         if not self._turns.acquire(blocking=False):
             return None
         try:
             if self._closed:
                 return None
-            return look_up_known(self, parsed, parameters, patient=patient)
+            return look_up_known(self, parsed, parameters, patient=False)
         finally:
             self._turns.release()
 

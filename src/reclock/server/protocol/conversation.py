@@ -226,7 +226,8 @@ class Conversation:
         """Answer a look-up that is known, here if nothing can block; None if it is not one."""
         found = portal.look_up(patient=False)
         if found == COLD:
-            found = await self._wire.work(partial(portal.look_up, patient=True))
+            self._session.interrupt.clear()
+            found = await self._wire.work(partial(portal.look_up, patient=True), self._alarm)
         if found is None or found == COLD:
             return None
         self._out += found
