@@ -85,10 +85,7 @@ def test_it_ends_in_time(db: Database) -> None:
 
 def test_its_memory_is_bounded(db: Database) -> None:
     with pytest.raises(NotSupported, match="memory"):
-        db.execute(
-            "SELECT array_agg(lpad(a.attname || b.amname, 1000000, 'x'))"
-            " FROM pg_attribute a, pg_am b"
-        )
+        db.execute("SELECT array_agg(g) FROM generate_series(1, 60000000) g, pg_am")
 
 
 def test_versions_are_kept_while_transactions_see_them(db: Database) -> None:

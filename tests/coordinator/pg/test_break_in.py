@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reclock.coordinator.database import Database
 from reclock.errors import Error, StatementError
@@ -103,6 +106,28 @@ def test_every_function_of_duckdb_but_those_listed_is_refused(db: Database) -> N
             parse_statements(f"SELECT {name}(1) FROM pg_catalog.pg_class")
         tried += 1
     assert tried > 50
+
+
+WORDS = re.findall(r"\S+", """
+SELECT relname , oid :: regclass FROM pg_class c LEFT JOIN pg_index i ON indrelid = c . oid
+AND indkey [ 0 ] = ANY ( ARRAY [ 1 ] ) WHERE relkind IN ( 'r' , '' ) AND pg_catalog .
+pg_get_indexdef ( i . indexrelid , 0 , true ) IS NOT NULL OR 't' :: text = format ( '%I' , relname )
+GROUP BY 1 UNION ALL VALUES * ( SELECT count ( * ) FROM unnest ( indkey ) WITH ORDINALITY u ( k ) )
+CASE WHEN END LIMIT 3 $1 OPERATOR ( pg_catalog . ~ ) COLLATE current_user generate_series ( 1 , 2 ) s
+information_schema . _pg_expandarray ( indkey ) AS x has_table_privilege
+""")  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_no_text_is_a_bug(db: Database, data: st.DataObject) -> None:
+    words = WORDS[:52]
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(words) - 1))
+        new = data.draw(st.lists(st.sampled_from(WORDS), max_size=3))
+        words[place : place + data.draw(st.integers(0, 3))] = new
+    with suppress(Error):
+        db.execute(" ".join(words))
 
 
 def test_passwords_are_nowhere(db: Database) -> None:

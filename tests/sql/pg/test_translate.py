@@ -76,6 +76,7 @@ def test_functions_in_from_are_columns_too() -> None:
     "text",
     [
         "SELECT x::money FROM pg_class",
+        "SELECT x::array FROM pg_class",
         "SELECT 1 OPERATOR(pg_catalog.@>) 2 FROM pg_class",
         "SELECT format(relname) FROM pg_class",
         "SELECT format('%z', relname) FROM pg_class",

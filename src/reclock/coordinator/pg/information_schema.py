@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _TYPES: Final = {"r": "BASE TABLE", "v": "VIEW", "f": "FOREIGN", "m": "MATERIALIZED VIEW"}
 _DIGITS: Final = {21: (16, 0), 23: (32, 0), 20: (64, 0), 700: (24, None), 701: (53, None)}
 _NUMERIC: Final = 1700
+_TEXT: Final = 25
 _VARCHAR: Final = 1043
 _TIMES: Final = {1114: 6, 1184: 6, 1186: 6, 1082: 0}
 
@@ -98,6 +99,8 @@ def _column(attribute: Attribute) -> Row:
         digits = attribute.modifier - 4
         row |= {"numeric_precision": digits >> 16, "numeric_scale": digits & 0xFFFF}
         row["numeric_precision_radix"] = 10
+    elif kind.oid == _TEXT:
+        row["character_octet_length"] = 1 << 30
     elif kind.oid == _VARCHAR and attribute.modifier >= 4:
         length = attribute.modifier - 4
         row |= {"character_maximum_length": length, "character_octet_length": 4 * length}

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from reclock.coordinator.pg.row import Row
 
 ARRAY_IN: Final = 750
+_C: Final = 950
+_ELEMENTS: Final = {19: 18, 22: 21, 30: 26}
+"""What types have inside that are no arrays: names and vectors."""
+
+_PREFERRED: Final = {"bool", "float8", "interval", "oid", "text", "timestamptz"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,9 @@ class Kind:
     @property
     def collation(self) -> int:
         """How values are ordered; 0 if in one way only."""
-        ordered = self.category == "S" and self.name != "char"
-        return oids.COLLATION if ordered else 0
+        if self.element:
+            return KINDS[self.element].collation
+        return _C if self.name == "name" else oids.COLLATION if self.category == "S" else 0
 
     @property
     def operators(self) -> int:
@@ -45,12 +51,17 @@ class Kind:
     @property
     def alignment(self) -> str:
         """How values are aligned in PostgreSQL's memory."""
-        return {1: "c", 2: "s", 8: "d", 16: "d"}.get(self.length, "i")
+        if self.element:
+            return "d" if KINDS[self.element].alignment == "d" else "i"
+        if self.name in {"record", "anyarray"}:
+            return "d"
+        return {1: "c", 2: "s", 8: "d", 16: "d", 64: "c", -2: "c"}.get(self.length, "i")
 
     @property
     def storage(self) -> str:
         """How long values are stored in PostgreSQL."""
-        return "p" if self.length > 0 else "m" if self.name == "numeric" else "x"
+        plain = self.length != -1 or self.oid in _ELEMENTS
+        return "p" if plain else "m" if self.name == "numeric" else "x"
 
 
 _BASE: Final = """
@@ -71,7 +82,7 @@ _BASE: Final = """
 700 float4 real 4 N 1021
 701 float8 double_precision 8 N 1022
 705 unknown unknown -2 X 0
-1042 bpchar character -1 S 1014
+1042 bpchar bpchar -1 S 1014
 1043 varchar character_varying -1 S 1015
 1082 date date 4 D 1182
 1114 timestamp timestamp_without_time_zone 8 D 1115
@@ -97,13 +108,12 @@ def _kinds() -> Iterator[Kind]:
         shown = title.replace("_", " ")
         yield Kind(int(oid), name, shown, int(length), category, int(array))
         if int(array):
-            yield Kind(int(array), f"_{name}", f"{shown}[]", -1, "A", element=int(oid))
+            pseudo = "P" if category == "P" else "A"
+            yield Kind(int(array), f"_{name}", f"{shown}[]", -1, pseudo, element=int(oid))
 
 
 KINDS: Final[Mapping[int, Kind]] = {kind.oid: kind for kind in _kinds()}
 """All types, by number."""
-
-_VECTORS: Final = {22: 21, 30: 26}
 
 
 def pg_type(objects: Objects) -> Iterator[Row]:
@@ -119,10 +129,10 @@ def pg_type(objects: Objects) -> Iterator[Row]:
             "typbyval": 0 < kind.length <= 8,
             "typtype": "p" if kind.category in "PX" else "b",
             "typcategory": kind.category,
-            "typispreferred": kind.name in {"bool", "float8", "text", "timestamptz", "interval"},
+            "typispreferred": kind.name in _PREFERRED,
             "typisdefined": True,
             "typdelim": ",",
-            "typelem": kind.element or _VECTORS.get(kind.oid, 0),
+            "typelem": kind.element or _ELEMENTS.get(kind.oid, 0),
             "typarray": kind.array,
             "typinput": ARRAY_IN if is_array else 0,
             "typalign": kind.alignment,
@@ -141,7 +151,7 @@ def pg_am(objects: Objects) -> Iterator[Row]:
 
 def pg_collation(objects: Objects) -> Iterator[Row]:
     """Yield the one order that text has: that of its bytes."""
-    for oid, name in ((oids.COLLATION, "default"), (950, "C"), (951, "POSIX")):
+    for oid, name in ((oids.COLLATION, "default"), (_C, "C"), (951, "POSIX")):
         yield {
             "oid": oid,
             "collname": name,

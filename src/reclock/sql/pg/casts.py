@@ -15,6 +15,7 @@ from sqlglot import exp
 from reclock.errors import NotSupported
 from reclock.sql.parse.node import position_of
 from reclock.sql.pg.functions import MACROS
+from reclock.sql.pg.relations import VECTORS, type_of_column
 from reclock.sql.pg.types import ColumnType, column_type
 
 _OBJECTS: Final = {
@@ -33,7 +34,7 @@ def type_name(to: exp.Expr) -> str:
     match to:
         case exp.ObjectIdentifier():
             return str(to.this).lower()
-        case exp.DataType(this=exp.DType.ARRAY):
+        case exp.DataType(this=exp.DType.ARRAY) if to.expressions:
             return f"{type_name(to.expressions[0])}[]"
         case exp.DataType(this=exp.DType.USERDEFINED):
             kind = to.args["kind"]
@@ -47,11 +48,27 @@ def rewrite_cast(cast: exp.Cast) -> tuple[exp.Expr, tuple[str, ...]]:
     name = type_name(cast.to)
     if name in _OBJECTS:
         return _object(cast, _OBJECTS[name])
+    if name in _TEXT and (written := _array_text(cast.this)) is not None:
+        return written, ()
     kind = _known(name, cast)
     cast.set("to", exp.DataType.build(kind.storage, dialect="duckdb"))
     if kind.storage.endswith("[]") and isinstance(cast.this, exp.Literal) and cast.this.is_string:
         cast.set("this", as_list(cast.this))
     return cast, ()
+
+
+def _array_text(value: exp.Expr) -> exp.Expr | None:
+    """Return an array's column as PostgreSQL writes it; None if it is something else."""
+    kind = type_of_column(value.name) if isinstance(value, exp.Column) else None
+    if kind is None or not kind.name.endswith("[]"):
+        return None
+    vector = value.name in VECTORS
+    parts = [value.copy(), exp.Literal.string(" " if vector else ",")]
+    joined = exp.Anonymous(this="array_to_string", expressions=parts)
+    if vector:
+        return joined
+    begun = exp.DPipe(this=exp.Literal.string("{"), expression=joined)
+    return exp.Paren(this=exp.DPipe(this=begun, expression=exp.Literal.string("}")))
 
 
 def _known(name: str, cast: exp.Expr) -> ColumnType:

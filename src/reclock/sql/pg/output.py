@@ -13,6 +13,13 @@ from reclock.sql.pg.casts import type_name
 from reclock.sql.pg.relations import CHARS, VECTORS
 
 _UNNAMED: Final = "?column?"
+_WEAK: Final = (_UNNAMED, "case")
+_TYPES: Final = {
+    "bigint": "int8", "boolean": "bool", "decimal": "numeric", "double": "float8", "int": "int4",
+    "integer": "int4", "real": "float4", "smallint": "int2", "uint": "oid",
+}  # fmt: skip
+"""Types as PostgreSQL calls them inside, where an output is called after its type."""
+
 _WORDS: Final[dict[type[exp.Expr], str]] = {
     exp.Case: "case",
     exp.Exists: "exists",
@@ -51,8 +58,11 @@ def output_name(output: exp.Expr) -> str:  # noqa: PLR0911 - one per kind
         case exp.Identifier():
             return output.name
         case exp.Cast():
-            inner = output_name(output.this)
-            return inner if inner != _UNNAMED else type_name(output.to).removesuffix("[]")
+            inside = output.this
+            while isinstance(inside, exp.Cast | exp.Paren):
+                inside = inside.this
+            inner, kind = output_name(inside), type_name(output.to).removesuffix("[]")
+            return inner if inner not in _WEAK else _TYPES.get(kind, kind)
         case exp.Paren() | exp.Bracket() | exp.Collate() | exp.Filter() | exp.Window():
             return output_name(output.this)
         case exp.Subquery():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def catalog_query(cursor: Cursor) -> CatalogQuery | None:
     """Return the query that follows, if it is over the catalog; else nothing was read."""
     tokens = cursor.ahead()
-    if not mentions_catalog(tokens):
+    if not mentions_catalog(cursor.text, tokens):
         return None
     try:
         query = parse_tokens(readable(tokens), cursor.text)

@@ -5,7 +5,7 @@ and calls what only the catalog has: a function, or a cast to ``regclass`` and i
 reads the catalog and other relations is refused: rows and what describes them are answered by
 different means, and nobody could say at one time.
 
-Cost: a set look-up per token for every query; only a text with such a word is looked at closer.
+Cost: a few comparisons for every query; only a text with a word of the catalog is looked at closer.
 
 Tests: tests/sql/pg/test_recognise.py.
 """
@@ -31,7 +31,13 @@ _FUNCTIONS: Final = (MACROS.keys() - OWN - {"array_length", "array_remove"}) | {
 """Functions that make a query without relations one over the catalog."""
 
 _NAMES: Final = frozenset(name for schema, name in PG_RELATIONS if schema == PG_CATALOG)
-_WORDS: Final = frozenset({*SCHEMAS, *_NAMES, *_FUNCTIONS})
+WORDS: Final = frozenset({*SCHEMAS, *_NAMES, *_FUNCTIONS})
+PARTS: Final = (
+    "pg_", "information_schema", "reg", "oid", "_privilege", "format_type", "_description",
+    "quote_", "parse_ident", "current_schemas", "array_", "getdatabaseencoding", "inet_",
+)  # fmt: skip
+"""Without one of these in it no text has a word of the catalog: a few comparisons say so."""
+
 _TYPES: Final = TokenType.OBJECT_IDENTIFIER
 _STATEMENTS: Final = {
     TokenType.SELECT, TokenType.INSERT, TokenType.UPDATE, TokenType.DELETE, TokenType.TABLE,
@@ -39,10 +45,11 @@ _STATEMENTS: Final = {
 _ENDS: Final = {TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN, None}
 
 
-def mentions_catalog(tokens: Sequence[Token]) -> bool:
+def mentions_catalog(text: str, tokens: Sequence[Token]) -> bool:
     """Return whether a query may be over the catalog, by its words."""
-    return any(
-        token.token_type == _TYPES or token.text.lower() in _WORDS
+    lowered = text.lower()
+    return any(part in lowered for part in PARTS) and any(
+        token.token_type == _TYPES or token.text.lower() in WORDS
         for token in tokens
         if token.token_type != TokenType.STRING
     )

@@ -145,7 +145,8 @@ class _Translation:
             case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
                 return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
             case exp.Literal() if node.is_string and _stands_for_array(node):
-                return casts.as_list(node)
+                of_any = isinstance(node.find_ancestor(exp.Any, exp.EQ, exp.NEQ), exp.Any)
+                return _listed(node) if of_any else casts.as_list(node)
         if type(node) in _SESSION_NODES:
             return self._asked(_SESSION_NODES[type(node)])
         return node
@@ -285,7 +286,7 @@ def _stands_for_array(literal: exp.Literal) -> bool:
 def _listed(value: exp.Expr) -> exp.Expr:
     """Return an array; if it is a literal, as DuckDB writes it."""
     if isinstance(value, exp.Literal) and value.is_string:
-        return casts.as_list(value).copy()
+        return exp.cast(casts.as_list(value).copy(), "VARCHAR[]", dialect="duckdb")
     return value.copy()
 
 
