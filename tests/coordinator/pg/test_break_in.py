@@ -113,7 +113,7 @@ SELECT relname , oid :: regclass FROM pg_class c LEFT JOIN pg_index i ON indreli
 AND indkey [ 0 ] = ANY ( ARRAY [ 1 ] ) WHERE relkind IN ( 'r' , '' ) AND pg_catalog .
 pg_get_indexdef ( i . indexrelid , 0 , true ) IS NOT NULL OR 't' :: text = format ( '%I' , relname )
 GROUP BY 1 UNION ALL VALUES * ( SELECT count ( * ) FROM unnest ( indkey ) WITH ORDINALITY u ( k ) )
-CASE WHEN END LIMIT 3 $1 OPERATOR ( pg_catalog . ~ ) COLLATE current_user generate_series ( 1 , 2 ) s
+CASE WHEN END LIMIT 3 $1 OPERATOR ( pg_catalog . ~ ) COLLATE current_user generate_series ( 1 , 2 )
 information_schema . _pg_expandarray ( indkey ) AS x has_table_privilege
 """)  # fmt: skip
 
