@@ -148,6 +148,17 @@ class Load:
             yield {region: (n, total) for region, (n, total) in totals.items() if n}
 
 
+SPARE: list[Process] = []
+"""Those that were told nothing: the next test has one that has loaded its modules."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_spares():
+    yield
+    while SPARE:
+        SPARE.pop().kill()
+
+
 class Pipeline:
     """The topics, the load, and a process that is there or not."""
 
@@ -161,7 +172,7 @@ class Pipeline:
         self.source = kafka.create_topic()
         self.load = Load(kafka, self.source, seed)
         self.process = None
-        self._next = Process()
+        self._next = SPARE.pop() if SPARE else Process()
 
     def start(self, path=None):
         """Have another process begin to open the state."""
@@ -197,10 +208,10 @@ class Pipeline:
     def close(self):
         """End whatever still runs."""
         self.load._stopped.set()
-        for process in (self.process, self._next):
-            if process is not None and process._process.poll() is None:
-                process.signal(signal.SIGCONT)
-                process.kill()
+        SPARE.append(self._next)
+        if self.process is not None and self.process._process.poll() is None:
+            self.process.signal(signal.SIGCONT)
+            self.process.kill()
 
     def topic(self, sink):
         return f"{sink}-{self.name}"
