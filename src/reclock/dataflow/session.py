@@ -194,11 +194,8 @@ class _Shared:
             if master.startswith("local"):
                 context.pythonExec = sys.executable  # the Python that has what this one has
         except Exception as cause:
-            if (
-                self._archive is not None
-                and gateway is not None
-                and gateway.proc.poll() is not None
-            ):
+            process = getattr(gateway, "proc", None)  # None, if somebody else launched it
+            if self._archive is not None and process is not None and process.poll() is not None:
                 self._archive.failed()
             said = log.read_text(errors="replace")[-2000:].strip() if log.exists() else ""
             message = f"Spark could not be started with master {master}"
