@@ -80,6 +80,11 @@ QUERIES = {
     "arrays": "SELECT i, k, x, n FROM (SELECT generate_subscripts(conkey, 1) AS i,"
     " unnest(conkey) AS k, conkey FROM pg_constraint WHERE conname = 'pair_pkey') c,"
     " LATERAL unnest(c.conkey) WITH ORDINALITY AS u(x, n) ORDER BY 1, 4",
+    "several arrays": "SELECT relname, u.* FROM pg_index i JOIN pg_class c ON c.oid = indexrelid,"
+    " unnest(i.indkey, i.indoption) WITH ORDINALITY u(k, o, n)"
+    " WHERE relname IN ('t_name', 't_pkey') ORDER BY 1, 4",
+    "upper case": "SELECT TABLE_NAME, Column_Name FROM INFORMATION_SCHEMA.COLUMNS"
+    " WHERE TABLE_SCHEMA = 'public' ORDER BY TABLE_NAME, ORDINAL_POSITION",
     "vectors": "SELECT indkey[0], indkey[1], (SELECT attname FROM pg_attribute"
     " WHERE attrelid = indrelid AND attnum = indkey[1]) FROM pg_index"
     " WHERE indexrelid = 't_name'::regclass",

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from reclock.errors import InvalidSyntax
 from reclock.sql.parse.dialect import parse_tokens
 from reclock.sql.pg.recognise import is_over_catalog, mentions_catalog, readable
@@ -26,6 +28,9 @@ def catalog_query(cursor: Cursor) -> CatalogQuery | None:
         query = parse_tokens(readable(tokens), cursor.text)
     except InvalidSyntax:
         return None  # or AS OF follows it: who reads other queries says what is wrong
+    for name in query.find_all(exp.Identifier):
+        if not name.quoted:
+            name.set("this", name.name.lower())
     if not is_over_catalog(query):
         return None
     cursor.rest()

@@ -28,6 +28,7 @@ from reclock.sql.pg.output import name_outputs, special_outputs
 from reclock.sql.pg.parameter import number_of, parameter_types
 from reclock.sql.pg.recognise import SCHEMAS, tables
 from reclock.sql.pg.relations import PG_CATALOG, VECTORS, find_relation
+from reclock.sql.pg.unnest import named_unnest
 from reclock.sql.statement.catalog_query import CatalogQuery
 
 if TYPE_CHECKING:
@@ -81,9 +82,6 @@ class _Translation:
         """Return the query, rewritten."""
         query = self._query
         check_allowed(query)
-        for name in query.find_all(exp.Identifier):
-            if not name.quoted:
-                name.set("this", name.name.lower())
         special = special_outputs(query)
         parameters = parameter_types(query)
         self._name_relations()
@@ -121,7 +119,7 @@ class _Translation:
             case exp.Table() if isinstance(node.this, exp.Anonymous):
                 return self._table_function(node)
             case exp.Unnest():
-                return _named_unnest(node)
+                return named_unnest(node)
             case exp.Anonymous() if not isinstance(node.parent, exp.Table):
                 return self._call(node)
             case exp.Dot(this=exp.Identifier() as schema) if schema.name in SCHEMAS:
@@ -263,13 +261,6 @@ def _subscript(node: exp.Bracket) -> exp.Expr:
             for e in node.expressions
         ]
         node.set("expressions", moved)
-    return node
-
-
-def _named_unnest(node: exp.Unnest) -> exp.Expr:
-    alias = node.args.get("alias")
-    if alias is not None and not alias.args.get("columns"):
-        alias.set("columns", [alias.this.copy()])
     return node
 
 
