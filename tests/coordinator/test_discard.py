@@ -123,3 +123,12 @@ def test_a_session_that_is_read_only(session: Session) -> None:
     session.execute("ROLLBACK; SELECT * FROM t; SHOW TABLES; EXPLAIN SELECT * FROM t")
     session.execute("BEGIN READ WRITE; INSERT INTO t VALUES (1); COMMIT")
     session.execute("RESET ALL; INSERT INTO t VALUES (1)")
+
+
+def test_the_isolation_of_transactions_to_come_has_two_names(session: Session) -> None:
+    session.execute("SET default_transaction_isolation = 'serializable'")
+    assert value(session, "transaction_isolation") == "serializable"
+    session.execute("SET transaction_isolation = 'read committed'")
+    assert value(session, "default_transaction_isolation") == "strict serializable"
+    session.execute("RESET default_transaction_isolation")
+    assert code(session, "SET default_transaction_isolation = 'none'") == "22023"

@@ -2,8 +2,9 @@
 
 Drivers set their encoding or their date style before the first query, and ask for the version.
 What reclock does not do otherwise anyway is accepted here, and only that: text is UTF-8, dates
-are ISO, times are in UTC. They are settings of a session; the system has none of them, so they
-are neither in ``SHOW ALL`` nor in ``reclock.settings``.
+are ISO, times are in UTC. ``default_transaction_isolation`` is another name of
+``transaction_isolation``, a setting of ours. They are settings of a session; the system has none of
+them, so they are neither in ``SHOW ALL`` nor in ``reclock.settings``.
 
 Tests: tests/coordinator/test_client_settings.py.
 """
@@ -88,6 +89,7 @@ CLIENT_SETTINGS: Final[Mapping[str, ClientSetting]] = {
     "client_encoding": ClientSetting("UTF8", _only("UTF8", "utf-8", "unicode"), "client_encoding"),
     "client_min_messages": ClientSetting("notice", any_text),
     "datestyle": ClientSetting("ISO, MDY", _date_style, "DateStyle"),
+    "default_transaction_isolation": ClientSetting("strict serializable", any_text),
     "default_transaction_read_only": ClientSetting("off", _on_off),
     "extra_float_digits": ClientSetting("1", _number),
     "integer_datetimes": ClientSetting("on", _only("on"), "integer_datetimes"),

@@ -64,10 +64,16 @@ def truth(text: str) -> str:
     return "true" if name in {"true", "on"} else "false"
 
 
+_WEAKER: Final = ("repeatable read", "read committed", "read uncommitted")
+_OTHER_NAMES: Final = {"default_transaction_isolation": "transaction_isolation"}
+
+
 def isolation(text: str) -> str:
     """Return the name of an isolation level."""
     levels = [level.value for level in Isolation]
     name = " ".join(text.lower().split())
+    if name in _WEAKER:  # what was asked for, and more
+        return Isolation.STRICT_SERIALIZABLE.value
     if name not in levels:
         message = f'"{text}" is no isolation level'
         raise InvalidValue(message, hint=f"write one of {', '.join(levels)}")
@@ -261,6 +267,7 @@ class SessionSettings:
 
     def get(self, name: str) -> str:
         """Return the value of a setting as it is shown."""
+        name = _OTHER_NAMES.get(name, name)
         given = self._given.get(name)
         if given is not None:
             return given
@@ -276,7 +283,9 @@ class SessionSettings:
         """Set a value; None resets it to what it began with, and a name of None all of them."""
         if name is None:
             self._given = dict(self._start)
+            self.version += 1
             return
+        name = _OTHER_NAMES.get(name, name)
         if name not in CLIENT_SETTINGS and not known(name).session:
             message = f'parameter "{name}" cannot be set for a session'
             raise NotSupported(message, hint=f"ALTER SYSTEM SET {name} sets it for all sessions")

@@ -18,7 +18,6 @@ from reclock.errors import Error, Interrupted, InvalidValue, NotSupported, Proto
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
 from reclock.server.codec.message import frame, framed
-from reclock.server.codec.oid import oid_of
 from reclock.server.protocol.extended import Extended
 from reclock.server.protocol.portal import Portal, State, described, row_description
 from reclock.server.protocol.report import error_response
@@ -166,8 +165,7 @@ class Conversation:
             prepared, formats = bound.prepared, bound.formats
         found = prepared.description
         if kind == "S":
-            types = () if found is None else found.parameters
-            self._put(b.ParameterDescription(tuple(map(oid_of, types))))
+            self._put(b.ParameterDescription(prepared.oids))
         if found is None or found.schema is None:
             self._put(b.NoData())
         else:

@@ -10,11 +10,12 @@ Tests: tests/server/protocol/test_extended.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from reclock.errors import InvalidSyntax, InvalidValue, ProtocolViolation, StatementError
 from reclock.server.codec import binary, text
-from reclock.server.codec.oid import type_of
+from reclock.server.codec.oid import oid_of, type_of
 from reclock.server.protocol.portal import Portal, formats_of
 from reclock.sql.plan.build.parameter import Typed
 
@@ -28,16 +29,29 @@ if TYPE_CHECKING:
     from reclock.sql.types import Type
 
 
+_UNKNOWN: Final = 705
 _PARAMETERS: Final = 65_535
 """So many can be counted in the messages of the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement and what it takes and gives; None is a text without a statement."""
+    """A statement and what it takes and gives; None is a text without a statement.
+
+    ``declared`` are the OIDs that the client gave types by: it is told these, not others of the
+    same type (a varchar is text here).
+    """
 
     parsed: Parsed | None
     description: Description | None
+    declared: tuple[int, ...] = ()
+
+    @property
+    def oids(self) -> tuple[int, ...]:
+        """The types of the parameters, as the client is told."""
+        found = () if self.description is None else self.description.parameters
+        given = (oid if oid not in {0, _UNKNOWN} else None for oid in self.declared)
+        return tuple(oid or oid_of(kind) for oid, kind in zip_longest(given, found))
 
 
 @dataclass(slots=True)
@@ -73,7 +87,7 @@ class Extended:
         if description is None:
             return False
         self.statements.pop("", None)
-        self.statements[message.name] = Prepared(found[0], description)
+        self.statements[message.name] = Prepared(found[0], description, message.types)
         return True
 
     def prepare(self, message: Parse) -> None:
@@ -95,7 +109,7 @@ class Extended:
             raise StatementError(text_, code="54000", hint=hint)
         declared = [type_of(oid) for oid in message.types]
         description = self.session.describe(found[0], declared)
-        self.statements[message.name] = Prepared(found[0], description)
+        self.statements[message.name] = Prepared(found[0], description, message.types)
 
     def bind(self, message: Bind) -> None:
         """Give a statement its values."""
