@@ -272,3 +272,25 @@ def test_as_many_parameters_as_the_protocol_allows(
     assert result.get_value(0, 0) == b"t"
     assert code_of(clients["joe"], "SELECT $65536::int", extended=True) == "54000"
     assert code_of(clients["joe"], "SELECT 1", extended=True) == "-"
+
+
+def test_what_is_known_by_heart_is_still_forbidden(served: Served) -> None:
+    """A REVOKE is in force for statements that are prepared, cached or looked up at once."""
+    served.db.execute("CREATE TABLE open (a INT PRIMARY KEY); INSERT INTO open VALUES (1), (2)")
+    served.db.execute("GRANT SELECT ON open TO joe, ann")
+    served.db.session("ann").execute("CREATE VIEW seen AS SELECT a FROM open")
+    served.db.session("ann").execute("GRANT SELECT ON seen TO joe")
+    queries = ("SELECT a FROM open WHERE a = %s", "SELECT a FROM seen WHERE a = %s")
+    with served.connect("joe") as connection:
+        for _ in range(3):
+            for query in queries:
+                for prepare in (True, False):
+                    found = connection.execute(query, (1,), prepare=prepare)  # type: ignore[call-overload]
+                    assert found.fetchall() == [(1,)]
+        served.db.execute("REVOKE SELECT ON open FROM joe, ann")
+        for query in queries:
+            for prepare in (True, False):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute(query, (1,), prepare=prepare)  # type: ignore[call-overload]
+    served.db.session("ann").execute("DROP VIEW seen")
+    served.db.execute("DROP TABLE open")
