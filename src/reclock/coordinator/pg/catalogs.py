@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
+from weakref import finalize
 
 from reclock.coordinator.pg.objects import Objects
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.pg.engine import PgCatalog
     from reclock.coordinator.world import World
 
+_Known = OrderedDict[tuple[int, int, int], "tuple[PgCatalog, Any]"]
 _KEPT: Final = 4
 
 
@@ -26,7 +28,8 @@ class PgCatalogs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[int, int, int], tuple[PgCatalog, Any]] = OrderedDict()
+        self._known: _Known = OrderedDict()
+        self._end = finalize(self, _close, self._known)  # at the end of the process, too
 
     def at(self, world: World) -> PgCatalog:
         """Return the catalog that belongs to a world."""
@@ -41,11 +44,15 @@ class PgCatalogs:
                 self._known[key] = found
             self._known.move_to_end(key)
             while len(self._known) > _KEPT:
-                self._known.popitem(last=False)[1][0].close()
+                self._known.popitem(last=False)  # who asks it still has it
             return found[0]
 
     def close(self) -> None:
         """Let go of everything."""
         with self._lock:
-            while self._known:
-                self._known.popitem()[1][0].close()
+            _close(self._known)
+
+
+def _close(known: _Known) -> None:
+    while known:
+        known.popitem()[1][0].close()
