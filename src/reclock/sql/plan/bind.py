@@ -20,8 +20,7 @@ from reclock.sql.plan.build.parameter import Typed
 from reclock.sql.plan.decorrelate import scalars_of, with_scalars
 from reclock.sql.plan.late import Late
 from reclock.sql.plan.relation import QueryPlan, transform, walk
-from reclock.sql.plan.scalar import Literal, Scalar
-from reclock.sql.plan.scalar import transform as transform_scalar
+from reclock.sql.plan.scalar import Literal, Scalar, children, with_children
 from reclock.sql.plan.scalar import walk as walk_scalar
 from reclock.sql.syntax.expression import Parameter
 
@@ -55,15 +54,16 @@ def plan_late(
 def bound(plan: QueryPlan, values: Sequence[object]) -> QueryPlan:
     """Return a plan with values in their places."""
 
-    def change(part: Scalar) -> Scalar:
-        if isinstance(part, Literal) and isinstance(part.value, Late):
-            return Literal(values[part.value.index], part.type)
-        return part
+    def change(scalar: Scalar) -> Scalar:
+        if isinstance(scalar, Literal) and isinstance(scalar.value, Late):
+            return Literal(values[scalar.value.index], scalar.type)
+        parts = children(scalar)
+        return with_children(scalar, tuple(map(change, parts))) if parts else scalar
 
     def rebuilt(node: Node) -> Node:
         if not any(True for _ in _own(node)):
             return node
-        return with_scalars(node, lambda scalar: transform_scalar(scalar, change))
+        return with_scalars(node, change)
 
     return replace(plan, root=transform(plan.root, rebuilt))
 
