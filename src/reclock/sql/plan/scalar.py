@@ -260,7 +260,7 @@ def transform(scalar: Scalar, change: Callable[[Scalar], Scalar]) -> Scalar:
     parts = children(scalar)
     if parts:
         changed = tuple(transform(p, change) for p in parts)
-        if changed != parts:
+        if any(new is not old for new, old in zip(changed, parts, strict=True)):
             scalar = with_children(scalar, changed)
     return change(scalar)
 
