@@ -211,7 +211,7 @@ def failure(sqlstate: str | None, lost: bool = False) -> OperationalError:
 def test_every_failure_has_a_meaning(
     error: OperationalError, committing: bool, kind: type[StorageError]
 ) -> None:
-    explained = postgres._explain(error, committing)
+    explained = postgres.explain(error, committing)
     assert type(explained) is kind
     assert explained.hint
 

@@ -53,6 +53,9 @@ _SESSION: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+    # It takes twice as long with each level of an expression, and finds little: what is used
+    # more than once is a column of its own (``sql.plan.spark_text``).
+    "spark.sql.subexpressionElimination.enabled": "false",
 }
 _SMALL: Final = {
     "spark.sql.adaptive.enabled": "false",

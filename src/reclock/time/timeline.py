@@ -88,7 +88,7 @@ def parse_timeline(text: str) -> Timeline:
     """Read the stable text form that ``str`` writes.
 
     >>> parse_timeline("Counter(localhost:9092, tx)")
-    Counter(broker='localhost:9092', topic='tx')
+    Counter(broker='localhost:9092', topic='tx', complete=False)
     >>> parse_timeline(str(User("replay"))) == User("replay")
     True
     """
