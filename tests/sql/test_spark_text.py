@@ -224,6 +224,11 @@ ANSWERS: list[tuple[str, object]] = [
     ("greatest(1, null, 3)", 3),
     ("to_hex(255)", "ff"),
     ("position('b' in 'abc')", 2),
+    # What a text has in braces is no place in a template: this would be Spark SQL.
+    ("concat('{1}', ', version(), ')", "{1}, version(), "),
+    ("greatest('{type}', '{1}', '{0}')", "{type}"),
+    ("array['{1}', s, '{*}']", ["{1}", "12", "{*}"]),
+    ("split_part('{1}', '{2}', 1)", "{1}"),
 ]
 FAILURES = [
     ("make_date(2024, 2, 30)", "22008"),

@@ -10,7 +10,7 @@ Tests: tests/dataflow/test_spark_maintain.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow.aggregate_text import aggregate_error, aggregate_text
 from reclock.dataflow.columns import Columns
@@ -21,6 +21,9 @@ from reclock.sql.plan.relation import Reduce
 if TYPE_CHECKING:
     from reclock.sql.plan.relation import Window
 
+_ROWS: Final = "\0rows"
+"""Where the table stands; no text of SQL has such a character."""
+
 
 def group_text(node: Reduce | Window) -> str:
     """Return the query over the table ``{rows}``."""
@@ -29,14 +32,23 @@ def group_text(node: Reduce | Window) -> str:
         f"{to_spark(name, kind)} AS {name}" if has_months(kind) else name
         for name, kind in zip(columns.names, columns.kinds, strict=True)
     ]
-    source = f"(SELECT {', '.join(['version', *names])} FROM {{rows}})"
+    source = f"(SELECT {', '.join(['version', *names])} FROM {_ROWS})"
     text = (
         _reduce(node, columns, source)
         if isinstance(node, Reduce)
         else _window(node, columns, source)
     )
     made = [f"{from_spark(f'c{i}', c.type)} AS c{i}" for i, c in enumerate(node.schema)]
-    return f"SELECT {', '.join(['version', *made, 'bad'])} FROM ({text})"
+    return _template(f"SELECT {', '.join(['version', *made, 'bad'])} FROM ({text})")
+
+
+def _template(text: str) -> str:
+    """Return a query in which nothing but the table is filled in: constants may have braces.
+
+    >>> _template(f"SELECT '{{rows.x}}' FROM {_ROWS}").format(rows="t")
+    "SELECT '{rows.x}' FROM t"
+    """
+    return text.replace("{", "{{").replace("}", "}}").replace(_ROWS, "{rows}")
 
 
 def _reduce(node: Reduce, columns: Columns, source: str) -> str:

@@ -17,6 +17,7 @@ Python on tricky rows in tests/sql/test_spark_text.py.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -158,9 +159,7 @@ class _Compiler:
             parts = [self._atom(p) for p in parts]
         values = [p.value for p in parts]
         level = max((p.level for p in parts), default=0)
-        template = function.spark.replace("{*}", ", ".join(values))
-        template = template.replace("{type}", scalar.type.spark_name)
-        text = _fill(template, values)
+        text = _fill(function.spark, values, scalar.type.spark_name)
         if function.guarded:
             present = " AND ".join(f"{v} IS NOT NULL" for v in values)
             text = f"CASE WHEN {present} THEN {text} END"
@@ -180,7 +179,7 @@ class _Compiler:
         if failure.when is None:
             condition = f"{value} IS NULL{present}"
         else:
-            condition = _fill(failure.when.replace("{value}", value), values)
+            condition = _fill(failure.when, values, value=value)
             if not failure.even_null:
                 condition = f"({condition}){present}"
         text = quote_string(f"{failure.code}|{failure.message}")
@@ -263,21 +262,30 @@ class _Compiler:
         return _Piece(value, level, error, needs)
 
 
-def _fill(template: str, values: list[str]) -> str:
-    """Put ``values`` into ``{0}``, ``{1}``, …, reading the template once."""
-    out, at = [], 0
-    while at < len(template):
-        brace = template.find("{", at)
-        if brace < 0:
-            out.append(template[at:])
-            break
-        close = template.find("}", brace)
-        index = template[brace + 1 : close]
-        out.append(template[at:brace])
-        if index.isdigit():
-            out.append(values[int(index)])
-            at = close + 1
-        else:
-            out.append("{")
-            at = brace + 1
-    return "".join(out)
+_HOLE = re.compile(r"\{(\d+|\*|type|value|\{)\}")
+
+
+def _fill(template: str, values: list[str], type_: str = "", value: str = "") -> str:
+    """Put texts into the holes of a template, reading it once: texts may have braces.
+
+    Nothing of a text is a hole: ``concat('{1}', …)`` would let a user write Spark SQL.
+    ``{{}`` stands for a brace.
+
+    >>> _fill("f({*}, {0})", ["'{1}'", "b"])
+    "f('{1}', b, '{1}')"
+    """
+
+    def put(hole: re.Match[str]) -> str:
+        match hole[1]:
+            case "*":
+                return ", ".join(values)
+            case "type":
+                return type_
+            case "value":
+                return value
+            case "{":
+                return "{"
+            case index:
+                return values[int(index)]
+
+    return _HOLE.sub(put, template)

@@ -233,7 +233,7 @@ class ExpressionBuilder:
         if e.attribute not in kinds:
             message = f'column "{e.attribute}" not found in data type {operand.type}'
             raise UndefinedName(message, position=e.position)
-        quoted = e.attribute.replace("`", "``")
+        quoted = e.attribute.replace("`", "``").replace("{", "{{}")
         field = Overload(
             f"field {e.attribute}", (operand.type,), kinds[e.attribute], f"{{0}}.`{quoted}`",
             makes_null=True,
