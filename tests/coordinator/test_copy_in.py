@@ -55,6 +55,13 @@ def test_lines_become_rows(db: Database) -> None:
     ]
 
 
+def test_escapes_are_bytes(db: Database) -> None:
+    db.execute("CREATE TABLE t (name TEXT)")
+    copying = begun(db.session(), "COPY t FROM STDIN")
+    copy_all(copying, rb"\303\251\xc3\xa9\x41\q" + b"\n")
+    assert db.execute("SELECT * FROM t").rows == [("ééAq",)]
+
+
 def test_columns_that_are_left_out_have_their_default(db: Database) -> None:
     db.execute(TABLE)
     copying = begun(db.session(), "COPY t (price, id) FROM STDIN")
@@ -70,6 +77,9 @@ def test_columns_that_are_left_out_have_their_default(db: Database) -> None:
         (b"1\ta\tb\n", "22P04"),
         (b"x\ta\n", "22P02"),
         (b"1\t\xff\n", "22021"),
+        (b"1\t\0\n", "22021"),
+        (b"1\t\\x00\n", "22021"),
+        (b"1\t\\303\n", "22021"),
         (b"99999999999999999999\ta\n", "22003"),
     ],
 )
@@ -126,7 +136,10 @@ def test_what_cannot_be_copied_into(db: Database) -> None:
     st.lists(
         st.tuples(
             st.none() | st.integers(-9, 9),
-            st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=4),
+            st.none()
+            | st.text(
+                st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=4
+            ),
         ),
         max_size=4,
     )

@@ -42,7 +42,7 @@ class Script:
     async def first(self) -> Message:
         return self._next()
 
-    async def receive(self, timeout: float | None = None) -> Message:
+    async def receive(self, timeout: float | None = None, *, within: bool = False) -> Message:
         self.timeouts.append(timeout)
         return self._next()
 

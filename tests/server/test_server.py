@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import select
 import socket
 import ssl
 import subprocess
@@ -236,6 +237,22 @@ def test_a_statement_can_be_cancelled(connection: psycopg.Connection, db: Databa
     assert isinstance(failed[0], psycopg.errors.QueryCanceled)
     assert connection.execute("SELECT 1").fetchone() == (1,)
     until(lambda: not db.execute("SELECT * FROM reclock.holds").rows)
+
+
+def test_a_copy_can_be_cancelled_while_it_waits(connection: psycopg.Connection) -> None:
+    before = connection.execute("SELECT count(*) FROM log").fetchone()
+
+    def copied() -> None:
+        with connection.cursor().copy("COPY log FROM STDIN") as copy:
+            copy.write_row((1,))
+            connection.cancel_safe()
+            assert select.select([connection.fileno()], [], [], DEADLINE)[0]
+
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        copied()
+    assert connection.execute("SELECT count(*) FROM log").fetchone() == before
+    with connection.cursor().copy("COPY log FROM STDIN"):  # a long message comes in whole
+        connection.pgconn.put_copy_data(b"\\.\n" + b"x" * 3_000_000)
 
 
 def test_a_reader_that_waits_is_stopped_by_its_timeout(connection: psycopg.Connection) -> None:

@@ -60,11 +60,12 @@ def test_hundreds_of_operators_in_a_row_are_read(kind: str) -> None:
         ("SELECT " + "9" * 100_000, "22003"),
         ("SELECT 1e99999999999999999999", "22003"),
         ("SELECT $" + "9" * 5_000, "22003"),
+        ("SELECT $99999999, oid FROM pg_class", "54000"),
         ("FETCH " + "9" * 5_000 + " c", "22003"),
         ("SELECT " + '"' * 100_001, "42601"),
         ("/*" * 50_000, "42601"),
     ],
-    ids=["long", "digits", "exponent", "parameter", "count", "quotes", "comments"],
+    ids=["long", "digits", "exponent", "parameter", "parameters", "count", "quotes", "comments"],
 )
 def test_other_excesses(text: str, code: str) -> None:
     with pytest.raises(Error) as caught:

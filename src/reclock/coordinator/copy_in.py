@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from reclock.coordinator.copy_text import utf8
 from reclock.coordinator.rows import column_from, default_of
 from reclock.coordinator.sequence.insert import places_of
 from reclock.coordinator.sequence.target import target_table
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from reclock.sql.statement import CopyFrom
 
 _AT_ONCE: Final = 10_000
-_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
+_ESCAPES: Final = {
+    b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"
+}  # fmt: skip
+_ESCAPE: Final = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 
 
 class CopyIn:
@@ -40,7 +43,7 @@ class CopyIn:
         if context.transaction is not None:
             context.transaction.check_write(self._table)
         self._places = places_of(statement.columns, statement.name, self._table)
-        self._rest = b""
+        self._rest: list[bytes] = []
         self._rows: list[list[str | None]] = []
         self._parts: list[list[pa.Array]] = []
         self._count = 0
@@ -53,14 +56,16 @@ class CopyIn:
 
     def write(self, data: bytes) -> None:
         """Take some bytes."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, rest = data.split(b"\n")
         for line in lines:
-            self._take(line)
+            self._take(b"".join([*self._rest, line]))
+            self._rest = []
+        self._rest.append(rest)
 
     def finish(self) -> Result:
         """Make all rows durable, at one time; or part of the transaction."""
-        if self._rest:
-            self._take(self._rest)
+        if any(self._rest):
+            self._take(b"".join(self._rest))
         self._keep()
         name, session = self._statement.name, self._context.session
         return session.copied(name, self._columns, self._count)
@@ -74,10 +79,10 @@ class CopyIn:
             return
         self._count += 1
         try:
-            values = [_value(part) for part in raw.decode().split("\t")]
-        except UnicodeDecodeError as cause:
-            message = 'invalid byte sequence for encoding "UTF8"'
-            raise InvalidValue(message, code="22021", detail=self._where()) from cause
+            values = _values(raw)
+        except InvalidValue as error:
+            error.detail = self._where()
+            raise
         if len(values) != self.width:
             few = len(values) < self.width
             message = "missing data for a column" if few else "extra data after last column"
@@ -125,19 +130,27 @@ class CopyIn:
         return f"COPY {self._table.name}, line {self._count if line is None else line}"
 
 
-def _value(text: str) -> str | None:
+def _values(line: bytes) -> list[str | None]:
+    if b"\\" not in line:
+        return [*utf8(line).split("\t")]
+    return [_value(part) for part in line.split(b"\t")]
+
+
+def _value(data: bytes) -> str | None:
     r"""Return a value of a line.
 
-    >>> _value(r"\N"), _value(r"a\tb\\"), _value(r"\101")
-    (None, 'a\tb\\', 'A')
+    >>> _value(rb"\N"), _value(rb"a\tb\\"), _value(rb"\101\xc3\xa9")
+    (None, 'a\tb\\', 'Aé')
     """
-    return None if text == "\\N" else _ESCAPE.sub(_escaped, text) if "\\" in text else text
+    if data == b"\\N":
+        return None
+    return utf8(_ESCAPE.sub(_escaped, data))
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escaped(match: re.Match[bytes]) -> bytes:
     code = match[1]
-    if code[0] == "x" and len(code) > 1:
-        return chr(int(code[1:], 16))
-    if code[0] in "01234567":
-        return chr(int(code, 8) & 0xFF)
+    if code[:1] == b"x" and len(code) > 1:
+        return bytes([int(code[1:], 16)])
+    if code[:1] in b"01234567":
+        return bytes([int(code, 8) & 0xFF])
     return _ESCAPES.get(code, code)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from reclock.errors import InvalidValue
 from reclock.sql import types as t
 
 if TYPE_CHECKING:
@@ -36,6 +37,22 @@ def line(row: Sequence[Any], kinds: Sequence[Type]) -> str:
     values = zip(row, kinds, strict=True)
     texts = ("\\N" if v is None else text_of(v, k).translate(_ESCAPES) for v, k in values)
     return "\t".join(texts) + "\n"
+
+
+def utf8(data: bytes) -> str:
+    """Return the text that bytes are; 22021 if they are none, or have a zero, as no text has."""
+    try:
+        found = data.decode()
+    except UnicodeDecodeError as cause:
+        raise _no_text(data[cause.start]) from cause
+    if "\0" in found:
+        raise _no_text(0)
+    return found
+
+
+def _no_text(byte: int) -> InvalidValue:
+    message = f'invalid byte sequence for encoding "UTF8": 0x{byte:02x}'
+    return InvalidValue(message, code="22021", hint="text is UTF-8; bytea can have any bytes")
 
 
 def text_of(value: Any, kind: Type) -> str:

@@ -3,7 +3,8 @@
 Whoever waits for something registers how to be woken (``waking``) and looks (``check``) when it
 is; whoever computes looks between two steps. A statement that has begun to make something
 durable is not stopped: it is done, or it fails. What was asked of a statement that is over is
-forgotten when the next one begins (``clear``).
+forgotten when the next one begins (``clear``), and so is what was meant for it and comes late:
+whoever asks from another thread says which statement he means (``number``).
 
 Tests: tests/coordinator/test_cancel.py.
 """
@@ -26,20 +27,32 @@ class Interrupt:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reason: Error | None = None
+        self._number = 0
         self._wakers: list[Callable[[], None]] = []
 
-    def set(self, reason: Error) -> None:
-        """Ask for an end; ``reason`` is what the statement then raises. The first one counts."""
+    @property
+    def number(self) -> int:
+        """Which statement it is."""
+        return self._number
+
+    def set(self, reason: Error, number: int | None = None) -> None:
+        """Ask for an end; ``reason`` is what the statement then raises. The first one counts.
+
+        With ``number``, only if it is still that statement.
+        """
         with self._lock:
+            if number is not None and number != self._number:
+                return
             self._reason = self._reason or reason
             wakers = tuple(self._wakers)
         for wake in wakers:
             wake()
 
     def clear(self) -> None:
-        """Forget what was asked."""
+        """Forget what was asked: another statement begins."""
         with self._lock:
             self._reason = None
+            self._number += 1
 
     def check(self) -> None:
         """Raise the reason, if an end was asked for."""

@@ -64,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._is_lost = False
         self._stopping: Interrupted | None = None
         self._is_busy = False
+        self._is_waiting = False
         self._transport: asyncio.Transport
         self._host = ""
         self.is_encrypted = False
@@ -83,7 +84,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take what came; no more, if nobody asks for it."""
         self._frames.feed(data)
-        if self._is_busy and self._frames.waiting > _AHEAD:
+        if not self._is_waiting and self._frames.waiting > _AHEAD:
             self._transport.pause_reading()
         self._came.set()
 
@@ -109,8 +110,7 @@ class Connection(asyncio.Protocol):
 
     def _lose(self) -> None:
         self._is_lost = True
-        self._came.set()
-        self._writable.set()
+        self._wake()
         if self.session is not None and self._is_busy:
             message = "the client has gone"
             self._interrupt(Interrupted(message, code="08006"))
@@ -159,7 +159,7 @@ class Connection(asyncio.Protocol):
         await self._written()
         return await self._next(partial(self._frames.first, read_first))
 
-    async def receive(self, timeout: float | None = None) -> Message:
+    async def receive(self, timeout: float | None = None, *, within: bool = False) -> Message:
         """Return the next message; ``TimeoutError`` if none came in so many seconds."""
         self._at_once += 1
         if self._at_once >= _AT_ONCE:
@@ -171,19 +171,24 @@ class Connection(asyncio.Protocol):
         self._at_once = 0
         await self._written()
         async with asyncio.timeout(timeout):
-            return await self._next(partial(self._frames.next, read_frontend))
+            return await self._next(partial(self._frames.next, read_frontend), within=within)
 
-    async def _next(self, read: Callable[[], Message | None]) -> Message:
-        self._is_busy = False
+    async def _next(self, read: Callable[[], Message | None], *, within: bool = False) -> Message:
+        self._is_busy, self._is_waiting = within, True
         self._ended()
         self._transport.resume_reading()
-        while (message := read()) is None:
-            if self._stopping is not None:
-                raise self._stopping
-            if self._is_lost:
-                raise Disconnected
-            self._came.clear()
-            await self._came.wait()
+        try:
+            while (message := read()) is None:
+                if self._stopping is not None:
+                    raise self._stopping
+                if self._is_lost:
+                    raise Disconnected
+                if within and self.session is not None:
+                    self.session.interrupt.check()
+                self._came.clear()
+                await self._came.wait()
+        finally:
+            self._is_waiting = False
         self._is_busy = True
         return message
 
@@ -226,9 +231,13 @@ class Connection(asyncio.Protocol):
         self._out.clear()
 
     def _wake_by(self, ring: Callable[[], None]) -> None:
-        """Have ``send`` go on after something was done in a thread, which may wait too."""
+        """Have who waits go on after something was done in a thread, which may wait too."""
         done = asyncio.get_running_loop().run_in_executor(None, ring)
-        done.add_done_callback(lambda _: self._writable.set())
+        done.add_done_callback(lambda _: self._wake())
+
+    def _wake(self) -> None:
+        self._writable.set()
+        self._came.set()
 
     async def work(self, job: Callable[[], T], alarm: Alarm | None = None) -> T:
         """Run in a thread what may take long; ``alarm`` is rung if it does."""
@@ -274,9 +283,10 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _interrupt(self, reason: Interrupted) -> None:
-        """Interrupt the statement, whatever it waits for."""
+        """Interrupt the statement, whatever it waits for; never the one after it."""
         assert self.session is not None
-        self._wake_by(partial(self.session.interrupt.set, reason))
+        interrupt = self.session.interrupt
+        self._wake_by(partial(interrupt.set, reason, interrupt.number))
 
 
 def _keep_alive(found: socket.socket | None) -> None:

@@ -38,6 +38,8 @@ DEPTH: Final = 800
 CALLS: Final = 10_000
 MAX_LENGTH: Final = 16 << 20
 """In characters: larger data are for COPY, or for parameters."""
+PARAMETERS: Final = 65_535
+"""So many can be counted in the messages of PostgreSQL's protocol."""
 
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END})
@@ -74,13 +76,23 @@ def check_tokens(tokens: Iterable[Token]) -> None:
             types += opened[-1]
         elif kind in _CLOSES and opened:
             types -= opened.pop()
-        before = kind
+        parameter, before = before == TokenType.PARAMETER, kind
         if kind == TokenType.NUMBER and _HUGE.search(str(token.text)):
             message = "the number is out of range: it has too many digits"
             position = int(token.start) + 1
             raise StatementError(message, code="22003", hint=_FEWER, position=position)
+        if parameter and kind == TokenType.NUMBER:
+            _check_parameter(token)
         if len(opened) > NESTING or signs > NESTING or types > TYPES:
             raise too_deep(int(token.start) + 1)
+
+
+def _check_parameter(token: Token) -> None:
+    number = str(token.text)
+    if number.isdecimal() and int(number) > PARAMETERS:
+        message = f"a statement cannot have parameter ${number}"
+        hint = f"there may be {PARAMETERS}: use COPY for many values"
+        raise StatementError(message, code="54000", hint=hint, position=int(token.start) + 1)
 
 
 def check_depth(tree: object, tokens: Sequence[Token]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import reclock
 from reclock.coordinator.database import Database
-from reclock.errors import Interrupted, NotSupported, StatementTimeout, UndefinedName
+from reclock.errors import Interrupted, InvalidValue, NotSupported, StatementTimeout, UndefinedName
 from reclock.sql import types as t
 from reclock.sql.parse import parse_statements
 from reclock.testing.model_engine import ModelEngine
@@ -86,6 +86,19 @@ def test_it_ends_in_time(db: Database) -> None:
 def test_its_memory_is_bounded(db: Database) -> None:
     with pytest.raises(NotSupported, match="memory"):
         db.execute("SELECT array_agg(g) FROM generate_series(1, 60000000) g, pg_am")
+
+
+def test_what_it_gives_is_bounded(db: Database) -> None:
+    with pytest.raises(NotSupported, match="64 MiB") as caught:
+        db.execute("SELECT g, 'some text' FROM generate_series(1, 60000000) g, pg_am")
+    assert caught.value.code == "54000"
+
+
+def test_an_error_after_the_first_rows(db: Database) -> None:
+    text = "SELECT (CASE g WHEN 90000 THEN 'x' ELSE '1' END)::int FROM generate_series(1, 99999) g"
+    with pytest.raises(InvalidValue) as caught:
+        db.execute(f"{text}, pg_am LIMIT 199998")
+    assert caught.value.code == "22P02"
 
 
 def test_versions_are_kept_while_transactions_see_them(db: Database) -> None:

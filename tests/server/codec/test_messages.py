@@ -12,11 +12,20 @@ from hypothesis import strategies as st
 
 from reclock.errors import ProtocolViolation
 from reclock.server.codec import field as f
-from reclock.server.codec.backend import BACKEND, ColumnDescription, RowDescription, read_backend
+from reclock.server.codec.backend import (
+    BACKEND,
+    ColumnDescription,
+    ParameterDescription,
+    RowDescription,
+    read_backend,
+)
 from reclock.server.codec.frontend import (
     FRONTEND,
+    Bind,
     CancelRequest,
     GssEncRequest,
+    Malformed,
+    Parse,
     Query,
     SaslInitial,
     SslRequest,
@@ -91,8 +100,10 @@ def test_random_bytes_are_a_message_or_refused(letter: str, body: bytes) -> None
     try:
         message = read_frontend(letter, body)
     except ProtocolViolation:
+        assert letter == "?"
         return
-    assert read_frontend(letter, write(message)) == message
+    if not isinstance(message, Malformed):
+        assert read_frontend(letter, write(message)) == message
 
 
 @settings(max_examples=100)
@@ -115,6 +126,14 @@ def test_old_versions_are_refused_by_name() -> None:
 
 
 def test_text_that_is_not_utf8_is_refused() -> None:
-    with pytest.raises(ProtocolViolation) as caught:
-        read_frontend("Q", b"\xff\0")
-    assert caught.value.code == "22021"
+    found = read_frontend("Q", b"\xff\0")
+    assert isinstance(found, Malformed)
+    assert (found.of, found.error.code) == ("Q", "22021")
+
+
+@pytest.mark.parametrize(
+    "message", [Parse("", "", (0,) * 65_535), Bind("", "", (0,) * 65_535, (b"x",) * 65_535, (1,))]
+)
+def test_as_many_parameters_as_can_be_counted(message: Message) -> None:
+    assert read_frontend(message.letter, write(message)) == message
+    assert len(write(ParameterDescription((20,) * 65_535))) == 2 + 4 * 65_535

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg.adapt
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from psycopg.pq import Format
 
@@ -68,6 +68,7 @@ def test_psycopg_reads_what_is_written(form: int, data: st.DataObject) -> None:
 def test_what_is_written_is_read(form: int, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from([k for k in EVERY if k != t.Array(t.MONTHS)]))
     (raw,) = from_python([data.draw(values(kind))], kind).to_pylist()
+    assume("\\x00" not in repr(raw) or "bytea" in str(kind))  # no text of a client has a NUL
     asked = t.INTERVAL if kind == t.MONTHS else kind
     read = (
         binary.read(binary.write(raw, kind), asked)
@@ -105,7 +106,7 @@ def test_random_bytes_are_a_value_or_refused(kind: t.Type, data: bytes) -> None:
     try:
         binary.read(data, kind)
     except Error as error:
-        assert error.code in {"22P03", "0A000"}  # noqa: PT017 - or no error at all
+        assert error.code in {"22P03", "0A000", "22021"}  # noqa: PT017 - or no error at all
 
 
 @settings(max_examples=200)

@@ -182,4 +182,4 @@ def test_messages_out_of_place_end_the_conversation(talk: Talk) -> None:
 
 def test_function_calls_are_refused(talk: Talk) -> None:
     said = talk(f.FunctionCall(1, (), (), 0), f.Sync(), f.Query("SELECT 1"))
-    assert shape(said) == "ZEZTDCZ"
+    assert shape(said) == "ZEZZTDCZ"

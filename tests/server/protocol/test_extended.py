@@ -10,6 +10,7 @@ import pytest
 
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
+from reclock.server.codec.frontend import read_frontend
 from reclock.server.protocol.conversation import Conversation
 from reclock.server.protocol.wire import Disconnected
 
@@ -163,14 +164,37 @@ def test_what_is_refused(talk: Talk, messages: tuple[Message, ...], expected: st
         (f.Parse("", BY_ID), f.Bind("", "", (7,), (b"1",))),
         (f.Parse("", ALL), f.Bind("", "", (), (), (1, 1))),
         (f.Describe("X", ""),),
+        (f.Close("X", ""),),
+        (read_frontend("B", b"\0\0\0"),),
+        (read_frontend("P", b"\0SELECT '\xff'\0\0\0"),),
+        (read_frontend("Q", b"SELECT '\xff'\0"),),
+        (f.FunctionCall(1, (), (), 0),),
     ],
 )
-def test_what_no_client_may_say_ends_the_conversation(
+def test_what_cannot_be_done_is_an_error_and_no_more(
     talk: Talk, messages: tuple[Message, ...]
 ) -> None:
     said = talk(*messages, f.Sync(), f.Query("SELECT 1"))
-    assert code(said) == "08P01"
-    assert shape(said)[-1] == "E"
+    assert code(said) in {"08P01", "22021", "0A000"}
+    assert shape(said).endswith("ZTDCZ")
+
+
+def test_what_gives_no_rows_is_not_done_twice(db: Database, talk: Talk) -> None:
+    db.execute("CREATE TABLE once (a INT)")
+    insert = f.Parse("", "INSERT INTO once VALUES (1)")
+    said = talk(insert, f.Bind("", ""), f.Execute(""), f.Execute(""), f.Sync())
+    assert code(said) == "55000"
+    assert db.execute("SELECT count(*) FROM once").rows == [(1,)]
+    said = talk(f.Parse("", ALL), f.Bind("", ""), f.Execute("", -1), f.Execute(""), f.Sync())
+    assert [m.tag for m in said if isinstance(m, b.CommandComplete)] == ["SELECT 3", "SELECT 0"]
+
+
+@pytest.mark.parametrize("form", [0, 1])
+@pytest.mark.parametrize("value", [b"a\0b", b"\xff"])
+def test_no_text_has_a_zero_byte(talk: Talk, value: bytes, form: int) -> None:
+    prepare = f.Parse("", "SELECT $1::text")
+    said = talk(prepare, f.Bind("", "", (form,), (value,)), f.Execute(""), f.Sync())
+    assert code(said) == "22021"
 
 
 def test_rows_are_as_they_were_described(db: Database, talk: Talk) -> None:

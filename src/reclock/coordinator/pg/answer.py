@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from reclock.coordinator.answer import Answer
+from reclock.coordinator.pg.bounded import bounded
 from reclock.coordinator.read import read_time
 from reclock.coordinator.result import Result
 from reclock.coordinator.session_functions import SESSION_FUNCTIONS
@@ -76,7 +77,7 @@ def catalog_answer(context: Context, query: CatalogQuery) -> Answer:
         raise UndefinedName(message, code="42P02", hint="give a value for each $n")
     with _asked(context, query, values) as (relation, world):
         schema = _schema(relation, query)
-        found = relation.to_arrow_table()
+        found = bounded(relation)
     arrays = [_fitted(found.column(i), column.type) for i, column in enumerate(schema)]
     table = pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
     batches = (batch for batch in table.to_batches())

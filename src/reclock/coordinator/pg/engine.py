@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from reclock.coordinator.pg.failure import translated
+from reclock.coordinator.pg.failure import is_interrupt, translated
 from reclock.coordinator.pg.lookups import LOOKUP_ROWS
 from reclock.coordinator.pg.row import table_of
 from reclock.coordinator.pg.rows import ROWS
@@ -42,6 +42,7 @@ _OPTIONS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "enable_external_access": "false",
     "max_temp_directory_size": "0KB",
     "memory_limit": "256MiB",
+    "python_enable_replacements": "false",
     "threads": "1",
 }
 _SCHEMAS: Final = {"pg_catalog": "pgc", "information_schema": "infs"}
@@ -76,11 +77,11 @@ class PgCatalog:
                 timer.start()
             with interrupt.waking(cursor.interrupt):
                 yield cursor.sql(query.text, params=dict(given) or None)
-        except duckdb.InterruptException as cause:
-            interrupt.check()
-            message = "canceling statement due to statement timeout"
-            raise StatementTimeout(message, hint="raise statement_timeout") from cause
-        except duckdb.Error as cause:
+        except (duckdb.Error, OSError) as cause:
+            if is_interrupt(cause):
+                interrupt.check()
+                message = "canceling statement due to statement timeout"
+                raise StatementTimeout(message, hint="raise statement_timeout") from cause
             raise translated(cause) from cause
         finally:
             if timer is not None:

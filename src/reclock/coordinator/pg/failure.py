@@ -1,5 +1,7 @@
 """DuckDB's errors as ours: with an SQLSTATE, and without its hints about itself.
 
+An error while rows are being read comes through Arrow, as an OSError: its text says what it is.
+
 Tests: tests/coordinator/pg/test_answer.py.
 """
 
@@ -22,7 +24,12 @@ _COLUMN: Final = re.compile(
 _HINT: Final = "queries over the catalog can have what tools of PostgreSQL ask for"
 
 
-def translated(error: duckdb.Error) -> Error:
+def is_interrupt(error: duckdb.Error | OSError) -> bool:
+    """Return whether a query ended because it was told to."""
+    return isinstance(error, duckdb.InterruptException) or str(error).startswith("INTERRUPT Error")
+
+
+def translated(error: duckdb.Error | OSError) -> Error:
     """Return the error that a user is told."""
     text = str(error)
     raised = _RAISED.search(text)
@@ -33,9 +40,9 @@ def translated(error: duckdb.Error) -> Error:
         message = f'column "{missing[1] or missing[2]}" does not exist'
         return UndefinedName(message, code="42703", hint="check the name")
     first = text.split("\n", maxsplit=1)[0].partition(": ")[2] or text.split("\n", maxsplit=1)[0]
-    if isinstance(error, duckdb.ConversionException):
+    if text.startswith("Conversion Error"):
         return InvalidValue(first.lower(), code="22P02", hint="write a value of that type")
-    if isinstance(error, duckdb.OutOfMemoryException):
+    if text.startswith("Out of Memory Error"):
         message = "the query over the catalog needs too much memory"
         return NotSupported(message, code="53200", hint="ask for less")
     message = "the query over the catalog is not supported"

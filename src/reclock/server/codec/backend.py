@@ -18,6 +18,7 @@ from reclock.server.codec.field import (
     LETTER,
     REST,
     TEXT,
+    UINT16,
     UINT32,
     VALUE,
     Many,
@@ -95,7 +96,7 @@ class NoData(Message, letter="n"):
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterDescription(Message, letter="t", layout=(Many(UINT32, INT16),)):
+class ParameterDescription(Message, letter="t", layout=(Many(UINT32, UINT16),)):
     """The types of a statement's parameters."""
 
     types: tuple[int, ...]

@@ -4,7 +4,7 @@ Numbers are in network byte order; times are microseconds, and dates days, since
 numeric is digits of base 10,000; arrays and records say the OIDs of what is in them.
 
 ``write`` takes a value as Arrow gives it, ``read`` gives one as Python has it. Bytes that are no
-value of the type are an error (22P03), never anything else.
+value of the type are an error (22P03, of text 22021), never anything else.
 
 Tests: tests/server/codec/test_values.py.
 """
@@ -16,6 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from reclock.coordinator.copy_text import utf8
 from reclock.errors import InvalidValue, ProtocolViolation
 from reclock.server.codec.field import INT32, UINT32, VALUE, Fields
 from reclock.server.codec.oid import oid_of
@@ -69,7 +70,7 @@ def read(data: bytes, kind: Type) -> tuple[Any, Type]:
             return _read_interval(fields)
         value = _read(fields, kind)
         fields.end()
-    except (ProtocolViolation, OverflowError, UnicodeDecodeError, ValueError) as cause:
+    except (ProtocolViolation, OverflowError, ValueError) as cause:
         message = f"incorrect binary data format for type {kind}"
         raise InvalidValue(message, detail=str(cause), code="22P03") from cause
     return value, kind
@@ -215,7 +216,7 @@ def _read_rest(fields: Fields) -> bytes:
 
 
 def _read_text(fields: Fields) -> str:
-    return _read_rest(fields).decode()
+    return utf8(_read_rest(fields))
 
 
 _WRITERS: Final[dict[Type, Callable[[Any], bytes]]] = {

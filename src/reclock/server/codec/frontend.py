@@ -19,6 +19,7 @@ from reclock.server.codec.field import (
     LETTER,
     REST,
     TEXT,
+    UINT16,
     UINT32,
     VALUE,
     Fields,
@@ -83,7 +84,7 @@ class Query(Message, letter="Q", layout=(TEXT,)):
 
 
 @dataclass(frozen=True, slots=True)
-class Parse(Message, letter="P", layout=(TEXT, TEXT, Many(UINT32, INT16))):
+class Parse(Message, letter="P", layout=(TEXT, TEXT, Many(UINT32, UINT16))):
     """Prepare a statement; ``types`` are the OIDs of its parameters, 0 for not known."""
 
     name: str
@@ -95,7 +96,7 @@ class Parse(Message, letter="P", layout=(TEXT, TEXT, Many(UINT32, INT16))):
 class Bind(
     Message,
     letter="B",
-    layout=(TEXT, TEXT, Many(INT16, INT16), Many(VALUE, INT16), Many(INT16, INT16)),
+    layout=(TEXT, TEXT, Many(INT16, UINT16), Many(VALUE, UINT16), Many(INT16, UINT16)),
 ):
     """Give a prepared statement its parameters; formats are 0 (text) or 1 (binary)."""
 
@@ -142,7 +143,7 @@ class Sync(Message, letter="S"):
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall(
-    Message, letter="F", layout=(UINT32, Many(INT16, INT16), Many(VALUE, INT16), INT16)
+    Message, letter="F", layout=(UINT32, Many(INT16, UINT16), Many(VALUE, UINT16), INT16)
 ):
     """Call a function by its OID."""
 
@@ -174,6 +175,14 @@ class CopyFail(Message, letter="f", layout=(TEXT,)):
 @dataclass(frozen=True, slots=True)
 class Terminate(Message, letter="X"):
     """The end of the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed(Message):
+    """A message that was whole but cannot be read: what comes after it can."""
+
+    of: str
+    error: ProtocolViolation
 
 
 FRONTEND: Final = letters(
@@ -208,9 +217,12 @@ def write_first(message: Message) -> bytes:
 
 
 def read_frontend(letter: str, body: bytes) -> Message:
-    """Return a message that a client sent."""
+    """Return a message that a client sent; ``Malformed`` if its letter is right and no more."""
     kind = FRONTEND.get(letter)
     if kind is None:
         message = f"invalid frontend message type {ord(letter)}"
         raise ProtocolViolation(message)
-    return read(kind, body)
+    try:
+        return read(kind, body)
+    except ProtocolViolation as error:
+        return Malformed(letter, error)

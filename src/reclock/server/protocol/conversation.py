@@ -34,8 +34,19 @@ if TYPE_CHECKING:
     from reclock.sql.parse import Parsed
 
 
+_AT_ONCE: Final = frozenset({f.Query.letter, f.FunctionCall.letter})
+"""Messages after which the client is told that it can go on, without a Sync."""
+
 _GRACE: Final = 0.25
 """So many seconds after its timeout a statement is stopped that did not say what it waits for."""
+
+
+class _Over(Exception):
+    """The conversation cannot go on; ``error`` is what the client is told."""
+
+    def __init__(self, error: Error) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class Conversation:
@@ -68,8 +79,8 @@ class Conversation:
                 if isinstance(message, f.Terminate):
                     return
                 await self._answer(message)
-        except (ProtocolViolation, Interrupted) as error:
-            self._put(error_response(error, fatal=True))
+        except _Over as over:
+            self._put(error_response(over.error, fatal=True))
             await self._flush()
         finally:
             self._extended.close_portals()
@@ -79,7 +90,17 @@ class Conversation:
         try:
             return await self._wire.receive(self._timeout)
         except TimeoutError:
-            raise self._idle() from None
+            raise _Over(self._idle()) from None
+        except (ProtocolViolation, Interrupted) as error:
+            raise _Over(error) from error
+
+    async def _next_copied(self) -> Message:
+        """Return the next message of a COPY, for which the client may take as long as it likes."""
+        await self._flush()
+        try:
+            return await self._wire.receive(within=True)
+        except ProtocolViolation as error:
+            raise _Over(error) from error
 
     @property
     def _idle_timeout(self) -> float | None:
@@ -105,20 +126,24 @@ class Conversation:
             return
         if self._skipping:
             return
+        letter = message.of if isinstance(message, f.Malformed) else message.letter
+        is_query = letter in _AT_ONCE
         try:
             match message:
                 case f.Query(sql):
                     await self._query(sql)
                 case f.CopyData() | f.CopyDone() | f.CopyFail():
                     pass  # of a COPY that has failed: the client did not know yet
+                case f.Malformed(_, error):
+                    raise error
                 case _:
                     await self._extended_message(message)
-        except (Disconnected, ProtocolViolation):
+        except (Disconnected, _Over):
             raise
         except Exception as error:
             await self._failed(error)
-            self._skipping = not isinstance(message, f.Query)
-        if isinstance(message, f.Query):
+            self._skipping = not is_query
+        if is_query:
             await self._ready()
 
     async def _extended_message(self, message: Message) -> None:
@@ -146,9 +171,12 @@ class Conversation:
             case f.FunctionCall():
                 text = "function calls by their OID are not supported"
                 raise NotSupported(text, hint="use SELECT")
+            case f.Close(kind):
+                text = f'invalid CLOSE message subtype "{kind}"'
+                raise ProtocolViolation(text)
             case _:
                 text = f"unexpected message {type(message).__name__}"
-                raise ProtocolViolation(text)
+                raise _Over(ProtocolViolation(text))
 
     def _describe(self, kind: str, name: str) -> None:
         if kind not in {"S", "P"}:
@@ -215,8 +243,9 @@ class Conversation:
         bound = self._extended.portal(name)
         if bound.portal is None:
             self._put(b.EmptyQueryResponse())
-        elif limit or (done := await self._looked_up(bound.portal)) is None:
-            self._put(await self._drain(bound.portal, limit or None, describe=False))
+        elif limit > 0 or (done := await self._looked_up(bound.portal)) is None:
+            some = limit if limit > 0 else None
+            self._put(await self._drain(bound.portal, some, describe=False))
         else:
             self._out += framed(done)
 
@@ -257,7 +286,7 @@ class Conversation:
     async def _copy_in(self, portal: Portal) -> str:
         """Take what the client copies; return the tag."""
         while True:
-            match await self._next():
+            match await self._next_copied():
                 case f.CopyData(data):
                     await self._wire.work(partial(portal.copying.write, data))
                 case f.CopyDone():
@@ -267,18 +296,22 @@ class Conversation:
                     raise InvalidValue(text, code="57014")
                 case f.Flush() | f.Sync():
                     pass
+                case f.Malformed(_, error):
+                    raise error
                 case other:
                     text = f"unexpected message {type(other).__name__} during COPY from stdin"
-                    raise ProtocolViolation(text)
+                    raise _Over(ProtocolViolation(text))
 
     @property
     def _alarm(self) -> Alarm | None:
         allowed = self._session.settings.statement_timeout
-        return None if allowed is None else Alarm(allowed + _GRACE, self._too_long)
+        if allowed is None:
+            return None
+        return Alarm(allowed + _GRACE, partial(self._too_long, self._session.interrupt.number))
 
-    def _too_long(self) -> None:
+    def _too_long(self, number: int) -> None:
         message = "canceling statement due to statement timeout"
-        self._session.interrupt.set(Interrupted(message, hint="raise statement_timeout"))
+        self._session.interrupt.set(Interrupted(message, hint="raise statement_timeout"), number)
 
     # What is sent.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
+from reclock.coordinator.copy_text import utf8
 from reclock.errors import InvalidSyntax, InvalidValue, ProtocolViolation, StatementError
 from reclock.server.codec import binary, text
 from reclock.server.codec.oid import oid_of, type_of
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN: Final = 705
-_PARAMETERS: Final = 65_535
-"""So many can be counted in the messages of the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +102,6 @@ class Extended:
         if not found:
             self.statements[message.name] = Prepared(None, None)
             return
-        if found[0].parameters > _PARAMETERS:
-            text_ = f"a statement cannot have parameter ${found[0].parameters}"
-            hint = f"there may be {_PARAMETERS}: use COPY for many values"
-            raise StatementError(text_, code="54000", hint=hint)
         declared = [type_of(oid) for oid in message.types]
         description = self.session.describe(found[0], declared)
         self.statements[message.name] = Prepared(found[0], description, message.types)
@@ -186,10 +181,7 @@ def _value(at: int, value: bytes | None, kind: Type, form: int) -> Typed:
     try:
         if form:
             return Typed(*binary.read(value, kind))
-        return Typed(*text.read(value.decode(), kind))
-    except UnicodeDecodeError as cause:
-        text_ = 'invalid byte sequence for encoding "UTF8"'
-        raise InvalidValue(text_, code="22021", detail=f"parameter ${at}") from cause
+        return Typed(*text.read(utf8(value), kind))
     except (InvalidValue, StatementError) as error:
         error.detail = "; ".join(filter(None, [f"parameter ${at}", error.detail]))
         raise

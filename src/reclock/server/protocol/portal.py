@@ -19,7 +19,7 @@ from reclock.coordinator.copy_in import CopyIn
 from reclock.coordinator.result import Result
 from reclock.coordinator.subscribe.subscription import Subscription
 from reclock.dataflow.point import COLD
-from reclock.errors import NotSupported, ProtocolViolation
+from reclock.errors import NotSupported, ProtocolViolation, StatementError
 from reclock.server.codec.backend import (
     ColumnDescription,
     CopyInResponse,
@@ -87,11 +87,12 @@ class Portal:
         self._feed: Answer | None = None
         self._sent = 0
         self._tag: str | None = None
+        self._is_looked_up = False
 
     def next(self, limit: int | None, *, describe: bool = False) -> Chunk:
         """Return what comes next, at most ``limit`` rows; with ``describe``, columns first."""
-        if self._tag is not None:  # it is over: nothing comes
-            return Chunk(b"", State.DONE, self._tag)
+        if self._tag is not None:
+            return self._again()
         head = b""
         if self._outcome is None:
             head = self._begin(describe=describe)
@@ -113,6 +114,14 @@ class Portal:
         state = State.SUSPENDED if full else State.MORE
         return Chunk(head + self._rows(batch), state)
 
+    def _again(self) -> Chunk:
+        """Return that nothing more comes; what gives no rows is not done twice."""
+        if self._feed is None and not self._is_looked_up:
+            message = "the portal cannot be run again"
+            raise StatementError(message, code="55000", hint="bind the statement again")
+        word = "SELECT" if self._feed is None else self._feed.tag
+        return Chunk(b"", State.DONE, f"{word} 0")
+
     def look_up(self, *, patient: bool) -> bytes | Literal["cold"] | None:
         """Answer a look-up that is known at once, with all its rows; then it is over.
 
@@ -129,6 +138,7 @@ class Portal:
             check_same(self._described, schema)
         head = b"" if self._described is not None else described(schema, formats)
         self._sent, self._tag = len(found.rows), f"SELECT {len(found.rows)}"
+        self._is_looked_up = True
         return head + few_rows(found.rows, [c.type for c in schema], formats)
 
     @property

@@ -54,8 +54,11 @@ class Wire(Protocol):
         """Return the next message before the session has begun."""
         ...
 
-    async def receive(self, timeout: float | None = None) -> Message:
-        """Return the next message; ``TimeoutError`` if none came in so many seconds."""
+    async def receive(self, timeout: float | None = None, *, within: bool = False) -> Message:
+        """Return the next message; ``TimeoutError`` if none came in so many seconds.
+
+        ``within`` a statement that is told to stop, what it is told is raised.
+        """
         ...
 
     def admitted(self) -> None:

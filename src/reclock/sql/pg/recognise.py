@@ -108,16 +108,24 @@ def is_ours(table: exp.Table) -> bool:
 
 
 def _is_with(table: exp.Table) -> bool:
+    """Return whether a name is that of a WITH query that is known where it stands.
+
+    Inside of a WITH query those before it are known, and itself if it is RECURSIVE: DuckDB takes
+    what is not known for a relation of its own.
+    """
     if table.db:
         return False
-    node: exp.Expr | None = table
-    while node is not None:
-        with_ = node.args.get("with_") or node.args.get("with")
-        if with_ is not None and any(cte.alias == table.name for cte in with_.expressions):
+    inside: exp.Expr = table
+    while (node := inside.parent) is not None:
+        if isinstance(node, exp.With):
+            place = node.expressions.index(inside) + bool(node.args.get("recursive"))
+            known = node.expressions[:place]
+        else:
+            with_ = node.args.get("with_")
+            known = [] if with_ is None or with_ is inside else with_.expressions
+        if any(cte.alias == table.name for cte in known):
             return True
-        if isinstance(node, exp.CTE) and node.alias == table.name:
-            return True
-        node = node.parent
+        inside = node
     return False
 
 

@@ -34,6 +34,7 @@ from reclock.sql.statement.catalog_query import CatalogQuery
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_DATABASE: Final = "reclock"
 _STORED: Final = {PG_CATALOG: "pgc", "information_schema": "infs"}
 _OPERATORS: Final[dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]]] = {
     "~": lambda a, b: exp.RegexpLike(this=a, expression=b),
@@ -101,6 +102,10 @@ class _Translation:
         )
 
     def _name_relations(self) -> None:
+        for table in self._query.find_all(exp.Table):
+            if not isinstance(table.this, exp.Identifier | exp.Anonymous):
+                message = "a query over the catalog can read relations of the catalog alone"
+                raise NotSupported(message, hint="name one", position=position_of(table))
         for table in list(tables(self._query)):
             schema = table.db or PG_CATALOG
             if find_relation(schema, table.name) is None:
@@ -111,6 +116,8 @@ class _Translation:
             if not table.alias:
                 table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
             table.set("db", exp.to_identifier(_STORED[schema]))
+            if table.catalog == _DATABASE:
+                table.set("catalog", None)
 
     # One node, after what is below it.
 
@@ -176,6 +183,7 @@ class _Translation:
 
     def _call(self, node: exp.Anonymous) -> exp.Expr:  # noqa: PLR0911 - one per kind
         name, arguments = str(node.this).lower(), node.expressions
+        _check_schema(node, name)
         if name in SESSION:
             return self._asked(name)
         if name == "current_setting":
@@ -200,8 +208,6 @@ class _Translation:
         if name in BUILTINS or name in RENAMED:
             node.set("this", RENAMED.get(name, name))
             return node
-        if isinstance(node.parent, exp.Dot) and node.parent.this.name == "fn":
-            return node  # made here
         raise _unknown(node, name)
 
     def _macro(self, name: str, argument: exp.Expr) -> exp.Expr:
@@ -284,6 +290,15 @@ def _listed(value: exp.Expr) -> exp.Expr:
 def _unescaped(text: str) -> str:
     """Return the text that E'…' stands for."""
     return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
+
+
+def _check_schema(node: exp.Expr, name: str) -> None:
+    """Refuse a function of something: DuckDB gives it what stands before the point."""
+    above = node.parent
+    if isinstance(above, exp.Dot) and not (
+        isinstance(above.this, exp.Identifier) and above.this.name in SCHEMAS
+    ):
+        raise _unknown(node, f"{above.this.sql()}.{name}")
 
 
 def _unknown(node: exp.Expr, name: str) -> UndefinedName:
