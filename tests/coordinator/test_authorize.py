@@ -122,6 +122,26 @@ def test_a_revoke_is_in_force_at_once(made: Database) -> None:
         session.execute("SELECT * FROM open")
 
 
+@pytest.mark.parametrize("end", ["REVOKE SELECT ON open FROM joe", "DROP ROLE joe"])
+@pytest.mark.parametrize("of", ["open", "(SELECT count(*) FROM open)"])
+def test_what_is_followed_ends_with_the_right_to_read_it(made: Database, of: str, end: str) -> None:
+    session = made.session("joe")
+    with session.subscribe(f"SUBSCRIBE {of}") as subscription:
+        subscription.fetch()
+        made.execute("CREATE USER somebody; INSERT INTO open VALUES (3, 'y')")
+        assert subscription.fetch()
+        session.execute(f"DECLARE c CURSOR WITH HOLD FOR SUBSCRIBE {of}")
+        made.execute(end)
+        made.execute("INSERT INTO open VALUES (4, 'z')")
+        with pytest.raises(Forbidden):
+            subscription.fetch()
+    if end.startswith("REVOKE"):
+        with pytest.raises(Forbidden):
+            session.execute("FETCH ALL c")
+    session.close()
+    assert made.execute("SELECT * FROM reclock.holds").rows == []
+
+
 def test_rights_do_not_pass_to_a_new_object_of_the_name(made: Database) -> None:
     made.execute("DROP TABLE mine; CREATE TABLE mine (a INT)")
     with pytest.raises(Forbidden):

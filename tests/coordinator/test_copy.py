@@ -67,6 +67,9 @@ def test_queries_and_subscriptions_are_copied(db):
     db.execute("INSERT INTO t VALUES (1, 'a\tb'), (2, NULL)")
     rows = ["1\ta\\tb\n", "2\t\\N\n"]
     assert list(db.copy("COPY (SELECT * FROM t ORDER BY k) TO STDOUT")) == rows
+    assert sorted(db.copy("COPY t TO STDOUT WITH (FORMAT text)")) == sorted(rows)
+    keys = [row.partition("\t")[0] + "\n" for row in rows]
+    assert sorted(db.copy("COPY t (k) TO STDOUT")) == sorted(keys)
     copied = db.copy("COPY (SUBSCRIBE t WITHIN TIMESTAMP ORDER BY k) TO STDOUT")
     now = db.execute("SELECT * FROM t").timestamp
     assert list(copied) == [f"{now}\t1\t{row}" for row in rows]

@@ -160,7 +160,7 @@ def test_psql_knows_roles_functions_and_the_database(server: Server) -> None:
         "| abs  | bigint           | bigint ",
     ):
         assert part in said, part
-    others = "l+ dn+ dt+ di+ d+ dL da do des dRp dy dC dD dconfig ddp"
+    others = "l+ dn+ dt+ di+ d+ dL da do des dRp dRs dy dC dD dconfig ddp dF dFd dFp dFt deu dl dX"
     psql(server, *(f"\\{command}" for command in others.split()))
 
 
@@ -429,3 +429,33 @@ def test_errors_are_those_of_postgresql(connection: psycopg.Connection) -> None:
     ):
         with pytest.raises(error):
             connection.execute(text)
+
+
+OTHERS = {
+    "pgcli: functions": """
+        SELECT n.nspname schema_name, p.proname func_name, p.proargnames,
+          COALESCE(proallargtypes::regtype[], proargtypes::regtype[])::text[], p.proargmodes,
+          prorettype::regtype::text return_type, p.prokind = 'a' is_aggregate,
+          p.prokind = 'w' is_window, p.proretset is_set_returning, d.deptype = 'e' is_extension,
+          pg_get_expr(proargdefaults, 0) AS arg_defaults
+        FROM pg_catalog.pg_proc p INNER JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+          LEFT JOIN pg_depend d ON d.objid = p.oid and d.deptype = 'e'
+        WHERE p.prorettype::regtype != 'trigger'::regtype AND p.proname = 'abs'""",
+    "DBeaver: indexes": """
+        SELECT i.*, i.indkey as keys, c.relname, c.relnamespace, c.relam, c.reltablespace,
+          tc.relname as tabrelname, dsc.description,
+          pg_catalog.pg_get_expr(i.indpred, i.indrelid) as pred_expr,
+          pg_catalog.pg_get_expr(i.indexprs, i.indrelid, true) as expr,
+          pg_catalog.pg_relation_size(i.indexrelid) as index_rel_size,
+          pg_catalog.pg_stat_get_numscans(i.indexrelid) as index_num_scans
+        FROM pg_catalog.pg_index i INNER JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+          INNER JOIN pg_catalog.pg_class tc ON tc.oid = i.indrelid
+          LEFT OUTER JOIN pg_catalog.pg_description dsc ON i.indexrelid = dsc.objoid
+        WHERE i.indrelid = 't'::regclass ORDER BY tc.relname, c.relname""",
+    "a database's name": "SELECT relname FROM reclock.pg_catalog.pg_class WHERE relname = 't'",
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_other_tools_ask(connection: psycopg.Connection, what: str) -> None:
+    assert connection.execute(OTHERS[what].encode()).fetchall()

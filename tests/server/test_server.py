@@ -190,6 +190,10 @@ def test_psql(server: Server) -> None:
     assert "division by zero" in done.stderr
     done = run_psql(server, "-c", "\\copy (SELECT id, name FROM t ORDER BY id) TO STDOUT")
     assert done.stdout == "1\tone\n2\t\\N\n3\tdrei\n"
+    done = run_psql(
+        server, "-At", "-c", "\\copy t (id) TO STDOUT", "-c", "SHOW password_encryption"
+    )
+    assert sorted(done.stdout.split()) == ["1", "2", "3", "scram-sha-256"]
     done = run_psql(server, "-c", "\\copy log FROM STDIN", input="5\n6\n\\.\n")
     assert done.stdout == "COPY 2\n"
 

@@ -15,7 +15,8 @@ Whoever opens the database himself, and a superuser, may do everything. Another 
 
 Everything else (sources, sinks, roles, settings of the system) needs a superuser, and so does a
 statement that is not in this list: nothing is allowed by being forgotten. Rights are looked up for
-every statement, so a REVOKE is in force at once: they depend on roles and catalog alone, and every
+every statement, and when roles change for a SUBSCRIBE that is open, so a REVOKE is in force at
+once: they depend on roles and catalog alone, and every
 change of either makes another ``Catalog.version``. System relations can be read by all, but for
 those that may show what is in rows; none has secrets.
 
@@ -40,10 +41,11 @@ from reclock.sql.plan.build import plan_query
 from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.roles import Roles
+    from reclock.coordinator.world import World
     from reclock.ids import ObjectId
     from reclock.sql.syntax.query import Query
 
@@ -69,6 +71,24 @@ def authorize(
         raise gone(role)
     if not isinstance(statement, _FREE):
         _Check(roles, catalog, role, parameters)(statement)
+
+
+def rights_of(
+    role: str | None, statement: s.Statement, parameters: tuple[object, ...]
+) -> Callable[[World], None]:
+    """Return what refuses (42501) what a role began, once it may not do that any more.
+
+    For what has no end: it costs a look at who there is, and the whole check when that changed.
+    """
+    seen: Roles | None = None
+
+    def check(world: World) -> None:
+        nonlocal seen
+        if role is not None and world.roles is not seen:
+            authorize(world.roles, world.catalog, role, statement, parameters)
+            seen = world.roles
+
+    return check
 
 
 class _Check:

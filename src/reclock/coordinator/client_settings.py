@@ -95,6 +95,7 @@ CLIENT_SETTINGS: Final[Mapping[str, ClientSetting]] = {
     "integer_datetimes": ClientSetting("on", _only("on"), "integer_datetimes"),
     "intervalstyle": ClientSetting("postgres", _only("postgres"), "IntervalStyle"),
     "max_identifier_length": ClientSetting("63", _only("63")),
+    "password_encryption": ClientSetting("scram-sha-256", _only("scram-sha-256")),
     "search_path": ClientSetting("public", _search_path),
     "server_encoding": ClientSetting("UTF8", _only("UTF8"), "server_encoding"),
     "server_version": ClientSetting(SERVER_VERSION, _only(SERVER_VERSION), "server_version"),

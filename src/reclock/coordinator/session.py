@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from reclock.coordinator.answer import Answer, CopyOut
 from reclock.coordinator.as_of import with_times
-from reclock.coordinator.authorize import authorize
+from reclock.coordinator.authorize import authorize, rights_of
 from reclock.coordinator.copy_in import CopyIn
 from reclock.coordinator.cursor import Cursors
 from reclock.coordinator.describe import describe
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.look_up import Answered
     from reclock.coordinator.read import Readable
     from reclock.coordinator.subscribe.subscription import Subscription
+    from reclock.coordinator.world import World
     from reclock.sql.parse import Parsed
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import Begin, Statement
@@ -313,6 +314,12 @@ class Session:
         else:
             with self._transaction.readable(plan_of, as_of, self.interrupt) as at:
                 yield at
+
+    def rights(
+        self, statement: Statement, parameters: tuple[object, ...]
+    ) -> Callable[[World], None]:
+        """Return what refuses a statement that goes on, once the role may not do that any more."""
+        return rights_of(self.role, statement, parameters)
 
     def admitted_files(self, statement: S) -> tuple[S, str | None]:
         """Return a statement whose files are where the session may have them, and that root."""

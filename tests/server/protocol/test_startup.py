@@ -116,7 +116,7 @@ def test_what_is_wrong_is_not_said(door: Doorkeeper, user: str, password: str) -
     assert caught.value.code == "28P01"
     assert [m.letter for m in script.said] == ["R", "R"]
     assert door.failures[-1] == f"{user}@10.0.0.1: 28P01"
-    door.throttle.succeeded("10.0.0.1")
+    door.throttle.succeeded("10.0.0.1", user)
 
 
 def test_who_is_not_known_is_asked_the_same_every_time(door: Doorkeeper) -> None:
@@ -143,6 +143,7 @@ def test_who_is_not_known_is_asked_the_same_every_time(door: Doorkeeper) -> None
         f.AuthenticationReply(write(f.SaslInitial("SCRAM-SHA-256", b"\xff,,n=,r=x"))),
         f.AuthenticationReply(write(f.SaslInitial("SCRAM-SHA-256", b"p=tls,,n=,r=x"))),
         f.AuthenticationReply(write(f.SaslInitial("SCRAM-SHA-256", b"n,,n=,r="))),
+        f.AuthenticationReply(write(f.SaslInitial("SCRAM-SHA-256", b"n,a=boss,n=,r=x"))),
     ],
 )
 def test_nonsense_is_refused(door: Doorkeeper, reply: Message) -> None:
@@ -225,26 +226,42 @@ def test_later_versions_are_negotiated(db: Database) -> None:
     script = Script(f.Startup((3 << 16) | 2, (("user", "x"), ("_pq_.fancy", "1"))))
     script.is_local = True
     finish(greet(script, Doorkeeper(db, trusts_local=True), KEY))
-    assert script.said[0] == b.NegotiateProtocolVersion(0, ("_pq_.fancy",))
+    assert script.said[0] == b.NegotiateProtocolVersion(3 << 16, ("_pq_.fancy",))
 
 
 def test_failures_are_few(door: Doorkeeper) -> None:
     throttle, clock = Throttle(door.clock), door.clock
     for _ in range(ALLOWED):
         throttle.check("a")
-        throttle.failed("a")
+        throttle.failed("a", "joe")
     with pytest.raises(Rejected) as caught:
         throttle.check("a")
     assert caught.value.code == "53300"
     throttle.check("b")
     clock.advance(1_000)
     throttle.check("a")
-    throttle.failed("a")
+    throttle.failed("a", "joe")
     clock.advance(1_000)
     with pytest.raises(Rejected):
         throttle.check("a")
     clock.advance(LONGEST_MS)
     throttle.check("a")
-    throttle.succeeded("a")
-    throttle.failed("a")
+    throttle.succeeded("a", "joe")
+    throttle.failed("a", "joe")
     throttle.check("a")
+
+
+def test_a_success_forgets_no_failures_of_others(door: Doorkeeper) -> None:
+    throttle = Throttle(door.clock)
+    for number in range(ALLOWED):
+        throttle.failed("2001:db8::1", f"admin{number % 2}")
+        throttle.succeeded("2001:db8::1", "joe")
+    with pytest.raises(Rejected):
+        throttle.check("2001:db8::2")
+    throttle.check("2001:db8:0:1::1")
+    throttle.succeeded("2001:db8::1", "admin0")
+    throttle.check("2001:db8::1")
+    for number in range(1_000):
+        throttle.failed("b", f"user{number}")
+    with pytest.raises(Rejected):
+        throttle.check("b")

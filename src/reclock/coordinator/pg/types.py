@@ -95,6 +95,7 @@ _BASE: Final = """
 2276 any "any" 4 P 0
 2277 anyarray anyarray -1 P 0
 2278 void void 4 P 0
+2279 trigger trigger 4 P 0
 2283 anyelement anyelement 4 P 0
 3802 jsonb jsonb -1 U 3807
 4089 regnamespace regnamespace 4 N 4090

@@ -114,6 +114,7 @@ def _opened(
             message = f"UP TO {up_to} is before the time it begins at, {span.as_of}"
             raise InvalidValue(message, hint="leave UP TO out, or give an earlier AS OF")
         span = replace(span, up_to=up_to)
-    subscription = Subscription(context.core, target, span, grip, timeout=timeout)
+    rights = context.session.rights(target.statement, context.parameters)
+    subscription = Subscription(context.core, target, span, grip, rights, timeout=timeout)
     context.session.opened(subscription)
     return subscription

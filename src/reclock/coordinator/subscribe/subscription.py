@@ -6,8 +6,8 @@ the tick that the clock calls for, and iteration stops when there is nothing mor
 before the clock moves; with a timeout it waits so long for others to tick.
 
 It ends by itself before ``UP TO``; with an error when a view has one, after all times before
-it, or when what it follows is dropped; and when it, or the database, is closed, from any
-thread. However it ends, its hold is released; while it is open, everything that was not
+it, when what it follows is dropped, or when who reads it may not do so any more; and when it, or
+the database, is closed, from any thread. However it ends, its hold is released; while it is open, everything that was not
 given yet is held, and no more.
 
 One thread reads at a time. Memory: one step (``changes``), whatever the reader's pace.
@@ -36,7 +36,7 @@ from reclock.errors import UndefinedName
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from reclock.coordinator.core import Core
@@ -70,10 +70,18 @@ class Subscription:
     """Follows an object or a query; use it as a context manager, or ``close`` it."""
 
     def __init__(
-        self, core: Core, target: Target, span: Span, grip: Grip, *, timeout: float | None = None
+        self,
+        core: Core,
+        target: Target,
+        span: Span,
+        grip: Grip,
+        rights: Callable[[World], None],
+        *,
+        timeout: float | None = None,
     ) -> None:
         self._core = core
         self._target = target
+        self._rights = rights
         self._followed = None
         if span.item is not None:
             self._followed = Followed(span.item, tuple(c.type for c in target.schema))
@@ -228,6 +236,7 @@ class Subscription:
                 self._complete = True
                 return self._constant(world)
             followed = self._there(world)
+            self._rights(world)
             state = world[self._target.pace]
             if self._next is None:
                 if state.upper <= self.as_of:

@@ -54,9 +54,9 @@ class BackendKeyData(Message, letter="K", layout=(UINT32, REST)):
 
 @dataclass(frozen=True, slots=True)
 class NegotiateProtocolVersion(Message, letter="v", layout=(INT32, Many(TEXT, INT32))):
-    """The newest minor version that is spoken here, and options that are not known."""
+    """The newest version that is spoken here, major and minor, and options that are not known."""
 
-    minor: int
+    version: int
     unknown: tuple[str, ...]
 
 

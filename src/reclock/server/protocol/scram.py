@@ -47,7 +47,10 @@ class Exchange:
         if binding not in {"n", "y"}:
             message = "channel binding was not offered"
             raise ValueError(message)
-        self._header = f"{binding},{name},"
+        if name:
+            message = "nobody can be somebody else"
+            raise ValueError(message)
+        self._header = f"{binding},,"
         theirs = _attribute(self._bare.split(","), 1, "r")
         if not theirs:
             raise ValueError(first)

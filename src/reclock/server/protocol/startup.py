@@ -126,7 +126,7 @@ def _negotiated(
     for name in options:
         del parameters[name]
     if options or message.version != f.PROTOCOL_3:
-        return b.NegotiateProtocolVersion(0, options)
+        return b.NegotiateProtocolVersion(f.PROTOCOL_3, options)
     return None
 
 
@@ -150,11 +150,11 @@ async def _admit(wire: Wire, door: Door, user: str) -> str | None:
     try:
         await authenticate(wire, user, verifier, door.pepper)
     except Rejected:
-        door.throttle.failed(wire.address)
+        door.throttle.failed(wire.address, user)
         raise
     if role is None:
         raise wrong(user)
-    door.throttle.succeeded(wire.address)
+    door.throttle.succeeded(wire.address, user)
     return user
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import InvalidSyntax, NotSupported
 from reclock.sql.parse.cursor import Cursor
+from reclock.sql.parse.dialect import tokenize
 from reclock.sql.parse.fragment import QUERY_WORDS, query_of, sort_items_of
 from reclock.sql.parse.options import BOOLEAN, parse_options
 from reclock.sql.pg.parse import catalog_query
@@ -99,23 +100,40 @@ def select_or_subscribe(cursor: Cursor) -> SelectStatement | Subscribe:
 def parse_copy(cursor: Cursor) -> Copy | CopyFrom:
     """Read what follows COPY."""
     if not cursor.sees("("):
-        return _copy_from(cursor)
+        return _copy_table(cursor)
     inside = Cursor(cursor.inside_parens(), cursor.text)
     cursor.expect("TO", "STDOUT")
-    cursor.end()
+    _text_format(cursor)
     return Copy(select_or_subscribe(inside))
 
 
-def _copy_from(cursor: Cursor) -> CopyFrom:
+def _copy_table(cursor: Cursor) -> Copy | CopyFrom:
+    before = cursor.ahead()
     name = cursor.name()
-    columns = cursor.names_in_parens() if cursor.sees("(") else ()
+    called = before[: len(before) - len(cursor.ahead())]
+    listed = tokenize("*")
+    columns: tuple[str, ...] = ()
+    if cursor.sees("("):
+        listed = Cursor(cursor.ahead(), cursor.text).inside_parens()
+        columns = cursor.names_in_parens()
+    if cursor.accept("TO", "STDOUT"):
+        _text_format(cursor)
+        query = [*tokenize("SELECT"), *listed, *tokenize("FROM"), *called]
+        return Copy(SelectStatement(query_of(query, cursor.text), None))
     if not cursor.accept("FROM", "STDIN"):
-        msg = "FROM STDIN"
-        raise cursor.error(msg, hint="to copy out write COPY (SELECT …) TO STDOUT")
+        msg = "FROM STDIN or TO STDOUT"
+        raise cursor.error(msg, hint="files are the client's: psql has \\copy")
+    _text_format(cursor)
+    return CopyFrom(name, columns)
+
+
+def _text_format(cursor: Cursor) -> None:
+    """Read the end of COPY: nothing, or the format that there is."""
+    cursor.accept("WITH")
+    cursor.accept("(", "FORMAT", "TEXT", ")")
     if not cursor.at_end:
         msg = "the end: the format is text"
         raise cursor.error(msg, hint="leave out options: the text format is the only one")
-    return CopyFrom(name, columns)
 
 
 def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> Statement:

@@ -176,5 +176,6 @@ BODIES: Final[dict[str, tuple[str, ...]]] = {
         f"pg_{what}_size": ("(a) AS CAST(NULL AS BIGINT)", "(a, b) AS CAST(NULL AS BIGINT)")
         for what in ("database", "indexes", "relation", "table", "tablespace", "total_relation")
     },
+    "pg_stat_get_numscans": ("(a) AS CAST(NULL AS BIGINT)",),
     "pg_size_pretty": ("(a) AS CAST(a AS VARCHAR) || ' bytes'",),
 }  # fmt: skip

@@ -84,6 +84,7 @@ pg_inherits: inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool
 pg_get_keywords: word text, catcode char, barelabel bool, catdesc text, baredesc text
 pg_language: oid oid, lanname name, lanowner oid, lanispl bool, lanpltrusted bool,
   lanplcallfoid oid, laninline oid, lanvalidator oid, lanacl text[]
+pg_largeobject_metadata: oid oid, lomowner oid, lomacl text[]
 pg_locks: locktype text, database oid, relation oid, pid int4, mode text, granted bool
 pg_matviews: schemaname name, matviewname name, matviewowner name, tablespace name,
   hasindexes bool, ispopulated bool, definition text
@@ -142,7 +143,9 @@ pg_statistic_ext: oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowne
   stxstattarget int4, stxkeys int2[], stxkind char[], stxexprs text
 pg_stats: schemaname name, tablename name, attname name, inherited bool, null_frac float4,
   avg_width int4, n_distinct float4
-pg_subscription: oid oid, subdbid oid, subname name, subowner oid, subenabled bool
+pg_subscription: oid oid, subdbid oid, subname name, subowner oid, subenabled bool,
+  subbinary bool, substream bool, subtwophasestate char, subdisableonerr bool,
+  subconninfo text, subslotname name, subsynccommit text, subpublications text[], subskiplsn text
 pg_tables: schemaname name, tablename name, tableowner name, tablespace name, hasindexes bool,
   hasrules bool, hastriggers bool, rowsecurity bool
 pg_tablespace: oid oid, spcname name, spcowner oid, spcacl text[], spcoptions text[]
@@ -151,6 +154,11 @@ pg_trigger: oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtyp
   tgenabled char, tgisinternal bool, tgconstrrelid oid, tgconstrindid oid, tgconstraint oid,
   tgdeferrable bool, tginitdeferred bool, tgnargs int2, tgattr int2[], tgargs text, tgqual text,
   tgoldtable name, tgnewtable name
+pg_ts_config: oid oid, cfgname name, cfgnamespace oid, cfgowner oid, cfgparser oid
+pg_ts_dict: oid oid, dictname name, dictnamespace oid, dictowner oid, dicttemplate oid,
+  dictinitoption text
+pg_ts_parser: oid oid, prsname name, prsnamespace oid
+pg_ts_template: oid oid, tmplname name, tmplnamespace oid
 pg_type: oid oid, typname name, typnamespace oid, typowner oid, typlen int2, typbyval bool,
   typtype char, typcategory char, typispreferred bool, typisdefined bool, typdelim char,
   typrelid oid, typsubscript oid, typelem oid, typarray oid, typinput oid, typoutput oid,
@@ -161,6 +169,7 @@ pg_user: usename name, usesysid oid, usecreatedb bool, usesuper bool, userepl bo
   usebypassrls bool, passwd text, valuntil timestamptz, useconfig text[]
 pg_group: groname name, grosysid oid, grolist oid[]
 pg_user_mapping: oid oid, umuser oid, umserver oid, umoptions text[]
+pg_user_mappings: umid oid, srvid oid, srvname name, umuser oid, usename name, umoptions text[]
 pg_views: schemaname name, viewname name, viewowner name, definition text
 """
 

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """``COPY (SELECT … | SUBSCRIBE …) TO STDOUT`` in PostgreSQL's text format."""
+    """``COPY (SELECT … | SUBSCRIBE …) TO STDOUT`` in PostgreSQL's text format.
+
+    ``COPY object [(columns)] TO STDOUT`` is one of a SELECT.
+    """
 
     of: SelectStatement | Subscribe
 
