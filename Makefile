@@ -6,6 +6,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# Every process that a test starts would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -14,7 +17,7 @@ help: ## print this list
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
 	@touch $(READY)
 
 setup: $(READY) ## make a virtual environment with everything in it
@@ -22,11 +25,11 @@ setup: $(READY) ## make a virtual environment with everything in it
 check: setup ## lint, types and layer rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports
 
 test: check ## everything CI runs: checks, then all tests but the slow ones, on two cores
-	$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile
+	$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: setup ## the tests marked slow
 	$(BIN)/pytest --quiet -m slow

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,17 +23,41 @@ settings.load_profile("reclock")
 # What opening a database does (``sql.depth.CALLS``): hypothesis minds if it happens within a test.
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
 
+# Tests start Spark more than they use it: let Java compile fast, not well. For the processes
+# that they start, too, which have one archive of classes then.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Have workers begin with the files that take long: the short ones at the end are divided.
+
+    What starts Spark or Kafka takes long, and what has many tests.
+    """
+    if hasattr(config, "workerinput"):
+        tests = Counter(item.path for item in items)
+        long = {
+            item.path for item in items if any(map(item.get_closest_marker, ("spark", "kafka")))
+        }
+        items.sort(key=lambda item: (item.path not in long, -tests[item.path], item.path))
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Spark]:
     """The process's Spark, started by the first test that uses it, stopped after the last."""
     from reclock.dataflow.session import Spark  # noqa: PLC0415 - most tests do without
 
-    # Tests start Spark more than they use it: let Java compile fast, not well.
-    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     handle = Spark()
+    _ = handle.session
     yield handle
     handle.close()
+
+
+@pytest.fixture(autouse=True)
+def _spark_stays(request: pytest.FixtureRequest) -> None:
+    """Databases come and go: Spark would be stopped with each and started for the next."""
+    if request.node.get_closest_marker("spark") is not None:
+        request.getfixturevalue("spark")
 
 
 @pytest.fixture(scope="session")

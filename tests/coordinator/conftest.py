@@ -8,6 +8,7 @@ import pytest
 
 from reclock import ManualClock
 from reclock.coordinator.database import Database
+from reclock.durable import sqlite
 from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.model_engine import ModelEngine
 from reclock.testing.outlets import MemoryOutlets
@@ -52,6 +53,15 @@ class Opener:
     def close(self) -> None:
         for db in self._opened:
             db.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_power_is_lost() -> Iterator[None]:
+    """Processes die here, not machines: SQLite need not wait for the disk."""
+    settings = [setting.replace("FULL", "OFF") for setting in sqlite._SETTINGS]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite, "_SETTINGS", settings)
+        yield
 
 
 @pytest.fixture

@@ -14,11 +14,20 @@ import pytest
 
 from reclock.demo.engine import Engine
 
+SHORT = """
+import sys
+from reclock.cli.main import main
+from reclock.demo import story
+
+story._LIFE_SECONDS = 1.0
+sys.exit(main())
+"""
+
 
 def demo(*options):
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
-            [sys.executable, "-m", "reclock", "demo", *options],
+            [sys.executable, "-c", SHORT, "demo", *options],
             env={**os.environ, "TMPDIR": scratch},
             capture_output=True, text=True, timeout=400, check=False,
         )  # fmt: skip

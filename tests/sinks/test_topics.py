@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from reclock.connectors.kafka.client import KafkaCluster
 from reclock.connectors.kafka.options import Connection
 from reclock.errors import InvalidDefinition, InvalidValue, SinkStopped, SinkUnavailable
+from reclock.sinks import admin as admins
 from reclock.sinks.admin import KafkaAdmin
 from reclock.sinks.topics import (
     CONSISTENCY,
@@ -90,7 +93,9 @@ def test_topics_that_do_not_fit_are_refused(admin: Admin, name: str) -> None:
 
 
 @pytest.mark.kafka
-def test_what_the_cluster_refuses(kafka: object, name: str) -> None:
+def test_what_the_cluster_refuses(
+    kafka: object, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     address = kafka.address  # type: ignore[attr-defined]
     admin = KafkaAdmin(Connection.of(address, {}))
     with pytest.raises(SinkStopped, match="replicas") as raised:
@@ -98,6 +103,7 @@ def test_what_the_cluster_refuses(kafka: object, name: str) -> None:
     assert raised.value.code == "22023"
     with pytest.raises(SinkStopped):
         admin.settings(name)
+    monkeypatch.setattr(admins, "KafkaCluster", partial(KafkaCluster, timeout=0.5))
     nobody = KafkaAdmin(Connection.of("127.0.0.1:1", {}))
     with pytest.raises(SinkUnavailable):
         nobody.describe(name)

@@ -50,7 +50,7 @@ def start(path, kafka, topic, seconds):
 def read(kafka, topic):
     """Everything that a read_committed consumer sees."""
     config = {"bootstrap.servers": kafka.address, "group.id": "check", "enable.partition.eof": True,
-              "isolation.level": "read_committed", "auto.offset.reset": "earliest"}  # fmt: skip
+              "isolation.level": "read_committed", "fetch.wait.max.ms": 10}  # fmt: skip
     consumer = Consumer(config)
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = []

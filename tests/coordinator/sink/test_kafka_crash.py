@@ -9,7 +9,8 @@ with what the test computes itself from the records that it produced:
 * after each timestamp the topic holds the totals of some prefix of the accounts topic, and
   later timestamps those of longer ones, up to all of it.
 
-The engine is the model, which starts in a moment: what is killed here is the sink.
+The engine is the model, which starts in a moment: what is killed here is the sink. A sink
+without data writes how far it is at once, or the end of each test would wait for it.
 """
 
 from __future__ import annotations
@@ -38,9 +39,11 @@ pytestmark = pytest.mark.kafka
 PROGRAM = """
 import faulthandler, json, signal, sys
 from reclock.coordinator.database import Database
+from reclock.coordinator.sink import exporter
 from reclock.failpoints import arm
 from reclock.testing.model_engine import ModelEngine
 
+exporter.IDLE_MS = 200
 faulthandler.register(signal.SIGUSR1)  # what it waits for, when a test has waited in vain
 for line in sys.stdin:
     what = json.loads(line)
@@ -236,6 +239,7 @@ class Pipeline:
         config = {
             "bootstrap.servers": self.kafka.address, "group.id": uuid.uuid4().hex,
             "enable.partition.eof": True, "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 10,
         }  # fmt: skip
         consumer = Consumer(config)
         consumer.assign([TopicPartition(self.topic(sink), 0, 0)])
