@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.sql.plan.functions.length import TOO_LONG, within
 from reclock.sql.plan.scalar import cast_can_fail
 from reclock.sql.plan.spark_literal import quote_string
 from reclock.sql.types import (
@@ -50,7 +51,7 @@ def _to_text(value: str, source: Type) -> str:
     if source == TIMESTAMPTZ:
         return f"concat(CAST({value} AS STRING), '+00')"
     if source == BYTEA:
-        return f"concat('\\\\x', lower(hex({value})))"
+        return within(f"2L * octet_length({value})", f"concat('\\\\x', lower(hex({value})))")
     if source in FLOATS:
         return f"regexp_replace(CAST({value} AS STRING), '\\\\.0$', '')"
     return f"CAST({value} AS STRING)"
@@ -58,6 +59,8 @@ def _to_text(value: str, source: Type) -> str:
 
 def cast_failure(value: str, source: Type, target: Type) -> str:
     """Return text for the error of a ``value`` that has no counterpart."""
+    if target == TEXT:
+        return quote_string(f"{TOO_LONG.code}|{TOO_LONG.message}")
     if source == TEXT:
         start = quote_string(f'22P02|invalid input syntax for type {target}: "')
         return f"concat({start}, {value}, '\"')"

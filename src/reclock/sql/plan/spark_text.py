@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reclock.errors import InvalidValue
+from reclock.sql.plan.functions.length import bytes_of
 from reclock.sql.plan.scalar import (
     And,
     Call,
@@ -262,7 +263,7 @@ class _Compiler:
         return _Piece(value, level, error, needs)
 
 
-_HOLE = re.compile(r"\{(\d+|\*|type|value|\{)\}")
+_HOLE = re.compile(r"\{(\d+|\*|type|value|count|bytes|\{)\}")
 
 
 def _fill(template: str, values: list[str], type_: str = "", value: str = "") -> str:
@@ -283,6 +284,10 @@ def _fill(template: str, values: list[str], type_: str = "", value: str = "") ->
                 return type_
             case "value":
                 return value
+            case "count":
+                return str(len(values))
+            case "bytes":
+                return " + ".join(map(bytes_of, values))
             case "{":
                 return "{"
             case index:

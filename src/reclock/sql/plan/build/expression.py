@@ -17,6 +17,7 @@ from reclock.sql.plan.build.parameter import literal_of
 from reclock.sql.plan.build.subquery import exists_value, quantified_value, scalar_value
 from reclock.sql.plan.coerce import common_type, convert, explicit_cast, number_literal, to_common
 from reclock.sql.plan.functions import is_aggregate, is_window_only
+from reclock.sql.plan.functions.length import adds_little, has_length, too_long, within
 from reclock.sql.plan.functions.overload import Overload
 from reclock.sql.plan.interval import parse_interval
 from reclock.sql.plan.scalar import And, Call, Case, Literal, Or, Scalar
@@ -224,7 +225,11 @@ class ExpressionBuilder:
         kind = Array(common_type((i.type for i in items), "ARRAY"))
         if all(isinstance(i, Literal) for i in items):
             return Literal(tuple(i.value for i in items if isinstance(i, Literal)), kind)
-        made = Overload("array", tuple(i.type for i in items), kind, "array({*})", never_null=True)
+        types = tuple(i.type for i in items)
+        made = Overload("array", types, kind, "array({*})", never_null=True)
+        if has_length(kind.element) and not adds_little(items):
+            text, failure = within("{bytes}", made.spark), too_long("{value} IS NULL")
+            made = Overload("array", types, kind, text, (failure,), never_null=True)
         return Call(made, items, kind)
 
     def _field(self, e: s.FieldText) -> Scalar:

@@ -10,7 +10,9 @@ from reclock.sql.plan.build.like import like_pattern
 from reclock.sql.plan.coerce import convert, to_common
 from reclock.sql.plan.functions import FORBIDDEN, find_function, parameters_of
 from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
+from reclock.sql.plan.functions.length import adds_little
 from reclock.sql.plan.functions.overload import AnyOf
+from reclock.sql.plan.functions.text import SHORT
 from reclock.sql.plan.scalar import NULL, Call, Cast, Coalesce, Literal, Scalar
 from reclock.sql.plan.temporal import FORM, is_now
 from reclock.sql.types import (
@@ -86,6 +88,10 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
     converted = tuple(_as_parameter(a, p) for a, p in zip(arguments, parameters, strict=True))
     if name in {"concat", "concat_ws"}:
         converted = tuple(convert(a, TEXT) for a in converted)
+    if name == "||":
+        converted = tuple(part for a in converted for part in _operands(a))
+    if name in SHORT and adds_little(converted):
+        found = SHORT[name]
     return Call(found, converted, found.result_type(tuple(a.type for a in converted)))
 
 
@@ -142,6 +148,12 @@ def _concatenation(arguments: tuple[Scalar, ...]) -> tuple[str, tuple[Scalar, ..
     if not any(t in {TEXT, UNKNOWN} for t in types):
         return "||", arguments
     return "||", tuple(convert(a, TEXT) for a in arguments)
+
+
+def _operands(scalar: Scalar) -> tuple[Scalar, ...]:
+    """Return the texts that ``||`` puts side by side: its length is looked at once for all."""
+    is_chain = isinstance(scalar, Call) and scalar.function.name == "||"
+    return scalar.arguments if is_chain else (scalar,)  # type: ignore[union-attr]
 
 
 def _with_field(

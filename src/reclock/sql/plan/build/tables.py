@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reclock.errors import NotSupported, WrongType
 from reclock.sql.plan.build.functions import check_regex
 from reclock.sql.plan.coerce import convert, to_common
+from reclock.sql.plan.functions.length import MAX_SERIES, SPLIT, TOO_LONG, within
 from reclock.sql.plan.functions.overload import Failure, Overload
 from reclock.sql.plan.scalar import Call, Scalar
 from reclock.sql.types import (
@@ -28,10 +29,23 @@ if TYPE_CHECKING:
     from reclock.sql.syntax.query import TableFunction
 
 _ZERO = Failure("22023", "step size cannot equal zero")
-_FORWARD = "CASE WHEN {0} <= {1} THEN sequence({0}, {1}, 1) ELSE CAST(array() AS {type}) END"
+_EMPTY = "CAST(array() AS {type})"
+_FORWARD = (
+    f"CASE WHEN {{0}} > {{1}} THEN {_EMPTY}"
+    f" WHEN double({{1}}) - double({{0}}) < {MAX_SERIES} THEN sequence({{0}}, {{1}}, 1) END"
+)
 _STEPPED = (
-    "CASE WHEN ({2} > {zero} AND {0} <= {1}) OR ({2} < {zero} AND {0} >= {1})"
-    " THEN sequence({0}, {1}, {2}) ELSE CAST(array() AS {type}) END"
+    "CASE WHEN ({2} > {zero} AND {0} > {1}) OR ({2} < {zero} AND {0} < {1}) OR {2} = {zero}"
+    f" THEN {_EMPTY} WHEN {{steps}} < {MAX_SERIES} THEN sequence({{0}}, {{1}}, {{2}}) END"
+)
+_SECONDS = (
+    "(extract(DAY FROM {2}) * 86400D + extract(HOUR FROM {2}) * 3600D"
+    " + extract(MINUTE FROM {2}) * 60D + double(extract(SECOND FROM {2})))"
+)
+_MONTHS = "((extract(YEAR FROM {2}) * 12D + extract(MONTH FROM {2})) * 2419200D)"
+_BETWEEN = (
+    "(double(unix_micros(CAST({1} AS TIMESTAMP))) - double(unix_micros(CAST({0} AS TIMESTAMP))))"
+    " / 1000000D"
 )
 _NOT_AN_ARRAY = Failure("22023", "cannot extract elements from a scalar or an object")
 
@@ -53,7 +67,8 @@ def table_function(item: TableFunction, arguments: tuple[Scalar, ...]) -> Scalar
         case "regexp_split_to_table", 2:
             check_regex(arguments[1], item.position)
             kind = Array(TEXT)
-            split = Overload("regexp_split", (TEXT, TEXT), kind, "split({0}, {1}, -1)")
+            text = within(SPLIT, "split({0}, {1}, -1)")
+            split = Overload("regexp_split", (TEXT, TEXT), kind, text, (TOO_LONG,))
             return Call(split, tuple(convert(a, TEXT) for a in arguments), kind)
     message = f"table function {item.name} with {len(arguments)} arguments is not supported"
     hint = "supported: generate_series, unnest, json_array_elements[_text], regexp_split_to_table"
@@ -67,10 +82,11 @@ def _series(arguments: tuple[Scalar, ...]) -> Scalar:
         kind = first.type if first.type != INTEGERS[0] else INTEGER
         values = [convert(a, kind) for a in (first, last)]
         if step is None:
-            made = Overload("generate_series", (kind, kind), Array(kind), _FORWARD)
+            made = Overload("generate_series", (kind, kind), Array(kind), _FORWARD, (TOO_LONG,))
             return Call(made, tuple(values), Array(kind))
         values.append(convert(step, kind))
-        return _stepped(values, Array(kind), "0L" if kind == BIGINT else "0")
+        steps = "(double({1}) - double({0})) / double({2})"
+        return _stepped(values, Array(kind), "0L" if kind == BIGINT else "0", steps)
     if step is None:
         message = f"generate_series over {first.type} needs a step"
         raise WrongType(message, code="42883")
@@ -83,14 +99,15 @@ def _series(arguments: tuple[Scalar, ...]) -> Scalar:
         hint = "it takes integers by an integer, or timestamps by an interval"
         raise NotSupported(message, hint=hint)
     zero = "INTERVAL '0' SECOND" if step.type == INTERVAL else "INTERVAL '0' MONTH"
-    return _stepped([first, last, step], Array(first.type), zero)
+    length = _SECONDS if step.type == INTERVAL else _MONTHS
+    return _stepped([first, last, step], Array(first.type), zero, f"{_BETWEEN} / {length}")
 
 
-def _stepped(values: list[Scalar], kind: Array, zero: str) -> Scalar:
-    text = _STEPPED.replace("{zero}", zero)
+def _stepped(values: list[Scalar], kind: Array, zero: str, steps: str) -> Scalar:
+    text = _STEPPED.replace("{zero}", zero).replace("{steps}", steps)
     failure = Failure(_ZERO.code, _ZERO.message, f"{{2}} = {zero}")
     parameters = tuple(v.type for v in values)
-    made = Overload("generate_series", parameters, kind, text, (failure,))
+    made = Overload("generate_series", parameters, kind, text, (failure, TOO_LONG))
     return Call(made, tuple(values), kind)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reclock.sql.plan.functions.length import MAX_BYTES, SPLIT, TOO_LONG, bytes_of, too_long, within
 from reclock.sql.plan.functions.overload import Failure, Overload
 from reclock.sql.plan.functions.patterns import ANY
 from reclock.sql.types import BOOLEAN, BYTEA, INTEGER, TEXT, Array
@@ -14,11 +15,27 @@ _ODD = "(char_length({{0}}) - char_length(trim(TRAILING {} FROM {{0}}))) % 2 = 1
 _UNFINISHED = Failure("22025", _END, _ODD.format(r"'\\'"))
 _UNFINISHED_BY = Failure("22025", _END, "{1} <> '' AND " + _ODD.format("{1}"))
 _S2 = (TEXT, TEXT)
+_FOUND = "(octet_length({0}) - octet_length(replace({0}, {1}, ''))) div octet_length({1})"
+_REPLACED = f"{bytes_of('{0}')} + {_FOUND} * (octet_length({{2}}) - octet_length({{1}}))"
+_JOINED = "{bytes} + {count} * " + bytes_of("{0}")
+_PADDED = "4L * {1}"
+_ENCODED = "2L * octet_length({0})"
+
+SHORT = {
+    "||": Overload("||", _S2, TEXT, "concat({*})", variadic=True),
+    "concat": Overload(
+        "concat", (ANY,), TEXT, "concat_ws('', {*})", variadic=True, never_null=True
+    ),
+    "concat_ws": Overload("concat_ws", (TEXT, ANY), TEXT, "concat_ws({*})", variadic=True),
+}
+"""For texts of which all but one are short (``length.adds_little``)."""
 
 OVERLOADS = (
-    Overload("||", _S2, TEXT, "concat({0}, {1})"),
-    Overload("concat", (ANY,), TEXT, "concat_ws('', {*})", variadic=True, never_null=True),
-    Overload("concat_ws", (TEXT, ANY), TEXT, "concat_ws({*})", variadic=True),
+    Overload("||", _S2, TEXT, within("{bytes}", "concat({*})"), (TOO_LONG,), variadic=True),
+    Overload("concat", (ANY,), TEXT, within("{bytes}", "concat_ws('', {*})"),
+             (too_long("{value} IS NULL"),), variadic=True, never_null=True),
+    Overload("concat_ws", (TEXT, ANY), TEXT, within(_JOINED, "concat_ws({*})"),
+             (too_long("{value} IS NULL AND {0} IS NOT NULL"),), variadic=True),
     Overload("length", (TEXT,), INTEGER, "char_length({0})"),
     Overload("char_length", (TEXT,), INTEGER, "char_length({0})"),
     Overload("character_length", (TEXT,), INTEGER, "char_length({0})"),
@@ -36,9 +53,13 @@ OVERLOADS = (
     Overload("md5", (TEXT,), TEXT, "md5(CAST({0} AS BINARY))"),
     Overload("md5", (BYTEA,), TEXT, "md5({0})"),
     Overload("sha256", (BYTEA,), BYTEA, "unhex(sha2({0}, 256))"),
-    Overload("repeat", (TEXT, INTEGER), TEXT, "repeat({0}, {1})"),
+    Overload("repeat", (TEXT, INTEGER), TEXT,
+             within("bigint(octet_length({0})) * {1}", "repeat({0}, {1})"), (TOO_LONG,)),
     Overload("replace", (TEXT, TEXT, TEXT), TEXT,
-             "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, {2}) END", guarded=True),
+             "CASE WHEN {1} = '' THEN {0} ELSE "
+             + within(f"bigint(octet_length({{0}})) * octet_length({{2}}) <= {MAX_BYTES}"
+                      f" OR {_REPLACED}", "replace({0}, {1}, {2})")
+             + " END", (TOO_LONG,), guarded=True),
     Overload("translate", (TEXT, TEXT, TEXT), TEXT, "translate({0}, {1}, {2})"),
     Overload("left", (TEXT, INTEGER), TEXT,
              "CASE WHEN {1} >= 0 THEN left({0}, {1})"
@@ -46,10 +67,14 @@ OVERLOADS = (
     Overload("right", (TEXT, INTEGER), TEXT,
              "CASE WHEN {1} >= 0 THEN right({0}, {1})"
              " ELSE right({0}, greatest(char_length({0}) + {1}, 0)) END", guarded=True),
-    Overload("lpad", (TEXT, INTEGER), TEXT, "lpad({0}, {1}, ' ')"),
-    Overload("lpad", (TEXT, INTEGER, TEXT), TEXT, "lpad({0}, {1}, {2})"),
-    Overload("rpad", (TEXT, INTEGER), TEXT, "rpad({0}, {1}, ' ')"),
-    Overload("rpad", (TEXT, INTEGER, TEXT), TEXT, "rpad({0}, {1}, {2})"),
+    Overload("lpad", (TEXT, INTEGER), TEXT, within(_PADDED, "lpad({0}, {1}, ' ')"),
+             (TOO_LONG,)),
+    Overload("lpad", (TEXT, INTEGER, TEXT), TEXT, within(_PADDED, "lpad({0}, {1}, {2})"),
+             (TOO_LONG,)),
+    Overload("rpad", (TEXT, INTEGER), TEXT, within(_PADDED, "rpad({0}, {1}, ' ')"),
+             (TOO_LONG,)),
+    Overload("rpad", (TEXT, INTEGER, TEXT), TEXT, within(_PADDED, "rpad({0}, {1}, {2})"),
+             (TOO_LONG,)),
     Overload("btrim", (TEXT,), TEXT, "trim({0})"),
     Overload("ltrim", (TEXT,), TEXT, "ltrim({0})"),
     Overload("rtrim", (TEXT,), TEXT, "rtrim({0})"),
@@ -78,10 +103,13 @@ OVERLOADS = (
              " END", (_UNFINISHED_BY,)),
     Overload("~", _S2, BOOLEAN, "rlike({0}, {1})"),
     Overload("~*", _S2, BOOLEAN, "rlike({0}, concat('(?i)', {1}))"),
-    Overload("string_to_array", _S2, Array(TEXT), "split({0}, concat('\\\\Q', {1}, '\\\\E'), -1)"),
+    Overload("string_to_array", _S2, Array(TEXT),
+             within(SPLIT, "split({0}, concat('\\\\Q', {1}, '\\\\E'), -1)"), (TOO_LONG,)),
     Overload("encode", (BYTEA, TEXT), TEXT,
-             "CASE {1} WHEN 'hex' THEN lower(hex({0})) WHEN 'base64' THEN base64({0}) END",
-             (Failure("22023", "unrecognized encoding"),)),
+             within(_ENCODED, "CASE {1} WHEN 'hex' THEN lower(hex({0})) WHEN 'base64' THEN"
+                    " base64({0}) END"),
+             (Failure(TOO_LONG.code, TOO_LONG.message, f"{_ENCODED} > {MAX_BYTES}"),
+              Failure("22023", "unrecognized encoding"))),
     Overload("to_hex", (INTEGER,), TEXT, "lower(right(hex({0}), 8))"),
 )  # fmt: skip
 
