@@ -7,6 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from reclock.dataflow import aggregate_text as module
 from reclock.dataflow.aggregate_text import aggregate_error, aggregate_text
 from reclock.dataflow.columns import Columns
 from reclock.dataflow.values import from_python, to_python
@@ -86,3 +87,18 @@ def test_values_and_errors_are_postgresqls(spark):
         assert full.column(f"e{i}").to_pylist() == [error], of
         assert none.column(f"v{i}").to_pylist() == [None], of
         assert none.column(f"e{i}").to_pylist() == [None], of
+
+
+def test_a_text_that_would_be_too_long_is_an_error_of_its_group(spark, monkeypatch):
+    monkeypatch.setattr(module, "MAX_BYTES", 5)
+    columns = Columns(("c0", "c1"), (TEXT, TEXT))
+    calls = [
+        AggregateCall(find_aggregate("string_agg", (TEXT, TEXT)), (0, 1), TEXT, distinct, None, ())
+        for distinct in (False, True)
+    ]
+    texts = [str(text(c, columns)) for c in calls for text in (aggregate_text, aggregate_error)]
+    rows = "(VALUES ('x', '-'), ('x', '-'), ('y', NULL)) AS t (c0, c1)"
+    found = spark.session.sql(f"SELECT {', '.join(texts)} FROM {rows}").first()
+    assert list(found) == ["x-xy", None, "xy", None]
+    found = spark.session.sql(f"SELECT {', '.join(texts)} FROM {rows}, (VALUES (1), (2))").first()
+    assert list(found) == [None, "54000|requested length too large", "xy", None]

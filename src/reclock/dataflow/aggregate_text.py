@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow.columns import Columns, with_ties
 from reclock.dataflow.exact_text import exact_text, needs_list
+from reclock.sql.plan.functions.length import MAX_BYTES, TOO_LONG, bytes_of, within
 from reclock.sql.plan.node import SortKey
 from reclock.sql.plan.spark_literal import quote_string
 from reclock.sql.types import BIGINT, DOUBLE, FLOATS, INTERVAL, REAL, Numeric
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _EXACT_AVERAGE: Final = "DECIMAL(34, 12)"
 """Spark averages it with 16 digits after the point, and sums up to 26 before it."""
 
+_TOO_LONG: Final = quote_string(f"{TOO_LONG.code}|{TOO_LONG.message}")
 _OUT_OF_UNIT: Final = quote_string("22003|percentile value is not between 0 and 1")
 
 
@@ -126,7 +128,7 @@ class _Aggregate:
             case "string_agg":
                 parts = "concat(CASE WHEN i > 0 THEN coalesce(e.v.v1, '') ELSE '' END, e.v.v0)"
                 joined = f"array_join(transform({self._list()}, (e, i) -> {parts}), '')"
-                return self._present(joined)
+                return self._present(within(self._bytes(), joined, MAX_BYTES))
             case "any_row":
                 return self._first()
             case "percentile_cont" | "percentile_disc":
@@ -146,10 +148,21 @@ class _Aggregate:
                 code, what = "22008", "interval out of range"
             failed = f"{self.value} IS NULL AND {self._count(self.arguments[0])} > 0"
             return f"CASE WHEN {failed} THEN {quote_string(f'{code}|{what}')} END"
+        if self.name == "string_agg":
+            return f"CASE WHEN {self._bytes()} > {MAX_BYTES} THEN {_TOO_LONG} END"
         if self.name.startswith("percentile"):
             asked = f"max({self._if(self.arguments[0])}){self.over}"
             return f"CASE WHEN {asked} NOT BETWEEN 0 AND 1 THEN {_OUT_OF_UNIT} END"
         return None
+
+    def _bytes(self) -> str:
+        """Return the bytes of all texts, and of what stands between them."""
+        if self.distinct:
+            each = f"n + {bytes_of('e.v.v0')} + {bytes_of('e.v.v1')}"
+            return f"aggregate({self._entries()}, 0L, (n, e) -> {each})"
+        each = f"{bytes_of(self.arguments[0])} + {bytes_of(self.arguments[1])}"
+        counted = f"CASE WHEN {self.arguments[0]} IS NOT NULL THEN {each} END"
+        return f"coalesce(sum({self._if(counted)}){self.over}, 0L)"
 
     def _if(self, text: str) -> str:
         """Return ``text`` for the rows that the FILTER lets through, else NULL."""
@@ -235,11 +248,13 @@ class _Aggregate:
             entry = f"CASE WHEN {self.arguments[0]} IS NOT NULL THEN {entry} END"
         return self._if(entry)
 
+    def _entries(self) -> str:
+        distinct = "DISTINCT " if self.distinct else ""
+        return f"collect_list({distinct}{self._entry()}){self.over}"
+
     def _list(self) -> str:
         """Return the entries as a sorted array."""
-        runs = self._runs()
-        distinct = "DISTINCT " if self.distinct else ""
-        entries = f"collect_list({distinct}{self._entry()}){self.over}"
+        runs, entries = self._runs(), self._entries()
         if not any(descending for descending, _ in runs):
             return f"array_sort({entries})"
         compare = "0"

@@ -28,6 +28,8 @@ _HINTS: Final = {
     "22025": "write the escape character twice to mean itself",
     "2201B": "leave out rows whose pattern is not one, with WHERE or CASE",
     "21000": "add LIMIT 1, or an aggregate",
+    "54000": "leave out such rows, with WHERE or CASE, or take less of them, with left(…): what "
+    "functions make has at most 64 MiB, and a series 10 million elements",
 }
 
 

@@ -44,6 +44,9 @@ _CONTEXT: Final = {
     "spark.log.level": "ERROR",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.python.unix.domain.socket.enabled": "true",
+    # A task that has no memory left fails, as any other task does. Else its JVM would end, which
+    # without executors is the one that all queries and all ticks need.
+    "spark.executor.killOnFatalError.depth": "0",
 }
 _SESSION: Final = {
     "spark.sql.ansi.enabled": "true",
@@ -51,6 +54,7 @@ _SESSION: Final = {
     "spark.sql.analyzer.maxIterations": "1000",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.pyspark.jvmStacktrace.enabled": "false",
     # It takes twice as long with each level of an expression, and finds little: what is used

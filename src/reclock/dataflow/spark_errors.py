@@ -27,6 +27,10 @@ _RAISED: Final = re.compile(r"([0-9A-Z]{5})\|(.*)", re.DOTALL)
 _CARRIED: Final = re.compile(r"reclock-error:([A-Za-z0-9+/=]+)")
 _CONDITION: Final = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _STATE: Final = re.compile(r"\s*SQLSTATE: [0-9A-Z]{5}.*", re.DOTALL)
+_MEMORY: Final = re.compile(
+    r"(?<=java\.lang\.OutOfMemoryError: )[^\n]*|total size of serialized results[^\n]*",
+    re.IGNORECASE,
+)
 _POSTGRES: Final = {"22018": "22P02"}
 """SQLSTATEs that PostgreSQL has under another number."""
 
@@ -89,6 +93,10 @@ def translate(cause: Exception) -> Error:
         raised = _RAISED.fullmatch(parameters.get("errorMessage", ""))
         if raised is not None:
             return ExpressionFailed(raised[2], code=raised[1], hint=hint_of(raised[1]))
+    memory = _MEMORY.search(text)
+    if memory is not None:
+        message, hint = "a Spark job needs too much memory", "ask for less, or for smaller groups"
+        return SparkError(message, code="53200", detail=memory[0], hint=hint)
     line = _first_line(text)
     if state is not None and state.startswith("22"):
         code = _POSTGRES.get(state, state)

@@ -6,6 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from statistics import pstdev, pvariance, stdev, variance
 from typing import TYPE_CHECKING, Any
 
+from reclock.sql.plan.functions.length import MAX_BYTES, TOO_LONG
 from reclock.sql.types import Numeric
 from reclock.testing.evaluate_scalar import EvaluationError, fits
 
@@ -38,8 +39,10 @@ def apply_aggregate(call: AggregateCall | WindowCall, arguments: list[Row]) -> o
     present: list[Any] = [a[0] for a in arguments if a[0] is not None]
     if name == "string_agg":
         texts = [a for a in arguments if a[0] is not None]
-        joined = "".join(f"{'' if i == 0 else a[1] or ''}{a[0]}" for i, a in enumerate(texts))
-        return joined if texts else None
+        pieces = [f"{'' if i == 0 else a[1] or ''}{a[0]}" for i, a in enumerate(texts)]
+        if sum(len(piece.encode()) for piece in pieces) > MAX_BYTES:
+            raise EvaluationError(code=TOO_LONG.code, message=TOO_LONG.message)
+        return "".join(pieces) if texts else None
     if not present:
         return None
     return fits(_value(name, present, call), call.type)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from reclock.errors import Error
 from reclock.sql import types as t
 from reclock.sql.plan.coerce import read_literal
+from reclock.sql.plan.functions.length import MAX_BYTES, MAX_SERIES, TOO_LONG
 from reclock.sql.plan.scalar import (
     And,
     Call,
@@ -150,6 +151,7 @@ def _text(value: Any, source: t.Type) -> str:
 def _call(scalar: Call, row: Row) -> object:
     name = scalar.function.name
     values: list[Any] = [evaluate_scalar(a, row) for a in scalar.arguments]
+    _check_length(scalar, values)
     if name in _NULL_AWARE:
         return _NULL_AWARE[name](*values)
     if any(v is None for v in values):
@@ -162,6 +164,36 @@ def _call(scalar: Call, row: Row) -> object:
         return fits(function(*values), scalar.type)
     except (ZeroDivisionError, InvalidOperation) as error:
         raise EvaluationError(code="22012", message="division by zero") from error
+
+
+def _check_length(scalar: Call, values: list[Any]) -> None:
+    """Refuse what would make a value that is too long, before it is made."""
+    looks = any(f.message == TOO_LONG.message for f in scalar.function.failures)
+    if not looks or (scalar.function.name not in _NULL_AWARE and None in values):
+        return
+    if scalar.function.name == "generate_series":
+        first, last, step = (*values, 1)[:3]
+        too_long = step != 0 and (last - first) // step >= MAX_SERIES
+    else:
+        length: Callable[..., int] = _LENGTHS.get(scalar.function.name, _bytes)
+        too_long = length(*values) > MAX_BYTES
+    if too_long:
+        raise EvaluationError(code=TOO_LONG.code, message=TOO_LONG.message)
+
+
+def _bytes(*values: Any) -> int:
+    """Return about how many bytes texts and arrays have."""
+    return sum(
+        len(v.encode()) if isinstance(v, str) else _bytes(*v) if isinstance(v, tuple) else 8
+        for v in values
+        if v is not None
+    )
+
+
+_LENGTHS: dict[str, Callable[..., int]] = {
+    "repeat": lambda s, n: _bytes(s) * n,
+    "replace": lambda s, a, b: _bytes(s) + (s.count(a) * (_bytes(b) - _bytes(a)) if a else 0),
+}
 
 
 def _divide(a: Any, b: Any) -> object:
@@ -309,7 +341,7 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("not", 1): operator.not_,
     ("mz_timestamp", 1): _milliseconds,
     ("date_bin", 3): _binned,
-    ("||", 2): operator.add,
+    ("||", -1): lambda *texts: "".join(texts),
     ("length", 1): len,
     ("char_length", 1): len,
     ("lower", 1): str.lower,

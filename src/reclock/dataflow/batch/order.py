@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow.batch.relation import Relation, checked, select
 from reclock.dataflow.columns import total_order
@@ -10,6 +10,9 @@ from reclock.dataflow.window_text import constants_of, window_error, window_text
 
 if TYPE_CHECKING:
     from reclock.sql.plan.relation import TopK, Window
+
+_MOST: Final = 2**31 - 1
+"""How many rows Spark can take or leave out; an answer has no more."""
 
 
 def top_k(node: TopK, over: Relation) -> Relation:
@@ -19,8 +22,9 @@ def top_k(node: TopK, over: Relation) -> Relation:
     if node.limit is None and not node.offset:
         return over
     if not node.group:
-        places = "" if node.limit is None else f" LIMIT {node.limit}"
-        places += f" OFFSET {node.offset}" if node.offset else ""
+        offset = min(node.offset, _MOST)
+        places = "" if node.limit is None else f" LIMIT {min(node.limit, _MOST - offset)}"
+        places += f" OFFSET {offset}" if offset else ""
         return Relation(f"SELECT * FROM {over.source} ORDER BY {order}{places}", over.kinds)
     groups = ", ".join(over.columns.some(node.group))
     place = f"row_number() OVER (PARTITION BY {groups} ORDER BY {order})"

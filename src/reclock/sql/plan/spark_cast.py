@@ -7,9 +7,8 @@ timestamps with their zone. Values that do not fit become NULL here and an error
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from reclock.sql.plan.functions.length import TOO_LONG, within
 from reclock.sql.plan.scalar import cast_can_fail
 from reclock.sql.plan.spark_literal import quote_string
 from reclock.sql.types import (
@@ -27,8 +26,14 @@ from reclock.sql.types import (
 if TYPE_CHECKING:
     from reclock.sql.types import Type
 
+_MAX_DIGITS: Final = 4096
+"""A text of more is no number: reading one takes the square of its length."""
 
-def cast_text(value: str, source: Type, target: Type) -> str:
+_QUOTED: Final = 1024
+"""How much of a text an error quotes."""
+
+
+def cast_text(value: str, source: Type, target: Type) -> str:  # noqa: PLR0911  # one per case
     """Return text for ``value`` as ``target``; NULL where there is no such value."""
     name = target.spark_name
     if source in {target, UNKNOWN}:
@@ -42,6 +47,10 @@ def cast_text(value: str, source: Type, target: Type) -> str:
     if target == TEXT:
         return _to_text(value, source)
     word = "try_cast" if cast_can_fail(source, target) else "CAST"
+    if source == TEXT and is_number(target):
+        return (
+            f"CASE WHEN octet_length({value}) <= {_MAX_DIGITS} THEN {word}({value} AS {name}) END"
+        )
     return f"{word}({value} AS {name})"
 
 
@@ -51,7 +60,7 @@ def _to_text(value: str, source: Type) -> str:
     if source == TIMESTAMPTZ:
         return f"concat(CAST({value} AS STRING), '+00')"
     if source == BYTEA:
-        return within(f"2L * octet_length({value})", f"concat('\\\\x', lower(hex({value})))")
+        return f"concat('\\\\x', lower(hex({value})))"
     if source in FLOATS:
         return f"regexp_replace(CAST({value} AS STRING), '\\\\.0$', '')"
     return f"CAST({value} AS STRING)"
@@ -59,11 +68,9 @@ def _to_text(value: str, source: Type) -> str:
 
 def cast_failure(value: str, source: Type, target: Type) -> str:
     """Return text for the error of a ``value`` that has no counterpart."""
-    if target == TEXT:
-        return quote_string(f"{TOO_LONG.code}|{TOO_LONG.message}")
     if source == TEXT:
         start = quote_string(f'22P02|invalid input syntax for type {target}: "')
-        return f"concat({start}, {value}, '\"')"
+        return f"concat({start}, left({value}, {_QUOTED}), '\"')"
     if is_number(source) and is_number(target):
         what = "numeric field overflow" if isinstance(target, Numeric) else f"{target} out of range"
         return quote_string(f"22003|{what}")

@@ -276,7 +276,7 @@ def _fill(template: str, values: list[str], type_: str = "", value: str = "") ->
     "f('{1}', b, '{1}')"
     """
 
-    def put(hole: re.Match[str]) -> str:
+    def put(hole: re.Match[str]) -> str:  # noqa: PLR0911  # one per hole
         match hole[1]:
             case "*":
                 return ", ".join(values)

@@ -42,7 +42,8 @@ _SECONDS = (
     "(extract(DAY FROM {2}) * 86400D + extract(HOUR FROM {2}) * 3600D"
     " + extract(MINUTE FROM {2}) * 60D + double(extract(SECOND FROM {2})))"
 )
-_MONTHS = "((extract(YEAR FROM {2}) * 12D + extract(MONTH FROM {2})) * 2419200D)"
+_YEARS = "CAST({2} AS INTERVAL YEAR TO MONTH)"
+_MONTHS = f"((extract(YEAR FROM {_YEARS}) * 12D + extract(MONTH FROM {_YEARS})) * 2419200D)"
 _BETWEEN = (
     "(double(unix_micros(CAST({1} AS TIMESTAMP))) - double(unix_micros(CAST({0} AS TIMESTAMP))))"
     " / 1000000D"

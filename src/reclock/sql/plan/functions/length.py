@@ -3,8 +3,8 @@
 Invariant: a function whose value can be much longer than its arguments makes none of more than
 ``MAX_BYTES``: that is an error of the row (54000), and nothing is allocated for it, neither in a
 task nor where Spark computes constants while it plans. So a value that a statement makes has
-a bounded size, however its functions are nested: what does not look (``upper``, ``translate``)
-multiplies the bytes of a text at most by a small constant, once.
+a bounded size, however its functions are nested: what does not look (``upper``, ``encode``)
+multiplies the bytes of a value at most by a small constant, once.
 
 ``||`` and ``concat`` of texts of which all but one are short, as ``x || '/' || n``, add so little
 that nobody looks: they cannot fail, and may be keys of joins.
@@ -69,7 +69,7 @@ def has_length(kind: Type) -> bool:
     return kind in {TEXT, JSON, BYTEA} or isinstance(kind, Array | Record)
 
 
-def is_short(scalar: Scalar) -> bool:
+def is_short(scalar: Scalar) -> bool:  # noqa: PLR0911  # one per case
     """Return whether a text is one of a few bytes, or stands in the statement."""
     match scalar:
         case Literal():
