@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -26,6 +27,14 @@ sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
 # Tests start Spark more than they use it: let Java compile fast, not well. For the processes
 # that they start, too, which have one archive of classes then.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# What is loaded to collect the tests stays: no need to look for garbage in it, now or later.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -10,13 +10,11 @@ The same without a restart: the database that failed is used on.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from reclock.errors import Error
 from reclock.failpoints import EXIT_STATUS
+from reclock.testing.children import Child
 from reclock.testing.failpoints import FailpointRaised, armed
 
 SETUP = (
@@ -170,15 +168,14 @@ def test_a_tick_that_fails_is_run_again(make_opener, expected, point, restart):
 
 
 KILLED = """
-import sys
 from reclock import ManualClock
 from reclock.coordinator.database import Database
 from reclock.testing.model_engine import ModelEngine
 
-db = Database(sys.argv[1], ModelEngine(), clock=ManualClock(1_000), background=False)
+db = Database(path, ModelEngine(), clock=ManualClock(1_000), background=False)
 db.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
 from reclock.testing.failpoints import arm
-arm(sys.argv[2], "exit")
+arm(point, "exit")
 db.execute("INSERT INTO t VALUES (2)")
 """
 
@@ -187,24 +184,22 @@ db.execute("INSERT INTO t VALUES (2)")
     ("point", "rows"), [("durable.commit.before", [(1,)]), ("durable.commit.after", [(1,), (2,)])]
 )
 def test_a_killed_process_leaves_all_or_nothing_and_no_lock(opener, point, rows):
-    command = [sys.executable, "-c", KILLED, str(opener.path), point]
-    assert subprocess.run(command, check=False).returncode == EXIT_STATUS
+    assert Child(KILLED, path=opener.path, point=point).ended() == EXIT_STATUS
     assert opener().execute("SELECT a FROM t ORDER BY a").rows == rows
 
 
 LIVED = """
-import sys
 from reclock import ManualClock
 from reclock.coordinator.database import Database
 from reclock.testing.failpoints import arm
 from reclock.testing.model_engine import ModelEngine
 
 clock = ManualClock(1_000)
-db = Database(sys.argv[1], ModelEngine(), clock=clock, background=False)
+db = Database(path, ModelEngine(), clock=clock, background=False)
 db.execute("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
 for n in range(60):
     if n == 20:
-        arm(sys.argv[2], "exit")
+        arm(point, "exit")
     db.insert("t", [(n * 1_000 + k,) for k in range(1 + n * 50 % 1_000)])
     if n % 10 == 5:
         db.execute(f"CREATE INDEX i{n} ON t (a)")
@@ -212,7 +207,7 @@ for n in range(60):
     db.tick()
     db._core.merger.wait()
     result = db.execute("SELECT n FROM v")
-    print(int(result.timestamp), result.rows[0][0], flush=True)
+    pipe.send((int(result.timestamp), result.rows[0][0]))
 """
 
 
@@ -226,12 +221,11 @@ for n in range(60):
     ],
 )  # fmt: skip
 def test_a_killed_process_gives_the_same_answers_for_the_past(opener, point):
-    command = [sys.executable, "-c", LIVED, str(opener.path), point]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert ran.returncode == EXIT_STATUS, ran.stderr
+    child = Child(LIVED, path=opener.path, point=point)
+    told = child.said()
+    assert child.ended() == EXIT_STATUS
     db = opener()
     assert db.check() == []
-    told = [tuple(map(int, line.split())) for line in ran.stdout.splitlines()]
     (since,) = db.execute("SELECT since FROM reclock.frontiers WHERE object = 'v'").rows[0]
     kept = [(time, count) for time, count in told if time >= since]
     assert kept

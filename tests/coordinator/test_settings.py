@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from reclock.durable.catalog_store import CATALOG
 from reclock.durable.store import Append, StoredUpdate
 from reclock.errors import Corrupt, Error, NewerFormat
 from reclock.failpoints import EXIT_STATUS
+from reclock.testing.children import Child
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.time.antichain import Antichain
 
@@ -263,15 +262,14 @@ def test_the_document_lists_the_settings():
 
 
 KILLED = """
-import sys
 from reclock import ManualClock
 from reclock.coordinator.database import Database
 from reclock.testing.failpoints import arm
 from reclock.testing.model_engine import ModelEngine
 
-db = Database(sys.argv[1], ModelEngine(), clock=ManualClock(1_000), background=False)
+db = Database(path, ModelEngine(), clock=ManualClock(1_000), background=False)
 db.execute("ALTER SYSTEM SET timestamp_interval = '3s'")
-arm(sys.argv[2], "exit")
+arm(point, "exit")
 db.execute("ALTER SYSTEM SET timestamp_interval = '4s'")
 """
 
@@ -280,8 +278,7 @@ db.execute("ALTER SYSTEM SET timestamp_interval = '4s'")
     ("point", "value"), [("durable.commit.before", "3s"), ("durable.commit.after", "4s")]
 )
 def test_a_killed_process_leaves_the_old_value_or_the_new(opener, point, value):
-    command = [sys.executable, "-c", KILLED, str(opener.path), point]
-    assert subprocess.run(command, check=False).returncode == EXIT_STATUS
+    assert Child(KILLED, path=opener.path, point=point).ended() == EXIT_STATUS
     assert shown(opener(), "timestamp_interval") == value
 
 

@@ -20,24 +20,24 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 import uuid
 from collections import defaultdict
+from contextlib import suppress
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from reclock.failpoints import EXIT_STATUS
+from reclock.testing.children import Child
 from reclock.testing.kafka import running_kafka
 from reclock.testing.kafka_conformance import Record
 
 pytestmark = pytest.mark.kafka
 
 PROGRAM = """
-import faulthandler, json, signal, sys
+import faulthandler, json, signal
 from reclock.coordinator.database import Database
 from reclock.coordinator.sink import exporter
 from reclock.failpoints import arm
@@ -45,8 +45,8 @@ from reclock.testing.model_engine import ModelEngine
 
 exporter.IDLE_MS = 200
 faulthandler.register(signal.SIGUSR1)  # what it waits for, when a test has waited in vain
-for line in sys.stdin:
-    what = json.loads(line)
+while True:
+    what = pipe.recv()
     if what.startswith("open "):
         db = Database(what[5:], ModelEngine())
         answer = []
@@ -55,7 +55,7 @@ for line in sys.stdin:
         answer = []
     else:
         answer = db.execute(what).rows
-    print(json.dumps(answer, default=str), flush=True)
+    pipe.send(json.dumps(answer, default=str))
 """
 STATUS = "SELECT sink, state, frontier, detail, retries, last_error FROM reclock.sink_status"
 REGIONS = ("north", "south", "east", "west", "middle")
@@ -63,20 +63,21 @@ ACCOUNTS = 30
 
 
 class Process:
-    """A process that opens a database when it is told to: until then it loads its modules."""
+    """A process that opens a database when it is told to."""
 
     def __init__(self):
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        self._child = Child(PROGRAM)
+        self.kill, self.ended = self._child.kill, self._child.ended
 
     def tell(self, what):
-        print(json.dumps(what), file=self._process.stdin, flush=True)
+        self._child.pipe.send(what)
+
+    def answer(self):
+        return [tuple(row) for row in json.loads(self._child.pipe.recv())]
 
     def execute(self, sql):
         self.tell(sql)
-        return [tuple(row) for row in json.loads(self._process.stdout.readline())]
+        return self.answer()
 
     def die_at(self, point):
         """Have it end itself at a failpoint; it may not answer any more."""
@@ -86,18 +87,12 @@ class Process:
         return {sink: found for sink, *found in self.execute(STATUS)}
 
     def signal(self, number):
-        os.kill(self._process.pid, number)
+        os.kill(self._child.pid, number)
 
-    def kill(self):
-        """Kill it, at once, whatever it does."""
-        self._process.kill()
-        return self.ended()
-
-    def ended(self):
-        code = self._process.wait(60)
-        self._process.stdin.close()
-        self._process.stdout.close()
-        return code
+    def stop(self):
+        """End it, if it still runs."""
+        with suppress(ValueError):  # it was waited for
+            self.kill()
 
 
 class Load:
@@ -151,17 +146,6 @@ class Load:
             yield {region: (n, total) for region, (n, total) in totals.items() if n}
 
 
-SPARE: list[Process] = []
-"""Those that were told nothing: the next test has one that has loaded its modules."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_spares():
-    yield
-    while SPARE:
-        SPARE.pop().kill()
-
-
 class Pipeline:
     """The topics, the load, and a process that is there or not."""
 
@@ -175,18 +159,19 @@ class Pipeline:
         self.source = kafka.create_topic()
         self.load = Load(kafka, self.source, seed)
         self.process = None
-        self._next = SPARE.pop() if SPARE else Process()
+        self._started = []
 
     def start(self, path=None):
         """Have another process begin to open the state."""
-        self.process, self._next = self._next, Process()
+        self.process = Process()
+        self._started.append(self.process)
         self.process.tell(f"open {path or self.path}")
         return self
 
     def create(self, recover="false", timeout="60s", consistency=None):
         """Wait until it is open, and create what is not there."""
         process = self.process
-        assert json.loads(process._process.stdout.readline()) == []
+        assert process.answer() == []
         process.execute("ALTER SYSTEM SET timestamp_interval = '30ms'")
         process.execute("ALTER SYSTEM SET logical_compaction_window = '1ms'")
         process.execute(
@@ -211,10 +196,8 @@ class Pipeline:
     def close(self):
         """End whatever still runs."""
         self.load._stopped.set()
-        SPARE.append(self._next)
-        if self.process is not None and self.process._process.poll() is None:
-            self.process.signal(signal.SIGCONT)
-            self.process.kill()
+        for process in self._started:
+            process.stop()
 
     def topic(self, sink):
         return f"{sink}-{self.name}"
@@ -357,7 +340,7 @@ def test_a_process_whose_state_was_replaced_bars_nobody(pipeline, tmp_path):
     pipeline.wait(lambda: all(f[0] == "failed" for f in sleeper.status().values()))
     sleeper.kill()
     again = pipeline.start(path=tmp_path / "lost").process
-    assert json.loads(again._process.stdout.readline()) == []
+    assert again.answer() == []
     pipeline.wait(lambda: all(f[0] == "failed" for f in again.status().values()))
     for _, _, detail, *_ in again.status().values():
         assert "another database writes sink" in detail
