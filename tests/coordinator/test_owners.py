@@ -92,6 +92,31 @@ def test_what_an_owner_may(made: Database) -> None:
         assert caught.value.code == code
 
 
+@pytest.mark.parametrize("at", ["durable.commit.before", "durable.commit.after", None])
+def test_a_view_that_is_replaced_keeps_owner_and_grants(opener: Opener, at: str | None) -> None:
+    db = opener()
+    db.execute(SETUP)
+    joe = db.session("joe")
+    joe.execute("CREATE VIEW v AS SELECT a FROM open; CREATE VIEW w AS SELECT 1 AS a")
+    joe.execute("GRANT SELECT ON v TO ann; GRANT SELECT ON w TO public")
+    replacing = "CREATE OR REPLACE VIEW v AS SELECT a + 1 AS a FROM open"
+    if at is None:
+        db.session("boss").execute(replacing)
+    else:
+        with armed({at: "raise"}), pytest.raises(FailpointRaised):
+            db.session("boss").execute(replacing)
+    db = opener.reopened(db)
+    assert owners(db)["v"] == "joe"
+    assert db.session("ann").execute("SELECT a FROM v").rows == [(1 + (at is None),)] or at
+    assert db.session("ann").execute("SELECT a FROM w").rows == [(1,)]
+    db.execute("CREATE USER bob")
+    with pytest.raises(Forbidden):
+        db.session("bob").execute("SELECT a FROM v")
+    db.session("joe").execute("DROP VIEW v; CREATE VIEW v AS SELECT a FROM open")
+    with pytest.raises(Forbidden):
+        db.session("ann").execute("SELECT a FROM v")
+
+
 def test_cascade_takes_nothing_of_others(made: Database) -> None:
     joe, ann = made.session("joe"), made.session("ann")
     joe.execute("CREATE TABLE his (a INT); GRANT SELECT ON his TO ann")

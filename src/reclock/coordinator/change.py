@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.arrangements import Runs
     from reclock.coordinator.core import Core
     from reclock.coordinator.item import Item
+    from reclock.coordinator.roles import Roles
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
@@ -56,9 +57,15 @@ INPUTS: Final = (Table, Source)
 
 
 def change_catalog(
-    core: Core, added: Iterable[Item] = (), removed: Iterable[ObjectId] = ()
+    core: Core,
+    added: Iterable[Item] = (),
+    removed: Iterable[ObjectId] = (),
+    roles: Roles | None = None,
 ) -> None:
-    """Make the next version of the catalog, and everything it needs, durable at once."""
+    """Make the next version of the catalog, and everything it needs, durable at once.
+
+    ``roles`` are those from then on, if privileges change with the objects.
+    """
     with core.writing():
         made, gone = tuple(added), tuple(removed)
         world = core.world
@@ -78,12 +85,14 @@ def change_catalog(
         catalog = world.catalog.changed(made, gone)
         records: dict[ObjectId, Json | None] = dict.fromkeys(gone)
         records |= {item.id: item.record() for item in made}
+        roles = core.world.roles if roles is None else roles
+        records |= roles.records(core.world.roles)
         append, stored = core.catalog_store.change(core.world.stored, records)
         transients = core.world.transients
         if any(view.depends & set(gone) for view in transients.values()):
             transients = {i: t for i, t in transients.items() if not t.depends & set(gone)}
         after = core.world.with_catalog(stored, catalog).with_transients(transients)
-        _publish(core, after, [append], states)
+        _publish(core, after.with_roles(roles), [append], states)
         if gone:
             core.collect_garbage()
 

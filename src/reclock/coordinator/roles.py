@@ -6,8 +6,9 @@ A role is a record of the catalog, beside objects and settings::
                  "grants": {"u7": ["SELECT"], "database": ["CREATE"]}}
 
 so it changes in one durable append. Privileges on an object are kept by its id, which no other
-object ever has: what is dropped and made anew has none. Grants to ``public`` are everybody's.
-Whoever opens the database in his own process may do everything: he can read its files.
+object ever has: what is dropped and made anew has none; a view that is replaced hands its own on.
+Grants to ``public`` are everybody's. Whoever opens the database in his own process may do
+everything: he can read its files.
 
 Tests: tests/coordinator/test_roles.py.
 """
@@ -133,6 +134,15 @@ class Roles:
         """Return the roles with some changed and some removed."""
         kept = {name: role for name, role in self.given.items() if name not in set(removed)}
         return Roles({**kept, **{role.name: role for role in roles}})
+
+    def inherited(self, old: str, new: str) -> Roles:
+        """Return the roles with the privileges on an object on the one that takes its place."""
+        changed = [
+            replace(role, grants={new if on == old else on: p for on, p in role.grants.items()})
+            for role in self.given.values()
+            if old in role.grants
+        ]
+        return self.changed(changed)
 
     def may(self, name: str, privilege: str, on: str) -> bool:
         """Return whether a role, or everybody, has a privilege."""

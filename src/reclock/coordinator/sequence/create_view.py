@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def create_view(context: Context, statement: CreateView) -> Result:
-    """Give a query a name; one that has it already may be replaced, if nothing needs it."""
+    """Give a query a name; one that has it already may be replaced, if nothing needs it.
+
+    The new one belongs to whom the old one did, with all privileges on it.
+    """
     with context.writing() as world:
         catalog = world.catalog
         exists = catalog.find(statement.name.parts) is not None
@@ -31,7 +34,9 @@ def create_view(context: Context, statement: CreateView) -> Result:
             kept = {i: item for i, item in catalog.items.items() if i not in gone}
             catalog = replace(catalog, items=kept)
         view = context.owned(define_view(statement, context.text, catalog), world)
+        roles = world.roles
         if old is not None:
             view = replace(view, owner=old.owner)
-        change_catalog(context.core, [view], gone)
+            roles = roles.inherited(str(old.id), str(view.id))
+        change_catalog(context.core, [view], gone, roles)
     return Result("CREATE VIEW")
