@@ -7,8 +7,8 @@ before the clock moves; with a timeout it waits so long for others to tick.
 
 It ends by itself before ``UP TO``; with an error when a view has one, after all times before
 it, when what it follows is dropped, or when who reads it may not do so any more; and when it, or
-the database, is closed, from any thread. However it ends, its hold is released; while it is open, everything that was not
-given yet is held, and no more.
+the database, is closed, from any thread. However it ends, its hold is released; while it is open,
+everything that was not given yet is held, and no more.
 
 One thread reads at a time. Memory: one step (``changes``), whatever the reader's pace.
 
