@@ -152,6 +152,32 @@ def test_a_view_reads_with_its_owners_rights(made: Database, kind: str) -> None:
     assert ann.execute("SELECT a FROM x").rows == [(1,)]
 
 
+def test_a_view_of_others_gives_no_rights_back(made: Database) -> None:
+    """What two views read is asked for of both owners, whichever is looked at first."""
+    joe = made.session("joe")
+    joe.execute("CREATE VIEW all_ AS SELECT a FROM open")
+    made.execute("CREATE VIEW counted AS SELECT count(*) AS n FROM open")
+    made.execute("CREATE VIEW before AS SELECT 1 AS b; GRANT SELECT ON counted TO joe")
+    joe.execute("CREATE VIEW both AS SELECT a, n FROM all_, counted")
+    made.execute("REVOKE SELECT ON open FROM joe")
+    with pytest.raises(Forbidden):
+        joe.execute("SELECT * FROM both")
+
+
+def test_a_view_of_a_private_system_relation(made: Database) -> None:
+    joe, ann = made.session("joe"), made.session("ann")
+    made.execute("GRANT SELECT ON reclock.errors TO joe")
+    joe.execute("CREATE VIEW told AS SELECT message FROM reclock.errors")
+    joe.execute("GRANT SELECT ON told TO ann")
+    ann.execute("CREATE VIEW again AS SELECT message FROM told")
+    assert ann.execute("SELECT * FROM again").rows == []
+    made.execute("REVOKE SELECT ON reclock.errors FROM joe")
+    for session, sql in ((joe, "SELECT * FROM told"), (ann, "SELECT * FROM again")):
+        with pytest.raises(Forbidden) as caught:
+            session.execute(sql)
+        assert caught.value.hint == "an admin can GRANT SELECT ON reclock.errors TO joe"
+
+
 def test_objects_change_hands_and_roles_that_own_stay(opener: Opener) -> None:
     db = opener()
     db.execute(SETUP)

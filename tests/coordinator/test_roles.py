@@ -91,12 +91,18 @@ def test_what_is_refused(db: Database) -> None:
         ("GRANT SELECT ON DATABASE reclock TO joe", "0A000"),
         ("GRANT joe TO joe", "42601"),
         ("CREATE USER x PASSWORD ''", "22023"),
+        ("ALTER ROLE public LOGIN", "42939"),
+        ("DROP ROLE IF EXISTS public", "42939"),
         ("CREATE USER x CREATEDB", "42601"),
     ):
         with pytest.raises(Error) as caught:
             db.execute(sql)
         assert caught.value.code == code, sql
         assert db.roles == before
+    db.execute("CREATE USER boss SUPERUSER")
+    with pytest.raises(Error) as caught:
+        db.session("boss").execute("DROP ROLE joe, boss")
+    assert caught.value.code == "55006"
 
 
 def test_if_exists_and_nothing_to_do(db: Database) -> None:

@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import threading
 import time
+from contextlib import ExitStack
 from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
@@ -320,6 +321,19 @@ def test_too_many_are_turned_away(db: Database) -> None:
             psycopg.connect(where)
         until(lambda: server._sessions == 0)
         psycopg.connect(where).close()
+
+
+def test_who_says_nothing_keeps_nobody_out(db: Database) -> None:
+    options = Options(port=0, trusts_local=True, max_connections=2, grace=1)
+    with serving(db, options) as server, ExitStack() as silent:
+        where = f"host=127.0.0.1 port={server.port} user=me"
+        first = silent.enter_context(psycopg.connect(where, autocommit=True))
+        for _ in range(60):
+            silent.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        with psycopg.connect(where) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        assert first.execute("SELECT 1").fetchone() == (1,)
+        until(lambda: len(server._keys) <= 2 + 32)
 
 
 def test_everybody_is_seen_out(db: Database) -> None:

@@ -13,6 +13,7 @@ import pytest
 from psycopg import sql as text
 
 from reclock.coordinator.database import Database
+from reclock.server import connection
 from reclock.server.background import serving
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
@@ -133,6 +134,18 @@ def test_a_client_that_is_killed_lets_go(
     until(lambda: bool(holders(db)))
     client.until(b.CopyOutData if "COPY" in str(said) else b.DataRow)
     assert holders(db) & {"select", "subscribe"}
+    client.die()
+    until(lambda: not holders(db))
+    until(lambda: server._sessions == 0)
+
+
+def test_a_client_is_missed_while_nothing_is_read_from_it(
+    db: Database, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_LOOK_SECONDS", 0.1)
+    client = Slow(server, f.Query("SUBSCRIBE log"), f.CopyData(b"x" * 1_200_000))
+    until(lambda: "subscribe" in holders(db))
+    until(lambda: any(one._is_paused for _, one in server._keys.values()))
     client.die()
     until(lambda: not holders(db))
     until(lambda: server._sessions == 0)

@@ -39,10 +39,12 @@ class Log:
 
 
 def quoted(value: object) -> str:
-    """Return a value as it stands in a line.
+    r"""Return a value as it stands in a line.
 
-    >>> quoted(7), quoted("a b"), quoted("")
-    ('7', '"a b"', '""')
+    >>> quoted(7), quoted("a b"), quoted(""), quoted("é"), quoted("\x1b[2J")
+    ('7', '"a b"', '""', 'é', '"\\u001b[2J"')
     """
     text = str(value)
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    if text.isprintable():  # as nothing is that moves a cursor, or ends a line for somebody
+        return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    return json.dumps(text)

@@ -37,7 +37,9 @@ from reclock.coordinator.sequence.update import before_and_after
 from reclock.coordinator.system import RELATIONS
 from reclock.errors import Forbidden
 from reclock.sql import statement as s
+from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build import plan_query
+from reclock.sql.plan.relation import Get, walk
 from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.roles import Roles
+    from reclock.coordinator.system.relation import SystemRelation
     from reclock.coordinator.world import World
     from reclock.ids import ObjectId
     from reclock.sql.syntax.query import Query
@@ -223,14 +226,29 @@ class _Check:
             view = self._catalog.items.get(waiting.pop())
             if not isinstance(view, View | MaterializedView):
                 continue
-            for needed in sorted(view.depends - seen):
+            for needed in sorted(view.depends | self._private(view)):
                 if view.owner is not None and not self._has(view.owner, "SELECT", needed):
-                    message = f"permission denied for {self._catalog[needed]}"
+                    object_ = self._object(needed)
+                    message = f"permission denied for {object_}"
                     detail = f"{view} reads it for {view.owner}, who does not have SELECT on it"
-                    hint = f"an admin can GRANT SELECT ON {self._catalog[needed].name} TO "
-                    raise Forbidden(message, detail=detail, hint=hint + view.owner)
-                waiting.append(needed)
+                    hint = f"an admin can GRANT SELECT ON {object_.name} TO {view.owner}"
+                    raise Forbidden(message, detail=detail, hint=hint)
+            waiting += sorted(view.depends - seen)
             seen |= view.depends
+
+    def _private(self, view: View | MaterializedView) -> frozenset[ObjectId]:
+        """Return the system relations that not everybody may read and a view names itself."""
+        read = {node.item for node in walk(view.plan) if isinstance(node, Get)}
+        if not any(item in RELATIONS and RELATIONS[item].private for item in read):
+            return frozenset()
+        made = parse_statement(view.sql)
+        assert isinstance(made, s.CreateView | s.CreateMaterializedView)
+        recording = Recording(self._catalog)
+        plan_query(made.query, recording, maintained=True)
+        return frozenset(recording.system)
+
+    def _object(self, item: ObjectId) -> Item | SystemRelation:
+        return RELATIONS[item] if item in RELATIONS else self._catalog[item]
 
     def _has(self, role: str, privilege: str, item: ObjectId) -> bool:
         """Return whether a role has a privilege on something."""
@@ -247,7 +265,7 @@ class _Check:
     def _may(self, privilege: str, item: ObjectId) -> None:
         if self._has(self._role, privilege, item):
             return
-        object_ = RELATIONS[item] if item in RELATIONS else self._catalog[item]
+        object_ = self._object(item)
         message = f"permission denied for {object_}"
         detail = f"{self._role} does not have {privilege} on it"
         hint = f"an admin can GRANT {privilege} ON {object_.name} TO {self._role}"

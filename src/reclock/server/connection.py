@@ -5,7 +5,7 @@ what the client sends next is read. They go out as fast as the client takes them
 while ``_UNSENT`` bytes are on their way, so a slow client costs that and one batch of rows; an end
 that is asked for meanwhile wakes it. What is sent while more messages of the client are there goes
 out with what follows, in one piece. Work is done in threads; a client that goes away meanwhile has
-its statement interrupted.
+its statement interrupted, also if what it sent is not read any more.
 
 Tests: tests/server/test_server.py.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import select
 import socket
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, cast
@@ -43,6 +44,10 @@ _AT_ONCE: Final = 64
 """After so many messages that were there already others have their turn."""
 
 _KEEP_ALIVE_SECONDS: Final = 60
+_LOOK_SECONDS: Final = 2
+"""So often it is looked whether a client is there that is not read from."""
+
+_ENDS: Final = select.POLLERR | select.POLLHUP | getattr(select, "POLLRDHUP", 0)
 
 
 class Connection(asyncio.Protocol):
@@ -65,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._stopping: Interrupted | None = None
         self._is_busy = False
         self._is_waiting = False
+        self._is_paused = False
         self._transport: asyncio.Transport
         self._host = ""
         self.is_encrypted = False
@@ -86,7 +92,20 @@ class Connection(asyncio.Protocol):
         self._frames.feed(data)
         if not self._is_waiting and self._frames.waiting > _AHEAD:
             self._transport.pause_reading()
+            if not self._is_paused:
+                self._is_paused = True
+                self._look()
         self._came.set()
+
+    def _look(self) -> None:
+        """Notice a client that goes away while nothing is read from it."""
+        if not self._is_paused or self._is_lost:
+            return
+        if _has_gone(self._transport.get_extra_info("socket")):
+            self._lose()
+            self.abort()
+        else:
+            asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
 
     def eof_received(self) -> bool:
         """Take a client that says nothing more for one that has gone."""
@@ -174,7 +193,7 @@ class Connection(asyncio.Protocol):
             return await self._next(partial(self._frames.next, read_frontend), within=within)
 
     async def _next(self, read: Callable[[], Message | None], *, within: bool = False) -> Message:
-        self._is_busy, self._is_waiting = within, True
+        self._is_busy, self._is_waiting, self._is_paused = within, True, False
         self._ended()
         self._transport.resume_reading()
         try:
@@ -287,6 +306,15 @@ class Connection(asyncio.Protocol):
         assert self.session is not None
         interrupt = self.session.interrupt
         self._wake_by(partial(interrupt.set, reason, interrupt.number))
+
+
+def _has_gone(found: socket.socket | None) -> bool:
+    """Return whether the other end of a socket is closed, whatever there is to be read."""
+    if found is None or found.fileno() < 0:
+        return True
+    ends = select.poll()
+    ends.register(found.fileno(), _ENDS)
+    return bool(ends.poll(0))
 
 
 def _keep_alive(found: socket.socket | None) -> None:

@@ -4,7 +4,8 @@ Each connection is a coroutine of one event loop (``protocol``), and its stateme
 of as many threads as there may be connections: nobody waits for a thread, and neither the loop nor
 ticks wait for a client. Only look-ups that block for nothing are answered in the loop itself. More
 clients than ``max_connections`` are turned away (53300) once they have said who they are, so that
-cancel requests get through; those that say nothing are cut off.
+cancel requests get through; those that say nothing are cut off, the oldest of them at once if they
+are too many: they keep nobody out.
 
 ``close`` lets no one in, lets the statements under way finish for ``grace`` seconds, interrupts the
 others, and tells everybody why (57P01). Sessions are closed with their connections, whatever
@@ -95,6 +96,8 @@ class Server:
         self._switched = sys.getswitchinterval()
         self._keys: dict[int, tuple[Key, Connection]] = {}
         self._sessions = 0
+        self._strangers: dict[Connection, None] = {}
+        """Those who have not logged in, the oldest first."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Server | None = None
 
@@ -143,9 +146,13 @@ class Server:
     # One connection.
 
     def _accepted(self, connection: Connection) -> None:
-        if len(self._keys) >= self._options.max_connections + _BEYOND:
-            connection.abort()
-            return
+        if self._sessions + len(self._strangers) >= self._options.max_connections + _BEYOND:
+            oldest = next(iter(self._strangers), connection)
+            self._strangers.pop(oldest, None)
+            oldest.abort()
+            if oldest is connection:
+                return
+        self._strangers[connection] = None
         task = asyncio.get_running_loop().create_task(self._serve(connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -161,6 +168,7 @@ class Server:
             self._fault(error)
         finally:
             del self._keys[key.process]
+            self._strangers.pop(connection, None)
             connection.close()
 
     async def _talk(self, connection: Connection, key: Key) -> None:
@@ -175,6 +183,7 @@ class Server:
         if session is None:
             return
         connection.session = session
+        self._strangers.pop(connection, None)
         self._sessions += 1
         try:
             await Conversation(connection, session, self._fault).run()

@@ -37,6 +37,7 @@ def alter_role(context: Context, statement: AlterRole) -> Result:
     """Change what a role may, or its password."""
 
     def after(world: World) -> Roles:
+        _refuse_public(statement.name, statement.position)
         role = world.roles.get(statement.name, statement.position)
         return world.roles.changed([role.altered(statement.options)])
 
@@ -53,11 +54,24 @@ def drop_role(context: Context, statement: DropRole) -> Result:
             with suppress(*((UndefinedName,) if statement.if_exists else ())):
                 found.append(world.roles.get(name, statement.position).name)
         for name in found:
+            _refuse_public(name, statement.position)
             _refuse_owner(world, name)
+            if name == context.session.role:
+                message = "current user cannot be dropped"
+                hint = "log in as another superuser to drop it"
+                raise StatementError(message, code="55006", hint=hint, position=statement.position)
         return world.roles.changed(removed=found)
 
     _change(context, after)
     return Result("DROP ROLE")
+
+
+def _refuse_public(name: str, position: int) -> None:
+    """Refuse what is said of everybody as if it was one role."""
+    if name == PUBLIC:
+        message = 'role name "public" is reserved'
+        hint = "GRANT privileges to public, or REVOKE them"
+        raise StatementError(message, code="42939", hint=hint, position=position)
 
 
 def _refuse_owner(world: World, name: str) -> None:
