@@ -107,6 +107,8 @@ class _Check:
 
     def __call__(self, statement: s.Statement) -> None:
         match statement:
+            case s.CatalogQuery():
+                pass
             case s.SelectStatement(query, _):
                 self._query(query)
             case s.Subscribe(relation, query):

@@ -50,6 +50,11 @@ def describe(context: Context, parsed: Parsed, declared: Sequence[Type]) -> Desc
     if isinstance(parsed.statement, s.CatalogQuery):
         kinds = catalog_types(parsed.statement, declared)
         return Description(kinds, catalog_schema(context, parsed.statement, kinds))
+    match parsed.statement:
+        case s.Declare(_, s.CatalogQuery() as of) | s.Copy(s.CatalogQuery() as of):
+            return Description(catalog_types(of, declared), None)
+        case s.ExplainPlan(s.CatalogQuery() as of):
+            return Description(catalog_types(of, declared), PLAN_SCHEMA)
     count = max(parsed.parameters, len(declared))
     known = [*declared, *(UNKNOWN for _ in range(count - len(declared)))]
     placeholders = tuple(Placeholder(kind) for kind in known)

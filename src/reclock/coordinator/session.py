@@ -28,7 +28,6 @@ from reclock.coordinator.cursor import Cursors
 from reclock.coordinator.describe import describe
 from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.look_up import look_up_known
-from reclock.coordinator.pg.answer import catalog_answer
 from reclock.coordinator.plans import plan_once
 from reclock.coordinator.read import readable
 from reclock.coordinator.result import Result
@@ -192,13 +191,11 @@ class Session:
         with self._turn():
             statement = self._admitted(parsed.statement, parameters, parsed.text)
             context = Context(self, parsed.text, tuple(parameters))
-            if isinstance(statement, CatalogQuery):
-                return catalog_answer(context, statement)
             if isinstance(statement, CopyFrom):
                 return CopyIn(context, statement)
             if isinstance(statement, Copy):
                 return CopyOut(_opened(context, statement.of))
-            if isinstance(statement, SelectStatement | Subscribe):
+            if isinstance(statement, SelectStatement | CatalogQuery | Subscribe):
                 return _opened(context, statement)
             if isinstance(statement, Fetch):
                 return fetched(context, statement)
@@ -428,7 +425,9 @@ class Session:
                 raise
 
 
-def _opened(context: Context, statement: SelectStatement | Subscribe) -> Answer | Subscription:
-    if isinstance(statement, SelectStatement):
-        return answer(context, statement)
-    return open_subscription(context, statement, None)
+def _opened(
+    context: Context, statement: SelectStatement | CatalogQuery | Subscribe
+) -> Answer | Subscription:
+    if isinstance(statement, Subscribe):
+        return open_subscription(context, statement, None)
+    return answer(context, statement)

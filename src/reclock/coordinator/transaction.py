@@ -153,7 +153,7 @@ class Transaction:
             message = f"{_words(statement)} in a transaction is not supported"
             hint = "run it by itself: it is a transaction of its own"
             raise NotSupported(message, hint=hint)
-        copies = isinstance(statement, s.Copy) and isinstance(statement.of, s.SelectStatement)
+        copies = isinstance(statement, s.Copy) and not isinstance(statement.of, s.Subscribe)
         if not (copies or isinstance(statement, _READS + _OTHERS)):
             message = f"{_words(statement)} cannot run inside a transaction"
             raise InvalidTransactionState(message, hint="COMMIT first, and run it by itself")

@@ -54,6 +54,26 @@ def test_parameters(db: Database) -> None:
     assert db.execute("SELECT $1::regclass::oid = 't'::regclass AS same", ("t",)).rows == [(True,)]
 
 
+def test_cursors_copies_and_plans(db: Database) -> None:
+    names = "SELECT relname FROM pg_class WHERE relname = $1"
+    with db.session() as session:
+        session.execute("BEGIN")
+        for way in ("DECLARE c CURSOR FOR", "COPY (", "EXPLAIN"):
+            end = ") TO STDOUT" if way == "COPY (" else ""
+            (parsed,) = parse_statements(f"{way} {names}{end}")
+            assert session.describe(parsed).parameters == (t.TEXT,)
+        session.execute(f"DECLARE c CURSOR FOR {names}", ("t",))
+        assert session.execute("FETCH ALL c").rows == [("t",)]
+        assert list(session.copy(f"COPY ({names}) TO STDOUT", ("t",))) == ["t\n"]
+        session.execute("COMMIT; DECLARE h CURSOR WITH HOLD FOR SELECT 1 FROM pg_am")
+        assert session.execute("FETCH 1 FROM h").rows == [(1,)]
+    assert "t\n" in list(db.copy("COPY pg_class (relname) TO STDOUT"))
+    ((plan,),) = db.execute(f"EXPLAIN {names}", ("t",)).rows
+    assert plan.startswith("Answered by: the catalog, without a Spark job")
+    with pytest.raises(NotSupported, match="cannot read the catalog and other relations"):
+        db.execute("EXPLAIN SELECT * FROM pg_class, t")
+
+
 def test_settings_and_the_session(db: Database) -> None:
     with db.session() as session:
         session.execute("SET application_name = 'mine'")

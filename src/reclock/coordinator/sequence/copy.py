@@ -15,7 +15,7 @@ from reclock.coordinator.sequence.select import answer
 from reclock.coordinator.sequence.subscribe import open_subscription
 from reclock.dataflow.values import rows_of
 from reclock.errors import NotSupported
-from reclock.sql.statement import SelectStatement
+from reclock.sql.statement import Subscribe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def copy_from(context: Context, statement: CopyFrom) -> NoReturn:
 
 def copy_lines(context: Context, statement: Copy, timeout: float | None) -> Iterator[str]:
     """Run what is copied, and return its rows as lines."""
-    if isinstance(statement.of, SelectStatement):
+    if not isinstance(statement.of, Subscribe):
         return _answered(answer(context, statement.of))
     return _followed(open_subscription(context, statement.of, timeout))
 

@@ -12,7 +12,7 @@ from reclock.coordinator.result import Result
 from reclock.coordinator.sequence.select import answer
 from reclock.coordinator.sequence.subscribe import open_subscription
 from reclock.errors import InvalidTransactionState
-from reclock.sql.statement import SelectStatement
+from reclock.sql.statement import Subscribe
 
 if TYPE_CHECKING:
     from reclock.coordinator.answer import Answer
@@ -27,7 +27,7 @@ def declare(context: Context, statement: Declare) -> Result:
         hint = "BEGIN first, or declare it WITH HOLD"
         raise InvalidTransactionState(message, code="25P01", hint=hint)
     context.session.cursors.check_new(statement.name)
-    if isinstance(statement.of, SelectStatement):
+    if not isinstance(statement.of, Subscribe):
         made = Cursor(answer(context, statement.of), held=statement.hold)
     else:
         made = Cursor(open_subscription(context, statement.of, None), held=statement.hold)

@@ -35,6 +35,7 @@ from reclock.sql.plan.build import plan_query
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite, rewrite_query
 from reclock.sql.schema import Column, Schema
 from reclock.sql.statement import (
+    CatalogQuery,
     CreateIndex,
     CreateMaterializedView,
     CreateView,
@@ -66,8 +67,16 @@ def explain_plan(context: Context, statement: ExplainPlan) -> Result:
     return Result("EXPLAIN", PLAN_SCHEMA.names, [(text,)], schema=PLAN_SCHEMA)
 
 
-def _explained(
-    of: SelectStatement | Subscribe | CreateView | CreateMaterializedView | CreateIndex | Name,
+def _explained(  # noqa: PLR0911 - one per kind of statement
+    of: (
+        SelectStatement
+        | CatalogQuery
+        | Subscribe
+        | CreateView
+        | CreateMaterializedView
+        | CreateIndex
+        | Name
+    ),
     context: Context,
     world: World,
 ) -> str:
@@ -76,6 +85,9 @@ def _explained(
         case SelectStatement():
             plan = plan_query(of.query, catalog, parameters=context.parameters)
             return _answered(rewrite_query(plan, RewriteContext(outer_joins=True)), context, world)
+        case CatalogQuery():
+            read = ", ".join(f"{schema}.{name}" for schema, name in sorted(of.relations))
+            return "Answered by: the catalog, without a Spark job" + (read and f"\nReads: {read}")
         case CreateView() | CreateMaterializedView():
             written = plan_view(of, catalog)[0]
             head = ""

@@ -7,11 +7,13 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.answer import Answer
+from reclock.coordinator.pg.answer import catalog_answer
 from reclock.coordinator.read import leaves
 from reclock.coordinator.result import Result
 from reclock.errors import HoldViolation, InvalidValue
 from reclock.ids import HolderId
 from reclock.sql.schema import Schema
+from reclock.sql.statement import CatalogQuery
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
@@ -27,11 +29,13 @@ def select(context: Context, statement: SelectStatement) -> Result:
     return Result(f"SELECT {len(rows)}", found.schema.names, rows, found.timestamp, found.schema)
 
 
-def answer(context: Context, statement: SelectStatement) -> Answer:
+def answer(context: Context, statement: SelectStatement | CatalogQuery) -> Answer:
     """Answer a query at one timestamp, for somebody who takes the rows in batches.
 
     If they are read while they are taken, its time is held until the last one is.
     """
+    if isinstance(statement, CatalogQuery):
+        return catalog_answer(context, statement)
     session, core = context.session, context.core
     plan_of = partial(core.plans.plan, context.text, statement.query, context.parameters)
     while True:

@@ -48,7 +48,10 @@ def _kind(statement: s.Statement) -> str | None:
     match statement:
         case s.SelectStatement(as_of=None) | s.CatalogQuery() | s.Fetch() | s.CloseCursor():
             return _READ
-        case s.Copy(s.SelectStatement(as_of=None)) | s.Declare(of=s.SelectStatement(as_of=None)):
+        case (
+            s.Copy(s.SelectStatement(as_of=None) | s.CatalogQuery())
+            | s.Declare(of=s.SelectStatement(as_of=None) | s.CatalogQuery())
+        ):
             return _READ
         case s.CopyFrom():
             return _WRITE

@@ -92,9 +92,9 @@ def parse_subscribe(cursor: Cursor) -> Subscribe:
     )
 
 
-def select_or_subscribe(cursor: Cursor) -> SelectStatement | Subscribe:
+def query_or_subscribe(cursor: Cursor) -> SelectStatement | CatalogQuery | Subscribe:
     """Read a query, or SUBSCRIBE and what follows it."""
-    return parse_subscribe(cursor) if cursor.accept("SUBSCRIBE") else parse_select(cursor)
+    return parse_subscribe(cursor) if cursor.accept("SUBSCRIBE") else parse_query_statement(cursor)
 
 
 def parse_copy(cursor: Cursor) -> Copy | CopyFrom:
@@ -104,7 +104,7 @@ def parse_copy(cursor: Cursor) -> Copy | CopyFrom:
     inside = Cursor(cursor.inside_parens(), cursor.text)
     cursor.expect("TO", "STDOUT")
     _text_format(cursor)
-    return Copy(select_or_subscribe(inside))
+    return Copy(query_or_subscribe(inside))
 
 
 def _copy_table(cursor: Cursor) -> Copy | CopyFrom:
@@ -119,7 +119,7 @@ def _copy_table(cursor: Cursor) -> Copy | CopyFrom:
     if cursor.accept("TO", "STDOUT"):
         _text_format(cursor)
         query = [*tokenize("SELECT"), *listed, *tokenize("FROM"), *called]
-        return Copy(SelectStatement(query_of(query, cursor.text), None))
+        return Copy(parse_query_statement(Cursor(query, cursor.text)))
     if not cursor.accept("FROM", "STDIN"):
         msg = "FROM STDIN or TO STDOUT"
         raise cursor.error(msg, hint="files are the client's: psql has \\copy")
@@ -140,7 +140,8 @@ def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> State
     """Read what follows EXPLAIN; ``inner`` reads what follows CREATE."""
     if cursor.accept("TIMESTAMP"):
         cursor.expect("FOR")
-        return ExplainTimestamp(select_or_subscribe(cursor))
+        of = parse_subscribe(cursor) if cursor.accept("SUBSCRIBE") else parse_select(cursor)
+        return ExplainTimestamp(of)
     cursor.accept("PLAN")
     cursor.accept("FOR")
     if cursor.accept("MATERIALIZED", "VIEW") or cursor.accept("VIEW"):
@@ -155,4 +156,4 @@ def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> State
             hint = "explain a query, SUBSCRIBE, CREATE … VIEW or CREATE INDEX"
             raise NotSupported(message, hint=hint, position=position)
         return ExplainPlan(made)
-    return ExplainPlan(select_or_subscribe(cursor))
+    return ExplainPlan(query_or_subscribe(cursor))

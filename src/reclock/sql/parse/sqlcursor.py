@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot.tokenizer_core import TokenType
 
 from reclock.sql.parse.options import DURATION, parse_options
-from reclock.sql.parse.read import select_or_subscribe
+from reclock.sql.parse.read import query_or_subscribe
 from reclock.sql.statement.cursor import CloseCursor, Declare, Fetch
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def parse_declare(cursor: Cursor) -> Declare:
     if not hold:
         cursor.accept("WITHOUT", "HOLD")
     cursor.expect("FOR")
-    return Declare(name, select_or_subscribe(cursor), hold)
+    return Declare(name, query_or_subscribe(cursor), hold)
 
 
 def parse_fetch(cursor: Cursor) -> Fetch:

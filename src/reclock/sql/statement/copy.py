@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from reclock.sql.statement.catalog_query import CatalogQuery
     from reclock.sql.statement.select import SelectStatement
     from reclock.sql.statement.subscribe import Subscribe
     from reclock.sql.syntax.expression import Name
@@ -18,7 +19,7 @@ class Copy:
     ``COPY object [(columns)] TO STDOUT`` is one of a SELECT.
     """
 
-    of: SelectStatement | Subscribe
+    of: SelectStatement | CatalogQuery | Subscribe
 
 
 @dataclass(frozen=True, slots=True)

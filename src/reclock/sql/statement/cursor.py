@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from reclock.sql.statement.catalog_query import CatalogQuery
     from reclock.sql.statement.select import SelectStatement
     from reclock.sql.statement.subscribe import Subscribe
 
@@ -15,7 +16,7 @@ class Declare:
     """``DECLARE name CURSOR [WITH HOLD] FOR query | SUBSCRIBE …``."""
 
     name: str
-    of: SelectStatement | Subscribe
+    of: SelectStatement | CatalogQuery | Subscribe
     hold: bool = False
 
 

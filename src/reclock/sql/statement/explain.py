@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from reclock.sql.statement.catalog_query import CatalogQuery
     from reclock.sql.statement.index import CreateIndex
     from reclock.sql.statement.select import SelectStatement
     from reclock.sql.statement.subscribe import Subscribe
@@ -20,7 +21,15 @@ class ExplainPlan:
     What is created is a view, a materialized view or an index.
     """
 
-    of: SelectStatement | Subscribe | CreateView | CreateMaterializedView | CreateIndex | Name
+    of: (
+        SelectStatement
+        | CatalogQuery
+        | Subscribe
+        | CreateView
+        | CreateMaterializedView
+        | CreateIndex
+        | Name
+    )
 
 
 @dataclass(frozen=True, slots=True)
