@@ -74,6 +74,50 @@ def test_cursors_copies_and_plans(db: Database) -> None:
         db.execute("EXPLAIN SELECT * FROM pg_class, t")
 
 
+def test_each_one_sees_what_he_may_use(tmp_path: Path) -> None:
+    with Database(tmp_path / "state", ModelEngine(), background=False) as db:
+        db.execute("CREATE TABLE a (x INT PRIMARY KEY); CREATE TABLE b (y INT PRIMARY KEY);"
+                   " CREATE TABLE c (z INT); CREATE VIEW d AS SELECT x FROM a")  # fmt: skip
+        db.execute("CREATE USER joe; CREATE USER ann; CREATE USER boss SUPERUSER;"
+                   " GRANT SELECT ON a, d TO joe; GRANT INSERT ON c TO public;"
+                   " GRANT CREATE ON DATABASE reclock TO joe")  # fmt: skip
+        db.session("joe").execute("CREATE VIEW v AS SELECT x FROM a; GRANT SELECT ON v TO ann")
+
+        def seen(role: str | None, what: str, of: str = "table_schema = 'public'") -> set[object]:
+            column, relation = what.split()
+            sql = f"SELECT {column} FROM information_schema.{relation}"
+            with db.session(role) as session:
+                return {row[0] for row in session.execute(f"{sql} WHERE {of}").rows}
+
+        for role, names in (("joe", "acdv"), ("ann", "cv"), ("boss", "abcdv"), (None, "abcdv")):
+            assert seen(role, "table_name tables") == set(names)
+            assert seen(role, "table_name columns") == set(names)
+        assert seen("joe", "table_name table_constraints") == {"a"}
+        assert seen("joe", "table_name key_column_usage") == {"a"}
+        hidden = "view_definition IS NULL AND table_schema = 'public'"
+        assert seen("joe", "table_name views", hidden) == {"d"}
+        assert seen("ann", "table_name views", hidden) == {"v"}
+        assert seen("boss", "table_name views", hidden) == set()
+        assert seen("joe", "grantee table_privileges") == {"joe", "ann", "PUBLIC"}
+        assert seen("ann", "grantee role_table_grants") == {"ann", "PUBLIC"}
+        assert seen("ann", "role_name enabled_roles", "true") == {"ann"}
+        assert seen("ann", "table_name tables", "table_name IN ('errors', 'ticks')") == {"ticks"}
+        named = db.session("ann").execute("SELECT relname FROM pg_class WHERE relname = 'b'")
+        assert named.rows == [("b",)], "names are everybody's in pg_catalog"
+        db.execute("REVOKE SELECT ON a FROM joe")
+        assert "a" not in seen("joe", "table_name tables")
+
+
+def test_settings_are_those_of_the_session(db: Database) -> None:
+    sql = "SELECT setting, source FROM pg_settings WHERE name = 'statement_timeout'"
+    with db.session() as one, db.session() as other:
+        one.execute("SET statement_timeout = '7s'")
+        assert one.execute(sql).rows == [("7s", "session")]
+        assert other.execute(sql).rows[0][1] == "default"
+        one.execute("RESET statement_timeout")
+        assert one.execute(sql).rows == other.execute(sql).rows
+
+
 def test_settings_and_the_session(db: Database) -> None:
     with db.session() as session:
         session.execute("SET application_name = 'mine'")
@@ -131,7 +175,7 @@ def test_versions_are_kept_while_transactions_see_them(db: Database) -> None:
     for number, session in enumerate(sessions):
         assert session.execute(names).rows == [(f"new{k}",) for k in range(number)]
         session.close()
-    assert len(db._core.pg._known) <= 4
+    assert len(db._core.pg._known) <= 8
 
 
 def test_many_at_once(db: Database) -> None:

@@ -1,8 +1,8 @@
 """Queries over PostgreSQL's catalog: what they take and give, and their answers.
 
-A query is answered from one version of the catalog: the latest, or that of the transaction. Who
-may read what is not asked: the catalog has no secrets, and whoever may log in may know what there
-is, as in PostgreSQL.
+A query is answered from one version of the catalog: the latest, or that of the transaction. In
+``pg_catalog`` whoever may log in sees what there is, which has no secrets; in
+``information_schema`` he sees what he may use, as in PostgreSQL.
 
 Tests: tests/coordinator/pg/test_answer.py.
 """
@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from reclock.coordinator.answer import Answer
+from reclock.coordinator.client_settings import CLIENT_SETTINGS
 from reclock.coordinator.pg.bounded import bounded
+from reclock.coordinator.pg.objects import Viewer
 from reclock.coordinator.read import read_time
 from reclock.coordinator.result import Result
 from reclock.coordinator.session_functions import SESSION_FUNCTIONS
+from reclock.coordinator.settings import SETTINGS
 from reclock.errors import UndefinedName
+from reclock.sql.pg.relations import INFORMATION_SCHEMA, PG_CATALOG
 from reclock.sql.pg.types import type_of_storage
 from reclock.sql.plan.build.parameter import Typed
 from reclock.sql.schema import Column, Schema
@@ -103,9 +107,21 @@ def _asked(
     for number, what in enumerate(query.session, 1):
         given[f"s{number}"] = _value(session, what)
     timeout = session.settings.statement_timeout
-    catalog = context.core.pg.at(world)
+    catalog = context.core.pg.at(world, _viewer(session, query))
     with catalog.ask(query, given, session.interrupt, timeout) as relation:
         yield relation, world
+
+
+def _viewer(session: Session, query: CatalogQuery) -> Viewer:
+    """Return for whom a query is: for anybody, unless it reads what each one sees his own of."""
+    role: str | None = None
+    said: tuple[tuple[str, str], ...] = ()
+    if any(schema == INFORMATION_SCHEMA for schema, _ in query.relations):
+        role = None if session.is_superuser else session.role
+    if (PG_CATALOG, "pg_settings") in query.relations:
+        names = (*(n for n, known in SETTINGS.items() if known.session), *CLIENT_SETTINGS)
+        said = tuple((name, session.settings.get(name)) for name in names)
+    return Viewer(role, said)
 
 
 def _world(context: Context) -> World:

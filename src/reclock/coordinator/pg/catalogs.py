@@ -1,5 +1,7 @@
 """PostgreSQL's catalog at the last versions of ours that somebody asked for.
 
+One is shared by all, but for queries over what shows each one his own (``objects.Viewer``).
+
 Transactions may ask for older ones than others do. DuckDB is loaded when the first query over the
 catalog is asked: who asks none does not pay for it.
 
@@ -13,14 +15,14 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
-from reclock.coordinator.pg.objects import Objects
+from reclock.coordinator.pg.objects import Objects, Viewer
 
 if TYPE_CHECKING:
     from reclock.coordinator.pg.engine import PgCatalog
     from reclock.coordinator.world import World
 
-_Known = OrderedDict[tuple[int, int, int], "tuple[PgCatalog, Any]"]
-_KEPT: Final = 4
+_Known = OrderedDict[tuple[int, int, int, Viewer], "tuple[PgCatalog, Any]"]
+_KEPT: Final = 8
 
 
 class PgCatalogs:
@@ -31,16 +33,16 @@ class PgCatalogs:
         self._known: _Known = OrderedDict()
         self._end = finalize(self, _close, self._known)  # at the end of the process, too
 
-    def at(self, world: World) -> PgCatalog:
-        """Return the catalog that belongs to a world."""
+    def at(self, world: World, viewer: Viewer) -> PgCatalog:
+        """Return the catalog that belongs to a world, as somebody sees it."""
         parts = (world.catalog, world.roles, world.settings)
-        key = (id(parts[0]), id(parts[1]), id(parts[2]))
+        key = (id(parts[0]), id(parts[1]), id(parts[2]), viewer)
         with self._lock:
             found = self._known.get(key)
             if found is None:
                 from reclock.coordinator.pg.engine import PgCatalog  # noqa: PLC0415 - see above
 
-                found = PgCatalog(Objects(*parts)), parts  # which stay, so their ids do
+                found = PgCatalog(Objects(*parts, viewer)), parts  # which stay, so their ids do
                 self._known[key] = found
             self._known.move_to_end(key)
             while len(self._known) > _KEPT:

@@ -1,4 +1,10 @@
-"""``information_schema``: the same, as the SQL standard describes a database."""
+"""``information_schema``: the same, as the SQL standard describes a database.
+
+Each one sees what he owns or has a privilege on, the texts of his own views, and privileges that
+are his, everybody's or on what is his; who may do everything sees all.
+
+Tests: tests/coordinator/pg/test_rows.py, tests/coordinator/pg/test_answer.py.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +56,7 @@ def catalog_name(objects: Objects) -> Iterator[Row]:
 
 def tables(objects: Objects) -> Iterator[Row]:
     """Yield relations; materialized views too, which PostgreSQL leaves out."""
-    for relation in objects.relations:
+    for relation in objects.shown:
         yield _of(relation) | {
             "table_type": _TYPES[relation.kind],
             "is_insertable_into": _yes(relation.id is not None and relation.kind == "r"),
@@ -60,7 +66,7 @@ def tables(objects: Objects) -> Iterator[Row]:
 
 def columns(objects: Objects) -> Iterator[Row]:
     """Yield columns."""
-    for relation in objects.relations:
+    for relation in objects.shown:
         writable = relation.id is not None and relation.kind == "r"
         for attribute in relation.attributes:
             yield _of(relation) | _column(attribute) | {"is_updatable": _yes(writable)}
@@ -108,20 +114,21 @@ def _column(attribute: Attribute) -> Row:
 
 
 def views(objects: Objects) -> Iterator[Row]:
-    """Yield views."""
-    for relation in objects.relations:
+    """Yield views; the text of one is its owner's."""
+    for relation in objects.shown:
         if relation.kind == "v":
             no = dict.fromkeys(
                 ("is_updatable", "is_insertable_into", "is_trigger_updatable",
                  "is_trigger_deletable", "is_trigger_insertable_into"), "NO",
             )  # fmt: skip
-            shown = {"view_definition": relation.definition, "check_option": "NONE"}
+            text = relation.definition if objects.owns(relation) else None
+            shown = {"view_definition": text, "check_option": "NONE"}
             yield _of(relation) | shown | no
 
 
 def table_constraints(objects: Objects) -> Iterator[Row]:
     """Yield primary keys."""
-    for relation in objects.of_users:
+    for relation in objects.shown:
         if (key := relation.primary) is not None:
             yield _of(relation) | {
                 "constraint_catalog": DATABASE,
@@ -136,7 +143,7 @@ def table_constraints(objects: Objects) -> Iterator[Row]:
 
 def key_column_usage(objects: Objects) -> Iterator[Row]:
     """Yield the columns of primary keys."""
-    for relation in objects.of_users:
+    for relation in objects.shown:
         if (key := relation.primary) is not None:
             for place, name in enumerate(relation.key_names(key), 1):
                 yield _of(relation) | {
@@ -154,6 +161,8 @@ def table_privileges(objects: Objects) -> Iterator[Row]:
     for relation in objects.of_users:
         assert relation.id is not None
         for name, given in objects.granted(relation.id):
+            if not objects.owns(relation) and name not in {PUBLIC, objects.viewer.role}:
+                continue
             for privilege in given:
                 yield _of(relation) | {
                     "grantor": OWNER,
@@ -165,6 +174,7 @@ def table_privileges(objects: Objects) -> Iterator[Row]:
 
 
 def enabled_roles(objects: Objects) -> Iterator[Row]:
-    """Yield roles."""
+    """Yield the roles that one is: all, if one may do everything."""
     for role in objects.role_rows:
-        yield {"role_name": role.name}
+        if objects.viewer.role in {None, role.name}:
+            yield {"role_name": role.name}

@@ -151,12 +151,25 @@ class RoleRow:
 
 
 @dataclass(frozen=True)
+class Viewer:
+    """For whom the catalog is: some relations show each one his own.
+
+    ``role`` is who sees in ``information_schema`` only what he has a privilege on, None is somebody
+    who may do everything; ``settings`` are the session's values, which ``pg_settings`` has.
+    """
+
+    role: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Objects:
     """Everything, at one version of the catalog."""
 
     catalog: Catalog
     roles: Roles
     settings: Values
+    viewer: Viewer = Viewer()
 
     @cached_property
     def relations(self) -> tuple[Relation, ...]:
@@ -167,6 +180,22 @@ class Objects:
     def of_users(self) -> tuple[Relation, ...]:
         """The relations that users have made."""
         return tuple(r for r in self.relations if r.id is not None)
+
+    @cached_property
+    def shown(self) -> tuple[Relation, ...]:
+        """The relations that the viewer owns, or has some privilege on."""
+        return tuple(r for r in self.relations if self.owns(r) or self._may_use(r))
+
+    def owns(self, relation: Relation) -> bool:
+        """Return whether a relation is the viewer's, or he may do everything."""
+        role = self.viewer.role
+        return role is None or (relation.id is not None and relation.owner == role)
+
+    def _may_use(self, relation: Relation) -> bool:
+        if relation.id is None:
+            return not relation.private
+        names = (self.viewer.role, PUBLIC)
+        return any(role in names for role, _ in self.granted(relation.id))
 
     @cached_property
     def role_rows(self) -> tuple[RoleRow, ...]:

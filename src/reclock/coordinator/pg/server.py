@@ -104,19 +104,27 @@ def pg_user(objects: Objects) -> Iterator[Row]:
 
 
 def pg_settings(objects: Objects) -> Iterator[Row]:
-    """Yield settings, as the system has them."""
+    """Yield settings, as the session has them."""
+    said = dict(objects.viewer.settings)
     for name, value, default, meaning, context in settings(objects):
+        now = said.get(name, value)
         yield {
             "name": name,
-            "setting": value,
+            "setting": now,
             "category": "reclock",
             "short_desc": meaning,
             "context": context,
             "vartype": "string",
-            "source": "default" if value == default else "configuration file",
+            "source": _source(now, value, default),
             "boot_val": default,
             "reset_val": value,
         }
+
+
+def _source(now: str, value: str, default: str) -> str:
+    if now != value:
+        return "session"
+    return "default" if value == default else "configuration file"
 
 
 def settings(objects: Objects) -> Iterator[tuple[str, str, str, str, str]]:
