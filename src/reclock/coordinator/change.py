@@ -3,7 +3,8 @@
 1. Each timeline concerned ticks, so that nothing is pending: U = W = {u}.
 2. The graph of the catalog after the change says which arrangements are new, and which
    nobody needs any more. Those that two versions have in common are kept as they are.
-3. New ones are hydrated as of u − 1 from those that exist, and written.
+3. New ones are hydrated as of u − 1 from those that exist, and written; or were before, but
+   for the last times (``prepare``).
 4. What temporal filters do at u is computed, for old and new objects alike.
 5. One append: the catalog's records, the new runs, the removal of the old ones; U and W
    move by one step, to u + 1.
@@ -24,7 +25,8 @@ Tests: tests/coordinator/test_change.py; crashes: test_crash.py.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reclock.coordinator import joint
 from reclock.coordinator.arrangements import beginning, layouts_of, write_runs
@@ -38,13 +40,14 @@ from reclock.failpoints import hit
 from reclock.time.pace import order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from reclock.coordinator.arrangements import Runs
     from reclock.coordinator.core import Core
     from reclock.coordinator.item import Item
+    from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.roles import Roles
-    from reclock.coordinator.timeline import TimelineState
+    from reclock.coordinator.timeline import TimelineState, Untils
     from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
     from reclock.durable.keyed import Json
@@ -60,11 +63,14 @@ def change_catalog(
     core: Core,
     added: Iterable[Item] = (),
     removed: Iterable[ObjectId] = (),
+    *,
     roles: Roles | None = None,
+    prepared: Prepared | None = None,
 ) -> None:
     """Make the next version of the catalog, and everything it needs, durable at once.
 
-    ``roles`` are those from then on, if privileges change with the objects.
+    ``roles`` are those from then on, if privileges change with the objects; ``prepared`` is what
+    the one object that is added needs, if it was filled before.
     """
     with core.writing():
         made, gone = tuple(added), tuple(removed)
@@ -76,12 +82,15 @@ def change_catalog(
         moved = {paces[i.id] for i in concerned if i.arranges and i.id in paces}
         states = [tick(core, pace) for pace in sorted(moved, key=order)]
         uppers = {state.pace: state.upper for state in states}
-        made = tuple(
-            _begun(item, uppers[paces[item.id]].back())
-            if isinstance(item, MaterializedView) and item.id not in world.catalog.items
-            else item
-            for item in made
-        )
+        if prepared is not None:
+            made = tuple(replace(prepared.item, id=item.id) for item in made)
+        else:
+            made = tuple(
+                scheduled(item, uppers[paces[item.id]].back())
+                if isinstance(item, MaterializedView) and item.id not in world.catalog.items
+                else item
+                for item in made
+            )
         catalog = world.catalog.changed(made, gone)
         records: dict[ObjectId, Json | None] = dict.fromkeys(gone)
         records |= {item.id: item.record() for item in made}
@@ -92,12 +101,12 @@ def change_catalog(
         if any(view.depends & set(gone) for view in transients.values()):
             transients = {i: t for i, t in transients.items() if not t.depends & set(gone)}
         after = core.world.with_catalog(stored, catalog).with_transients(transients)
-        _publish(core, after.with_roles(roles), [append], states)
+        _publish(core, after.with_roles(roles), [append], states, _filled(prepared, made))
         if gone:
             core.collect_garbage()
 
 
-def _begun(view: MaterializedView, as_of: Timestamp) -> MaterializedView:
+def scheduled(view: MaterializedView, as_of: Timestamp) -> MaterializedView:
     """Return a view whose schedule, if it has one, begins when its first rows are computed."""
     if view.schedule is None:
         return view
@@ -110,7 +119,11 @@ def _begun(view: MaterializedView, as_of: Timestamp) -> MaterializedView:
 
 
 def change_transients(
-    core: Core, added: Iterable[MaterializedView] = (), removed: Iterable[ObjectId] = ()
+    core: Core,
+    added: Iterable[MaterializedView] = (),
+    removed: Iterable[ObjectId] = (),
+    *,
+    prepared: Prepared | None = None,
 ) -> None:
     """Begin to keep some views that are in no catalog, and end others."""
     with core.writing() as world:
@@ -119,19 +132,35 @@ def change_transients(
         paces = {world.pace(view) for view in (*made.values(), *ended) if view.timeline}
         states = [tick(core, pace) for pace in sorted(paces, key=order)]
         kept = {i: view for i, view in core.world.transients.items() if i not in gone}
-        _publish(core, core.world.with_transients(kept | made), [], states)
+        filled = _filled(prepared, tuple(made.values()))
+        _publish(core, core.world.with_transients(kept | made), [], states, filled)
         if gone:
             core.collect_garbage()
 
 
+Filled: TypeAlias = "Callable[[TimelineState, frozenset[ArrangementId], Untils], Runs | None]"
+"""Gives the runs of new arrangements in a state, if they were prepared."""
+
+
+def _filled(prepared: Prepared | None, made: tuple[Item, ...]) -> Filled:
+    if prepared is None:
+        return lambda *_: None
+    (item,) = made
+    return partial(prepared.finished, item.id)
+
+
 def _publish(
-    core: Core, world: World, appends: list[Append], states: Iterable[TimelineState]
+    core: Core,
+    world: World,
+    appends: list[Append],
+    states: Iterable[TimelineState],
+    filled: Filled,
 ) -> None:
     """Make a world durable in which ``states``, which are settled, have the shape it asks for."""
     moved = []
     for state in states:
         shape = Shape.of(world.catalog, state.pace, world.transients.values())
-        more, after = _reshape(core, state, shape)
+        more, after = _reshape(core, state, shape, filled)
         appends += more
         moved.append(after.with_bindings(core.store, world.catalog))
     hit("ddl.publish.before")
@@ -147,18 +176,23 @@ def reconcile(core: Core) -> None:
             if needed == there:
                 continue
             if needed < there:
-                core.publish(core.world, *_reshape(core, tick(core, timeline), state.shape))
+                core.publish(
+                    core.world,
+                    *_reshape(core, tick(core, timeline), state.shape, _filled(None, ())),
+                )
                 continue
             given = [(i.id, i) for i in world.catalog.items.values() if isinstance(i, INPUTS)]
             only = Shape.of(replace(world.catalog, items=dict(given)), timeline)
             # The tick folds what is pending into tables; what views had is not used again.
             core.publish(core.world, [], replace(state, shape=only))
-            appends, moved = _reshape(core, tick(core, timeline), state.shape)
+            appends, moved = _reshape(core, tick(core, timeline), state.shape, _filled(None, ()))
             core.publish(core.world, appends, moved)
         core.collect_garbage()
 
 
-def _reshape(core: Core, state: TimelineState, shape: Shape) -> tuple[list[Append], TimelineState]:
+def _reshape(
+    core: Core, state: TimelineState, shape: Shape, filled: Filled
+) -> tuple[list[Append], TimelineState]:
     """Return the step from a settled state to another shape; new state is hydrated."""
     there = state.shape.graph.arrangements.keys()
     if shape.imports and not state.arrangements.runs:
@@ -168,7 +202,9 @@ def _reshape(core: Core, state: TimelineState, shape: Shape) -> tuple[list[Appen
     new = frozenset(wanted - there)
     decided = core.expirations.untils(state, shape)
     untils = {name: until for name, until in decided.items() if name in new}
-    added = _hydrate(core, state, shape, new, untils)
+    added = filled(state, new, untils)
+    if added is None:
+        added = _hydrate(core, state, shape, new, untils)
     gone = frozenset(state.arrangements.runs.keys() - (there & wanted))
     between = state.arranged(shape, added, gone, untils)
     return state.reshaped(shape, _with_due(core, between, added), gone, untils)

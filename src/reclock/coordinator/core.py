@@ -89,6 +89,7 @@ class Core:
         """Told whenever the world was replaced."""
         self.in_flight: set[str] = set()
         """Stems of segments that are being written beside the ticks."""
+        self._unnamed = 0
         self._catalog_store = CatalogStore(store)
         self._oracle_store = OracleStore(store)
         self._stale = False
@@ -174,6 +175,17 @@ class Core:
         with self.moved:
             self._readers.remove(world)
 
+    @contextmanager
+    def unnamed(self) -> Iterator[None]:
+        """Remove no segments in the block: some are written that nothing names yet."""
+        with self.moved:
+            self._unnamed += 1
+        try:
+            yield
+        finally:
+            with self.moved:
+                self._unnamed -= 1
+
     def wake(self) -> None:
         """Have all who wait for the world to move look again."""
         with self.moved:
@@ -229,7 +241,7 @@ class Core:
 
     def collect_garbage(self) -> list[str]:
         """Remove the segments that no world names; hold the lock."""
-        if self._stale or self.expirations.is_busy:
+        if self._stale or self._unnamed or self.expirations.is_busy:
             return []
         removed = collect(self.segments, lambda: set(self.in_flight), self._named)
         if removed:

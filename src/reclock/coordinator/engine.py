@@ -2,8 +2,7 @@
 
 An engine has no state of its own that matters: everything it needs comes with the call,
 everything it makes is in the answer, and a call that failed is simply made again. The
-coordinator calls ``step`` and ``hydrate`` from one thread at a time, ``peek``, ``stream``,
-``dataframe`` and ``read`` from any.
+coordinator calls ``step`` from one thread at a time, all others from any.
 
 ``updates`` of an arrangement are one batch, conformed and consolidated for its layout, or,
 when there are many, runs already written to the segment store, with disjoint ranges of
@@ -84,6 +83,23 @@ class Engine(Protocol):
         With ``beside`` it is called from a thread of its own, and lets ticks pass.
 
         ``traces`` has those that are not new. Empty ones may be left out.
+        """
+        ...
+
+    def follow(
+        self,
+        shape: Shape,
+        new: frozenset[ArrangementId],
+        before: Mapping[ArrangementId, Shard],
+        after: Mapping[ArrangementId, Shard],
+        *,
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> Mapping[ArrangementId, pa.RecordBatch]:
+        """Return what ``[lower, upper)`` appends to ``new`` arrangements (``dataflow.follow``).
+
+        ``before`` has all, the new ones too, before ``lower``; ``after`` those that are not new,
+        before ``upper``.
         """
         ...
 

@@ -95,21 +95,21 @@ class Readable:
     def peek(self, core: Core, interrupt: Interrupt | None = None) -> pa.Table:
         """Return the answer, unless it is interrupted before."""
         shape, traces = shapes(self.world, self.plan)
-        plan = self._shown(core)
+        plan = self.shown(core)
         return core.engine.peek(plan, shape, traces, self.timestamp, stop=interrupt)
 
     def stream(self, core: Core, interrupt: Interrupt | None = None) -> Pieces:
         """Return the answer in batches."""
         shape, traces = shapes(self.world, self.plan)
-        plan = self._shown(core)
+        plan = self.shown(core)
         return core.engine.stream(plan, shape, traces, self.timestamp, stop=interrupt)
 
     def dataframe(self, core: Core) -> Any:
         """Return the answer as a Spark DataFrame."""
         shape, traces = shapes(self.world, self.plan)
-        return core.engine.dataframe(self._shown(core), shape, traces, self.timestamp)
+        return core.engine.dataframe(self.shown(core), shape, traces, self.timestamp)
 
-    def _shown(self, core: Core) -> QueryPlan:
+    def shown(self, core: Core) -> QueryPlan:
         """Return the plan for this time: of ``mz_now()``, and of what system relations show."""
         plan = with_rows(
             self.plan, lambda: Moment.of(core, self.world, self.timeline, self.timestamp)
@@ -205,10 +205,20 @@ def read_latest(core: Core, plan: QueryPlan, interrupt: Interrupt | None = None)
 
     The caller holds the lock, so what is read is what the write is applied to.
     """
+    as_of = latest(core, plan)
+    if as_of is None:
+        as_of = read_time(core.world, None) or Timestamp(0)
+    return Readable(plan, core.world, as_of).peek(core, interrupt)
+
+
+def latest(core: Core, plan: QueryPlan) -> Timestamp | None:
+    """Make the last time complete in all that a plan reads, and return it; hold the lock.
+
+    None if it reads nothing. Raises the error that something has at that time.
+    """
     timeline = plan.root.timeline.timeline
     if timeline is None:
-        now = read_time(core.world, None) or Timestamp(0)
-        return Readable(plan, core.world, now).peek(core, interrupt)
+        return None
     as_of = tick(core, timeline).upper.back()
     items = leaves(core.world, plan)
     for pace in sorted({core.world.pace(item) for item in items} - {timeline}, key=order):
@@ -216,7 +226,7 @@ def read_latest(core: Core, plan: QueryPlan, interrupt: Interrupt | None = None)
     bounds = [core.world.of(item).bounds(item) for item in items]
     check_ready(select(bounds, as_of=time_select.AsOf(as_of)))
     check_errors(core.world, plan, as_of)
-    return Readable(plan, core.world, as_of).peek(core, interrupt)
+    return as_of
 
 
 def choose(
@@ -244,8 +254,9 @@ def read_time(world: World, timeline: Timeline | None) -> Timestamp | None:
 def leaves(world: World, plan: QueryPlan) -> list[RelationItem]:
     """Return the objects whose rows a plan reads, each once; system relations are none."""
     found = dict.fromkeys(node.item for node in walk(plan.root) if isinstance(node, Get))
-    items = [world.catalog[item] for item in found if item not in RELATIONS]
-    return [item for item in items if isinstance(item, RelationItem)]
+    items, transients = world.catalog.items, world.transients
+    there = [items.get(i) or transients[i] for i in found if i not in RELATIONS]
+    return [item for item in there if isinstance(item, RelationItem)]
 
 
 def check_errors(world: World, plan: QueryPlan, as_of: Timestamp) -> None:

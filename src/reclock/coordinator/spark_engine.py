@@ -21,6 +21,7 @@ from reclock.dataflow.bulk.load import Load
 from reclock.dataflow.bulk.tick import step as step_in_parts
 from reclock.dataflow.bulk.workers import Tasks, Threads
 from reclock.dataflow.evaluate import Evaluators
+from reclock.dataflow.follow import follow
 from reclock.dataflow.given import Given
 from reclock.dataflow.graph import collection_of
 from reclock.dataflow.hydrate import hydrate, hydrate_beside
@@ -149,6 +150,22 @@ class SparkEngine:
             finally:
                 self.load = None
         return hydrate(shape.graph, new, traces, as_of, self, limits=shape.limits)
+
+    def follow(
+        self,
+        shape: Shape,
+        new: frozenset[ArrangementId],
+        before: Mapping[ArrangementId, Shard],
+        after: Mapping[ArrangementId, Shard],
+        *,
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> Mapping[ArrangementId, pa.RecordBatch]:
+        """Bring new arrangements from one time to another."""
+        return follow(
+            shape.graph, new, before, after,
+            lower=lower, upper=upper, evaluator=self, limits=shape.limits,
+        )  # fmt: skip
 
     def peek(
         self,

@@ -145,6 +145,18 @@ def way(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> str |
     return f"scan of {shape.leaf.name}, {rows} updates"
 
 
+def scanned_rows(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]]) -> int | None:
+    """Return how many updates ``direct`` would scan, none for a look-up; None if Spark would."""
+    if way(plan, leaves) is None:
+        return None
+    shape = shape_of(plan.root)
+    assert shape is not None
+    if shape.impossible or isinstance(shape.leaf, Constant):
+        return 0
+    arranged = leaves[shape.leaf.item]
+    return _size(arranged[0]) if _by_key(arranged, shape) is None else 0
+
+
 def shape_of(node: Node) -> Shape | None:
     """Return a query as it can be answered here; None if it cannot."""
     if isinstance(node, Get | Constant):

@@ -24,7 +24,7 @@ from reclock.dataflow.steps.multiset import Negate, Union
 from reclock.dataflow.steps.temporal import Temporal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -70,15 +70,25 @@ def hydrate(
     tick = Tick(
         graph, {}, {}, times, hydrating=True, given=given, wanted=new, limits=limits, errors=known
     )
-    made = tick.run(evaluator)
+    return with_errors(graph, tick.run(evaluator), known)
+
+
+def with_errors(
+    graph: Graph,
+    made: dict[ArrangementId, pa.RecordBatch],
+    known: Mapping[ArrangementId, Sequence[pa.RecordBatch]],
+) -> dict[ArrangementId, pa.RecordBatch]:
+    """Return updates with the error rows that views take over from those they are made of.
+
+    Those that are delayed were given to the step that does.
+    """
+    found = dict(made)
     for name in known.keys() - graph.delayed.values():
-        errs = known[name]
         keying = graph.arrangements[name].keying
-        if name in made:
-            errs.append(keying.restore(made[name]))
+        errs = [*known[name], *([keying.restore(made[name])] if name in made else ())]
         if errs:
-            made[name] = consolidate(keying.layout, keying.arrange(deltas.union(errs)))
-    return made
+            found[name] = consolidate(keying.layout, keying.arrange(deltas.union(errs)))
+    return found
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,9 @@ class Tick:
     """One run of (a part of) a graph.
 
     ``times`` are those of ``[lower, upper)``. ``hydrating`` says that the steps begin from
-    nothing; then ``given`` has the outputs of some of them, ``errors`` the error rows below
-    these that are to be delayed, and only the ``wanted`` arrangements, and what they need, are
-    computed.
+    nothing. Of a part of a graph ``given`` has the outputs of some steps, ``errors`` the error
+    rows below these that are to be delayed, and only the ``wanted`` arrangements, and what they
+    need, are computed.
     """
 
     def __init__(

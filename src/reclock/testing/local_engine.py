@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.dataflow.follow import follow
 from reclock.dataflow.hydrate import hydrate, hydrate_beside
 from reclock.dataflow.maintain import Tick
 from reclock.dataflow.operators.temporal import is_due
@@ -72,3 +73,19 @@ class LocalEngine(ModelEngine):
         return hydrate_beside(
             shape.graph, new, traces, as_of, evaluator, limits=limits, beside=beside
         )
+
+    def follow(
+        self,
+        shape: Shape,
+        new: frozenset[ArrangementId],
+        before: Mapping[ArrangementId, Shard],
+        after: Mapping[ArrangementId, Shard],
+        *,
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> Mapping[ArrangementId, pa.RecordBatch]:
+        """Bring new arrangements from one time to another."""
+        return follow(
+            shape.graph, new, before, after,
+            lower=lower, upper=upper, evaluator=PythonEvaluator(), limits=shape.limits,
+        )  # fmt: skip

@@ -31,6 +31,7 @@ from reclock.sql.plan.temporal import at_time, is_temporal
 from reclock.testing.envelopes import Held, fold_of
 from reclock.testing.evaluate import answer, evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
+from reclock.time.frontier import at
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -104,10 +105,7 @@ class ModelEngine:
             found = _evaluate(shape, after, time)
             times |= {t for t in found if time < t < upper}
             for arrangement, rows in after.items():
-                for row in rows.keys() | before[arrangement].keys():
-                    diff = rows[row] - before[arrangement][row]
-                    if diff:
-                        updates.setdefault(arrangement, []).append((row, time, diff))
+                _note(updates.setdefault(arrangement, []), before[arrangement], rows, time)
             before = after
         return _arranged(shape, updates)
 
@@ -140,6 +138,41 @@ class ModelEngine:
             for a, rows in contents.items()
             if a in new
         }
+        return _arranged(shape, updates)
+
+    def follow(
+        self,
+        shape: Shape,
+        new: frozenset[ArrangementId],
+        before: Mapping[ArrangementId, Shard],
+        after: Mapping[ArrangementId, Shard],
+        *,
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> Mapping[ArrangementId, pa.RecordBatch]:
+        """Return what some times append to new arrangements: computed at each of them."""
+        held = _contents(shape, before, lower.back())
+        there = held.keys() & after.keys() - new  # others were dropped, and are not read
+        kept = [shape.graph.arrangements[name] for name in sorted(there)]
+        times = _refreshes(shape, lower, upper) | {
+            time
+            for arrangement in kept
+            for batch in after[arrangement.id].changes(lower, at(upper))
+            for time in time_of(batch).tolist()
+        }
+        if _is_temporal(shape):
+            times.add(int(lower))
+        updates: dict[ArrangementId, list[tuple[Row, int, int]]] = {}
+        done: set[int] = set()
+        while times - done:
+            time = min(times - done)
+            done.add(time)
+            found = {a: Counter(rows) for a, rows in held.items()}
+            found |= {a.id: _stored(after, a, Timestamp(time)) for a in kept}
+            times |= {t for t in _evaluate(shape, found, time) if time < t < upper}
+            for name in found.keys() & new:
+                _note(updates.setdefault(name, []), held[name], found[name], time)
+            held = found
         return _arranged(shape, updates)
 
     def peek(
@@ -207,6 +240,15 @@ class ModelEngine:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+def _note(updates: list[tuple[Row, int, int]], before: Rows, after: Rows, time: int) -> None:
+    """Add what leads from some rows to others."""
+    updates += [
+        (row, time, after[row] - before[row])
+        for row in after.keys() | before.keys()
+        if after[row] != before[row]
+    ]
 
 
 def _contents(shape: Shape, traces: Mapping[ArrangementId, Shard], as_of: Timestamp) -> Contents:

@@ -6,19 +6,29 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_index
+from reclock.coordinator.prepare import beside
 from reclock.coordinator.result import Result, already_there
 
 if TYPE_CHECKING:
+    from reclock.coordinator.item import Item
+    from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.world import World
     from reclock.sql.statement import CreateIndex
 
 
 def create_index(context: Context, statement: CreateIndex) -> Result:
     """Arrange a relation by other columns."""
-    with context.writing() as world:
-        name = statement.name
-        exists = name is not None and world.catalog.find(name.parts) is not None
-        if not (exists and statement.if_not_exists):
-            index = define_index(statement, context.text, world.catalog)
-            change_catalog(context.core, [context.owned(index, world)])
-    return Result("CREATE INDEX", notices=already_there(name) if exists else ())
+    name = statement.name
+
+    def make(world: World) -> Item | None:
+        if statement.if_not_exists and name and world.catalog.find(name.parts) is not None:
+            return None
+        return context.owned(define_index(statement, context.text, world.catalog), world)
+
+    def add(_: World, item: Item, prepared: Prepared | None) -> bool:
+        change_catalog(context.core, [item], prepared=prepared)
+        return True
+
+    made = beside(context, make, add)
+    return Result("CREATE INDEX", notices=() if made or name is None else already_there(name))

@@ -23,13 +23,12 @@ from reclock.coordinator.item import Index, MaterializedView, RelationItem, Tabl
 from reclock.coordinator.read import leaves, shapes
 from reclock.coordinator.result import Result
 from reclock.coordinator.spark_engine import leaves_of
-from reclock.coordinator.subscribe.subscribers import transient
+from reclock.coordinator.subscribe.subscribers import Query
 from reclock.coordinator.subscribe.target import plan_target
 from reclock.coordinator.system.answer import refuse_maintained, with_rows
 from reclock.coordinator.system.relation import Moment
 from reclock.dataflow import peek
 from reclock.errors import StatementError
-from reclock.ids import ObjectId
 from reclock.sql.explain import explain, explain_maintained
 from reclock.sql.plan.build import plan_query
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite, rewrite_query
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.world import World
+    from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import ExplainPlan
@@ -136,7 +136,7 @@ def _followed(target: Target, context: Context, world: World) -> str:
         return f"Followed: the changes of {catalog[target.item]}, which are kept anyway"
     kept = "Kept as long as someone is subscribed:\n"
     if target.pace is not None and target.pace in world.timelines:
-        view = transient(target, ObjectId("x"), "subscribed query")
+        view = Query.followed(target).view(0)
         made = context.core.expirations.decision(view, world.timelines[target.pace])
         kept += _said(made.expiration)
     return kept + _maintained(target.plan, catalog)

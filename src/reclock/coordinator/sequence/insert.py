@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.read import read_latest
 from reclock.coordinator.result import Result
 from reclock.coordinator.rows import column_from
+from reclock.coordinator.sequence.read_then_write import read_then_write
 from reclock.coordinator.sequence.target import assigned, planned, target_table, whole
-from reclock.coordinator.write import write
+from reclock.coordinator.write import Change, write
 from reclock.errors import ConstraintViolation, NotSupported, StatementError, UndefinedName
 from reclock.sql.plan.build import plan_query, plan_scalar
 from reclock.sql.plan.build.block import Block
-from reclock.sql.plan.relation import Project, Union, column
+from reclock.sql.plan.relation import Project, QueryPlan, Union, column
 from reclock.sql.plan.scalar import Cast, Literal
 from reclock.sql.syntax import expression as e
 from reclock.sql.syntax import query as q
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
     from reclock.sql.names import CatalogView
     from reclock.sql.plan.node import Node
-    from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.statement import Insert
     from reclock.sql.syntax.expression import Name
@@ -43,13 +43,28 @@ def insert(context: Context, statement: Insert) -> Result:
     """Add rows to a table."""
     names: list[str] = []
 
-    def rows(table: Table, catalog: Catalog) -> list[pa.Array]:
+    def rows_of(table: Table, catalog: Catalog) -> list[pa.Array] | QueryPlan:
         places = places_of(statement.columns, statement.name, table)
         names[:] = [table.schema.names[i] for i in places]
         return _rows(context, statement, table, places, catalog)
 
+    def plan_of(catalog: Catalog) -> tuple[Table, QueryPlan]:
+        table = target_table(statement.name, catalog)
+        rows = rows_of(table, catalog)
+        assert isinstance(rows, QueryPlan)
+        return table, rows
+
+    def given(table: Table, catalog: Catalog) -> list[pa.Array]:
+        rows = rows_of(table, catalog)
+        return _constant(context, rows) if isinstance(rows, QueryPlan) else rows
+
     try:
-        return insert_into(context, statement.name, rows)
+        catalog = context.core.world.catalog
+        rows = rows_of(target_table(statement.name, catalog), catalog)
+        if context.transaction is not None or not isinstance(rows, QueryPlan):
+            return insert_into(context, statement.name, given)
+        count, timestamp = read_then_write(context, plan_of, Change)
+        return Result(f"INSERT 0 {count}", timestamp=timestamp)
     except ConstraintViolation as error:
         error.position = _where(error, statement, names) or statement.name.position
         raise
@@ -107,8 +122,8 @@ def _rows(
     table: Table,
     places: tuple[int, ...],
     catalog: Catalog,
-) -> list[pa.Array]:
-    """Return the rows as columns of the table."""
+) -> list[pa.Array] | QueryPlan:
+    """Return the rows as columns of the table, or the plan of them."""
     query = statement.query
     if query is None:
         values = q.Values((tuple(e.DefaultText() for _ in places),))
@@ -119,14 +134,13 @@ def _rows(
     _check_count(node.width, statement, places)
     given: dict[int, Scalar] = {places[i]: column(node, i) for i in range(node.width)}
     outputs = _outputs(table, given, catalog, {})
-    plan = planned(table, Project(node, outputs))
-    return _evaluated(context, plan)
+    return planned(table, Project(node, outputs))
 
 
 def _values(
     context: Context, values: q.Values, table: Table, places: tuple[int, ...], catalog: Catalog
-) -> list[pa.Array]:
-    """Return VALUES as columns; literals never see Spark."""
+) -> list[pa.Array] | QueryPlan:
+    """Return VALUES as columns, or as a plan: literals never see Spark."""
     members = _members(values, table, places, catalog, context.parameters)
     constants = [_constants(member) for member in members]
     if all(row is not None for row in constants):
@@ -136,7 +150,7 @@ def _values(
             for at, defined in enumerate(table.schema)
         ]
     node: Node = members[0] if len(members) == 1 else Union(tuple(members))
-    return _evaluated(context, planned(table, node))
+    return planned(table, node)
 
 
 def _members(
@@ -185,10 +199,10 @@ def plan_insert(
         )
 
 
-def _evaluated(context: Context, plan: QueryPlan) -> list[pa.Array]:
-    """Return the rows of a plan; in a transaction it may read nothing."""
+def _constant(context: Context, plan: QueryPlan) -> list[pa.Array]:
+    """Return the rows of a plan in a transaction: it may read nothing."""
     read = plan.root.timeline
-    if context.transaction is not None and read.timeline is not None:
+    if read.timeline is not None:
         message = "INSERT of what a query reads is not supported in a transaction"
         detail = f'it reads "{read.origin}"'
         hint = "insert values, or run it by itself: it is a transaction of its own"

@@ -14,19 +14,24 @@ from typing import TYPE_CHECKING, NoReturn
 
 from reclock.coordinator.as_of import asked, time_of
 from reclock.coordinator.item import RelationItem
+from reclock.coordinator.prepare import beside
 from reclock.coordinator.read import leaves, read_time
+from reclock.coordinator.subscribe.subscribers import Query, Transient
 from reclock.coordinator.subscribe.subscription import Span, Subscription
 from reclock.coordinator.subscribe.target import plan_target
 from reclock.errors import HoldViolation, InvalidValue, NotSupported
 from reclock.time.select import AsOf, select
 
 if TYPE_CHECKING:
+    from reclock.coordinator.item import Item
+    from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.subscribe.subscribers import Grip
     from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.world import World
     from reclock.sql.statement import Subscribe
     from reclock.time.select import Choice
+    from reclock.time.timestamp import Timestamp
 
 
 def subscribe(context: Context, statement: Subscribe) -> NoReturn:
@@ -60,9 +65,7 @@ def open_subscription(
                 except HoldViolation:
                     continue  # forgotten just now: the next choice is later, or refused
                 return _opened(context, target, Span(item.id, choice.timestamp), grip, timeout)
-        with context.writing() as world:
-            target = plan_target(statement, context.parameters, world.catalog)
-            return _follow_query(context, target, world, grip, timeout)
+        return _follow_query(context, target, grip, timeout)
     except BaseException:
         grip.release()
         core.subscribers.let_go()
@@ -70,28 +73,52 @@ def open_subscription(
 
 
 def _follow_query(
-    context: Context, target: Target, world: World, grip: Grip, timeout: float | None
+    context: Context, asked_for: Target, grip: Grip, timeout: float | None
 ) -> Subscription:
-    """Keep a query; hold the lock of the core."""
-    core, timeline = context.core, target.timeline
-    assert timeline is not None
-    wanted = asked(target.statement.as_of, timeline)
-    exact = wanted.time if isinstance(wanted, AsOf) else None
-    if exact is not None:
-        inputs = leaves(world, target.asked)
-        _choose(context, target, world, inputs)  # refuses what is forgotten
-        grip.holds.append(core.hold(grip.holder, [i.id for i in inputs], exact))
-    grip.lease = core.subscribers.lease(target)
-    view = grip.lease.view
-    since = core.world.of(view).sinces[view.id].element()
-    if exact is not None and exact < since:
-        grip.holds.append(core.hold(grip.holder, [view.id], since))
-        return _opened(context, target, Span(view.id, exact, kept_from=since), grip, timeout)
-    while grip.holds:
-        grip.holds.pop().release()
-    as_of = _choose(context, target, core.world, [view]).timestamp
-    grip.holds.append(core.hold(grip.holder, [view.id], as_of))
-    return _opened(context, target, Span(view.id, as_of), grip, timeout)
+    """Keep a query, and follow that."""
+    core, statement = context.core, asked_for.statement
+    exact = _hold_exact(context, statement, grip)
+    number = core.subscribers.number()
+
+    def make(world: World) -> Item:
+        target = plan_target(statement, context.parameters, world.catalog)
+        return core.subscribers.view(Query.followed(target), number, world)
+
+    def follow(world: World, view: Item, prepared: Prepared | None) -> Subscription:
+        assert isinstance(view, Transient)
+        target = plan_target(statement, context.parameters, world.catalog)
+        grip.lease = core.subscribers.lease(Query.followed(target), view, prepared)
+        since = core.world.of(view).sinces[view.id].element()
+        if exact is not None and exact < since:
+            grip.holds.append(core.hold(grip.holder, [view.id], since))
+            return _opened(context, target, Span(view.id, exact, kept_from=since), grip, timeout)
+        while grip.holds:
+            grip.holds.pop().release()
+        as_of = _choose(context, target, core.world, [view]).timestamp
+        grip.holds.append(core.hold(grip.holder, [view.id], as_of))
+        return _opened(context, target, Span(view.id, as_of), grip, timeout)
+
+    opened = beside(context, make, follow, transient=True)
+    assert opened is not None
+    return opened
+
+
+def _hold_exact(context: Context, statement: Subscribe, grip: Grip) -> Timestamp | None:
+    """Hold what a query reads at the time that AS OF says, and return that, if it says one."""
+    core = context.core
+    while True:
+        with core.reading() as world:
+            target = plan_target(statement, context.parameters, world.catalog)
+            wanted = asked(statement.as_of, target.timeline)
+            if not isinstance(wanted, AsOf):
+                return None
+            inputs = leaves(world, target.asked)
+            _choose(context, target, world, inputs)  # refuses what is forgotten
+            try:
+                grip.holds.append(core.hold(grip.holder, [i.id for i in inputs], wanted.time))
+            except HoldViolation:
+                continue  # forgotten just now
+            return wanted.time
 
 
 def _choose(context: Context, target: Target, world: World, items: list[RelationItem]) -> Choice:

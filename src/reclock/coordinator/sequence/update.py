@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.read import read_latest
 from reclock.coordinator.result import Result
 from reclock.coordinator.sequence.delete import matching_rows
-from reclock.coordinator.sequence.target import assigned, planned, target_table, whole
-from reclock.coordinator.write import write
+from reclock.coordinator.sequence.read_then_write import read_then_write
+from reclock.coordinator.sequence.target import assigned, planned, target_table
+from reclock.coordinator.write import Change
 from reclock.errors import ConstraintViolation, StatementError, UndefinedName
 from reclock.sql.names import Scope, ScopeColumn
 from reclock.sql.plan.build import plan_scalar
@@ -18,16 +18,20 @@ from reclock.sql.syntax.expression import DefaultText
 from reclock.sql.syntax.place import place_of, placed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Table
     from reclock.coordinator.sequence.context import Context
     from reclock.sql.names import CatalogView
     from reclock.sql.plan.node import Node
+    from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.statement import Update
 
 
 def update(context: Context, statement: Update) -> Result:
-    """Replace rows; they are read and written under one lock, so none is missed."""
+    """Replace the rows there are at the time of the statement: none is missed."""
     try:
         return _update(context, statement)
     except ConstraintViolation as error:
@@ -37,13 +41,17 @@ def update(context: Context, statement: Update) -> Result:
 
 
 def _update(context: Context, statement: Update) -> Result:
-    with context.writing() as world:
-        table = target_table(statement.name, world.catalog)
-        node = before_and_after(statement, table, world.catalog, context.parameters)
-        columns = whole(read_latest(context.core, planned(table, node), context.session.interrupt))
+    def plan_of(catalog: Catalog) -> tuple[Table, QueryPlan]:
+        table = target_table(statement.name, catalog)
+        node = before_and_after(statement, table, catalog, context.parameters)
+        return table, planned(table, node)
+
+    def change_of(table: Table, columns: list[pa.Array]) -> Change:
         width = len(table.columns)
-        timestamp = write(context.core, table, columns[width:], columns[:width])
-    return Result(f"UPDATE {len(columns[0])}", timestamp=timestamp)
+        return Change(table, columns[width:], columns[:width])
+
+    count, timestamp = read_then_write(context, plan_of, change_of)
+    return Result(f"UPDATE {count}", timestamp=timestamp)
 
 
 def before_and_after(

@@ -33,18 +33,22 @@ from reclock.coordinator.subscribe.changes import Steps
 from reclock.dataflow.render.build import key_of
 from reclock.errors import Error
 from reclock.ids import HolderId, ObjectId
-from reclock.sql.plan.relation import walk
+from reclock.sql.plan.relation import Get, walk
 from reclock.sql.plan.temporal import is_temporal
 from reclock.time.expiry import DataflowKind
 from reclock.time.frontier import CLOSED, at
+from reclock.time.pace import timeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
+    from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.world import World
+    from reclock.sql.plan.node import Node
     from reclock.time.frontier import Frontier
     from reclock.time.holds import Hold
     from reclock.time.pace import Pace
@@ -67,6 +71,43 @@ class Transient(MaterializedView):
     def until(self) -> Frontier:
         """From when on nobody reads it."""
         return CLOSED if self.up_to is None else at(self.up_to)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query that is to be kept, and the objects that must not be dropped meanwhile."""
+
+    plan: Node
+    pace: Pace
+    depends: frozenset[ObjectId]
+    up_to: Timestamp | None = None
+
+    @classmethod
+    def of(cls, plan: Node, catalog: Catalog) -> Query:
+        """Return the query of a plan, which reads something."""
+        read = frozenset(node.item for node in walk(plan) if isinstance(node, Get))
+        timeline = plan.timeline.timeline
+        assert timeline is not None
+        return cls(plan, catalog.pace(timeline, read), read)
+
+    @classmethod
+    def followed(cls, target: Target) -> Query:
+        """Return the query that a subscription follows."""
+        assert target.pace is not None
+        return cls(target.plan, target.pace, frozenset(target.names), _end(target))
+
+    @property
+    def name(self) -> tuple[Pace, str, Timestamp | None]:
+        """What tells queries apart that are kept."""
+        return self.pace, self.plan.fingerprint, self.up_to
+
+    def view(self, number: int) -> Transient:
+        """Return the view that keeps it."""
+        item, name = ObjectId(f"x{number}"), f"kept query {number}"
+        return Transient(
+            item, name, "", timeline_of(self.pace), self.depends,
+            plan=self.plan, key=key_of(self.plan), up_to=self.up_to,
+        )  # fmt: skip
 
 
 class Lease:
@@ -166,16 +207,23 @@ class Subscribers:
 
     # Views that are kept for queries.
 
-    def lease(self, target: Target) -> Lease:
-        """Keep the query of a target, unless it is kept already; hold the lock of the core."""
-        assert target.pace is not None
-        name = target.pace, target.plan.fingerprint, _end(target)
-        found = self._leases.get(name)
-        if found is None or found.view.id not in self._core.world.transients:
-            number = next(self._views)
-            view = transient(target, ObjectId(f"x{number}"), f"subscribed query {number}")
-            change_transients(self._core, [view])
-            found = self._leases[name] = Lease(view)
+    def number(self) -> int:
+        """Return the number of a view that may be needed."""
+        return next(self._views)
+
+    def view(self, query: Query, number: int, world: World) -> Transient:
+        """Return the view that keeps a query: one that does, or a new one."""
+        found = self._leases.get(query.name)
+        if found is not None and found.view.id in world.transients:
+            return found.view
+        return query.view(number)
+
+    def lease(self, query: Query, view: Transient, prepared: Prepared | None) -> Lease:
+        """Keep a query, unless it is kept already; hold the lock of the core."""
+        found = self._leases.get(query.name)
+        if found is None or found.view is not view:
+            change_transients(self._core, [view], prepared=prepared)
+            found = self._leases[query.name] = Lease(view)
         with self._lock:
             found.users += 1
         return found
@@ -283,14 +331,6 @@ def _moved(before: World, after: World) -> bool:
         return True
     known = before.timelines
     return any(t not in known or known[t].upper != s.upper for t, s in after.timelines.items())
-
-
-def transient(target: Target, item: ObjectId, name: str) -> Transient:
-    """Return the view that keeps the query of a target."""
-    return Transient(
-        item, name, "", target.timeline, frozenset(target.names),
-        plan=target.plan, key=key_of(target.plan), up_to=_end(target),
-    )  # fmt: skip
 
 
 def _end(target: Target) -> Timestamp | None:

@@ -1,0 +1,185 @@
+"""Writes of what a query gives, without keeping ticks waiting for the query (P7).
+
+INSERT … SELECT, UPDATE and DELETE write at w what their query gives at w − 1: between the two
+nothing may happen to what it reads. Whoever holds the lock sees to that, but a query can take
+minutes, and ticks need the lock. So
+
+1. a query that is answered from a few rows is answered under the lock;
+2. any other one before, at the time t that a read has. Then, under the lock, if nothing that
+   it reads has changed since t, it is still the answer, and is written;
+3. if something has, and the query took but a moment, it is answered again, under the lock;
+4. if it took long, it is kept like a view, filled beside the ticks (``prepare``), and its rows of
+   the last moment are written under the lock, where it then is.
+
+What depends on the moment itself, such as ``mz_now()`` and system relations, is that of t.
+
+Cost under the lock: the rows that are written, and what changed in the last moment. Tests:
+tests/coordinator/test_read_then_write.py; histories: test_linearizability.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from reclock.coordinator.prepare import beside
+from reclock.coordinator.read import latest, leaves, read_latest, readable, shapes
+from reclock.coordinator.sequence.target import whole
+from reclock.coordinator.spark_engine import leaves_of
+from reclock.coordinator.subscribe.subscribers import Query, Transient
+from reclock.coordinator.write import write_all
+from reclock.dataflow.direct import scanned_rows
+from reclock.dataflow.graph import collection_of, errors_of
+from reclock.failpoints import hit
+from reclock.sql.plan.relation import Get, QueryPlan
+from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
+from reclock.time.frontier import at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.item import Item, Table
+    from reclock.coordinator.prepare import Prepared
+    from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.world import World
+    from reclock.coordinator.write import Change
+    from reclock.time.timestamp import Timestamp
+
+    PlanOf: TypeAlias = Callable[[Catalog], tuple[Table, QueryPlan]]
+    ChangeOf: TypeAlias = Callable[[Table, list[pa.Array]], Change]
+
+ATTEMPTS: Final = 3
+"""How often a query is answered whose plan changes meanwhile, before it is under the lock."""
+
+FEW_ROWS: Final = 16_384
+"""A scan of so many updates is as quick as the write."""
+
+BRIEF: Final = 0.25
+"""A query of so many seconds may be answered under the lock."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An answer, and what was asked; ``shown`` is the query with all that is the moment's."""
+
+    asked: tuple[Table, QueryPlan]
+    shown: QueryPlan
+    columns: list[pa.Array]
+    timestamp: Timestamp
+    seconds: float
+
+
+def read_then_write(
+    context: Context, plan_of: PlanOf, change_of: ChangeOf
+) -> tuple[int, Timestamp]:
+    """Write what a query gives, at one time; return how many rows it gave, and the time."""
+    core = context.core
+    for _ in range(ATTEMPTS):
+        found = _answer(context, plan_of)
+        with context.writing() as world:
+            asked = table, plan = plan_of(world.catalog)
+            if found is not None and asked == found.asked and _is_still(core, found):
+                return _written(core, found.columns, change_of(table, found.columns))
+            if found is None or found.seconds < BRIEF:
+                return _under_lock(context, plan, partial(change_of, table))
+        done = _kept(context, plan_of, change_of, found)
+        if done is not None:
+            return done
+    with context.writing() as world:
+        table, plan = plan_of(world.catalog)
+        return _under_lock(context, plan, partial(change_of, table))
+
+
+def _under_lock(
+    context: Context, plan: QueryPlan, change_of: Callable[[list[pa.Array]], Change]
+) -> tuple[int, Timestamp]:
+    columns = whole(read_latest(context.core, plan, context.session.interrupt))
+    return _written(context.core, columns, change_of(columns))
+
+
+def _written(core: Core, columns: list[pa.Array], change: Change) -> tuple[int, Timestamp]:
+    return len(columns[0]), write_all(core, [change])
+
+
+def _answer(context: Context, plan_of: PlanOf) -> _Found | None:
+    """Answer a query without the lock; None if it is as well answered under it."""
+    core = context.core
+    with core.reading() as world:
+        asked = plan_of(world.catalog)
+        if core.loop is None or _is_quick(world, asked[1]):
+            return None
+    interrupt = context.session.interrupt
+    with readable(
+        core, lambda catalog: plan_of(catalog)[1], context.settings, interrupt=interrupt
+    ) as then:
+        begun = monotonic()
+        shown = then.shown(core)
+        columns = whole(then.peek(core, interrupt))
+        asked = plan_of(then.world.catalog)
+        seconds = monotonic() - begun
+    hit("write.read.after")
+    return _Found(asked, shown, columns, then.timestamp, seconds)
+
+
+def _is_quick(world: World, plan: QueryPlan) -> bool:
+    """Return whether a query is answered from a few rows, without Spark."""
+    shape, traces = shapes(world, plan)
+    if shape is None:
+        return False
+    uppers = [world.of(item).upper for item in leaves(world, plan)]
+    rows = scanned_rows(plan, leaves_of(plan, shape, traces, min(uppers).back()))
+    return rows is not None and rows <= FEW_ROWS
+
+
+def _is_still(core: Core, found: _Found) -> bool:
+    """Return whether an answer is that of now; hold the lock.
+
+    A run that reaches beyond the time of the answer, and is not empty, has rows from after it.
+    """
+    plan = found.asked[1]
+    if latest(core, plan) is None:
+        return True
+    after = at(found.timestamp.step())
+    for item in leaves(core.world, plan):
+        runs = core.world.of(item).arrangements.runs
+        for name in (collection_of(item.id), errors_of(item.id)):
+            for ref in runs.get(name, ()):
+                if ref.rows and not ref.description.upper.precedes(after):
+                    return False
+    return True
+
+
+def _kept(
+    context: Context, plan_of: PlanOf, change_of: ChangeOf, found: _Found
+) -> tuple[int, Timestamp] | None:
+    """Keep a query like a view until its rows are written; None if it is another one by then."""
+    core, table = context.core, found.asked[0]
+    number = core.subscribers.number()
+
+    def make(world: World) -> Item | None:
+        if plan_of(world.catalog) != found.asked:
+            return None
+        query = Query.of(rewrite(found.shown.root, RewriteContext()), world.catalog)
+        return core.subscribers.view(query, number, world)
+
+    def finish(world: World, view: Item, prepared: Prepared | None) -> tuple[int, Timestamp]:
+        assert isinstance(view, Transient)
+        query = Query.of(view.plan, world.catalog)
+        lease = core.subscribers.lease(query, view, prepared)
+        try:
+            relation = view.relation()
+            rows = Get(relation.id, relation.name, relation.schema, relation.timeline, frozenset())
+            return _under_lock(context, QueryPlan(rows, rows.width), partial(change_of, table))
+        finally:
+            core.subscribers.give_back(lease)
+
+    try:
+        return beside(context, make, finish, transient=True)
+    finally:
+        core.subscribers.let_go()
