@@ -5,7 +5,7 @@ nothing may happen to what it reads. Whoever holds the lock sees to that, but a 
 minutes, and ticks need the lock. So
 
 1. a query that is answered from a few rows is answered under the lock;
-2. any other one before, at the time t that a read has. Then, under the lock, if nothing that
+2. any other one before, at the last complete time t. Then, under the lock, if nothing that
    it reads has changed since t, it is still the answer, and is written;
 3. if something has, and the query took but a moment, it is answered again, under the lock;
 4. if it took long, it is kept like a view, filled beside the ticks (``prepare``), and its rows of
@@ -19,7 +19,7 @@ tests/coordinator/test_read_then_write.py; histories: test_linearizability.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -117,11 +117,15 @@ def _answer(context: Context, plan_of: PlanOf) -> _Found | None:
     interrupt = context.session.interrupt
     with readable(
         core, lambda catalog: plan_of(catalog)[1], context.settings, interrupt=interrupt
-    ) as then:
+    ) as possible:
         begun = monotonic()
+        world = possible.world
+        uppers = [world.of(item).upper for item in leaves(world, possible.plan)]
+        last = min(uppers).back() if uppers else possible.timestamp
+        then = replace(possible, timestamp=last.join(possible.timestamp))
         shown = then.shown(core)
         columns = whole(then.peek(core, interrupt))
-        asked = plan_of(then.world.catalog)
+        asked = plan_of(world.catalog)
         seconds = monotonic() - begun
     hit("write.read.after")
     return _Found(asked, shown, columns, then.timestamp, seconds)
