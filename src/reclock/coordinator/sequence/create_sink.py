@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.change import change_catalog
-from reclock.coordinator.history import holder_of, needed_of
+from reclock.coordinator.history import needed_of
 from reclock.coordinator.item import RelationItem
+from reclock.coordinator.prepare import beside
 from reclock.coordinator.result import Result, already_there
 from reclock.coordinator.sink import recover
 from reclock.coordinator.sink.connect import (
@@ -21,19 +23,27 @@ from reclock.coordinator.sink.connect import (
 )
 from reclock.coordinator.sink.define import define_sink, key_of, relation_of
 from reclock.coordinator.tick import tick
-from reclock.errors import SinkRegressed
+from reclock.errors import SinkRegressed, UndefinedName
+from reclock.ids import HolderId
 from reclock.sinks.failure import SendFailed
 
 if TYPE_CHECKING:
     from reclock.coordinator.core import Core
-    from reclock.coordinator.item import Sink
+    from reclock.coordinator.item import Item, Sink
+    from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.world import World
     from reclock.durable.keyed import Json
     from reclock.sql.statement import CreateSink
 
+_numbers: Final = count(1)
+
 
 def create_sink(context: Context, statement: CreateSink) -> Result:
-    """Make a sink that begins at the last complete time, or where another one ended."""
+    """Make a sink that begins at the last complete time, or where another one ended.
+
+    The outside is asked while others go on: what the sink will need is held meanwhile.
+    """
     core = context.core
     statement, root = context.session.admitted_files(statement)
     with core.reading() as world:
@@ -53,12 +63,29 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
             item, as_of = core.world.catalog.next_id, state.upper.back()
             # What is new to the graph is made a moment later, and the sink needs all since then.
             needed = needed_of(core.world, state, relation.id)
-            with core.hold(holder_of(item), needed, as_of):
-                facts = decide(statement, item, as_of, root=root)
-                made = define_sink(statement, context.text, item, [relation], facts)
-                facts = register(statement, _prepared(core, made), relation)
-                change_catalog(core, [replace(context.owned(made, world), facts=facts)])
+            held = core.hold(HolderId(f"create/{next(_numbers)}"), needed, as_of)
+        with held:
+            facts = decide(statement, item, as_of, root=root)
+            made = define_sink(statement, context.text, item, [relation], facts)
+            made = replace(made, facts=register(statement, _prepared(core, made), relation))
+            _publish(context, made)
     return Result("CREATE SINK", notices=already_there(statement.name) if exists else ())
+
+
+def _publish(context: Context, made: Sink) -> None:
+    """Make a sink known; its topics are there, and what it is made of must be, too."""
+
+    def make(world: World) -> Item:
+        world.catalog.check_new(made.statement.name)
+        if relation_of(made.statement.relation, world.catalog).id != made.relation:
+            message = f'relation "{made.statement.relation}" was made anew meanwhile'
+            raise UndefinedName(message, code="42P01", hint="create the sink again")
+        return context.owned(replace(made, id=world.catalog.next_id), world)
+
+    def add(_: World, item: Item, prepared: Prepared | None) -> None:
+        change_catalog(context.core, [item], prepared=prepared)
+
+    beside(context, make, add)
 
 
 def _prepared(core: Core, sink: Sink) -> Json:
