@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reclock.errors import ExpressionFailed
-from reclock.testing.failpoints import armed
+from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.local_engine import LocalEngine
 from reclock.testing.model_engine import ModelEngine
 
@@ -120,7 +120,8 @@ def compare(db, clock, name, made) -> None:
 anything = st.tuples(st.sampled_from(sorted(QUERIES)), *[changes] * 4, other, other)
 
 
-def walk(opener, engine, name, first, during, last, after, *others):
+def walk(opener, engine, walked):
+    name, first, during, last, after, *others = walked
     opener.engine = engine
     db = begin(opener, name)
     session = db.session()
@@ -158,13 +159,13 @@ def fewer(examples):
 @given(walked=anything)
 @fewer(12)
 def test_a_view_made_late_is_the_one_that_was_there(make_opener, walked):
-    walk(make_opener(), LocalEngine, *walked)
+    walk(make_opener(), LocalEngine, walked)
 
 
 @given(walked=anything)
 @fewer(4)
 def test_so_it_is_in_the_model(make_opener, walked):
-    walk(make_opener(), ModelEngine, *walked)
+    walk(make_opener(), ModelEngine, walked)
 
 
 @pytest.mark.slow
@@ -172,4 +173,47 @@ def test_so_it_is_in_the_model(make_opener, walked):
 @given(some=st.tuples(*[changes] * 4, other, other))
 @fewer(60)
 def test_a_view_of_every_kind_made_late(make_opener, name, some):
-    walk(make_opener(), LocalEngine, name, *some)
+    walk(make_opener(), LocalEngine, (name, *some))
+
+
+def test_history_that_is_still_to_be_followed_is_not_forgotten(opener):
+    opener.engine = LocalEngine
+    db = begin(opener, "join")
+    db.execute("ALTER SYSTEM SET logical_compaction_window = '0s'")
+    session = db.session()
+
+    def go_on():
+        for k in range(40):
+            session.execute(f"INSERT INTO t VALUES ({k % 3}, {k})")
+            session.execute(f"INSERT INTO u VALUES ({k % 3}, {k})")
+            opener.clock.advance(1)
+            db.tick()
+        db._core.merger.wait()
+        db.tick()
+        held = session.execute("SELECT DISTINCT object FROM reclock.holds").rows
+        assert {("t",), ("u",)} <= set(held)
+
+    with armed({"ddl.prepare.before": go_on}):
+        db.execute(f"CREATE MATERIALIZED VIEW late AS {QUERIES['join']}")
+    assert outcome(db.execute, "SELECT * FROM late") == outcome(db.execute, "SELECT * FROM early")
+    assert db.execute("SELECT * FROM reclock.holds").rows == []
+
+
+def test_what_is_prepared_in_vain_is_removed(opener):
+    opener.engine = LocalEngine
+    db = begin(opener, "groups")
+    db.insert("t", [(k, k) for k in range(20_000)])
+    db.tick()
+
+    def files():
+        return sorted(db._core.segments.names())
+
+    before = files()
+    with armed({"ddl.prepare.after": "raise"}), pytest.raises(FailpointRaised):
+        db.execute(f"CREATE MATERIALIZED VIEW late AS {QUERIES['own']}")
+    assert len(files()) > len(before)
+    with db._core.writing():
+        db._core.collect_garbage()
+    assert files() == before
+    assert db.execute("SELECT * FROM reclock.holds").rows == []
+    assert db.check() == []

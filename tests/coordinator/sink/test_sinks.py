@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 
@@ -371,3 +372,55 @@ def test_dropping_a_sink_lets_its_history_go(pipe):
         pipe.db.execute("DROP MATERIALIZED VIEW m")
     pipe.db.execute("DROP SINK s")
     assert pipe.rows("SELECT * FROM reclock.holds") == []
+
+
+@pytest.fixture
+def asked(pipe, monkeypatch):
+    """Have others do something while the broker is asked."""
+    outlets, admin = pipe.opener.outlets, pipe.opener.outlets.admin
+
+    def during(*statements):
+        left = [*statements]
+
+        def run():
+            while left:
+                pipe.db.session().execute(left.pop(0))
+            pipe.opener.clock.advance(1_000)
+            pipe.db.tick()
+
+        def asking(connection):
+            other = threading.Thread(target=run, daemon=True)
+            other.start()
+            other.join(60)
+            assert not other.is_alive(), "a tick waits for the broker"
+            return admin(connection)
+
+        monkeypatch.setattr(outlets, "admin", asking)
+
+    return during
+
+
+@pytest.mark.parametrize("rest", ["KEY (k) FORMAT JSON ENVELOPE UPSERT",
+                                  "FORMAT JSON ENVELOPE DEBEZIUM"])  # fmt: skip
+def test_ticks_go_on_while_the_broker_of_a_new_sink_is_asked(pipe, asked, rest):
+    pipe.db.execute("INSERT INTO t VALUES (1, 10)")
+    asked("INSERT INTO t VALUES (2, 20)", "CREATE TABLE other (a INT)")
+    pipe.sink(rest)
+    pipe.tick()
+    values = [value for _, _, value in pipe.messages()]
+    rows = [value.get("after", value) for value in values]
+    assert sorted(row["k"] for row in rows) == [1, 2]
+    assert pipe.db.check() == []
+
+
+def test_what_a_new_sink_is_made_of_may_go_meanwhile(pipe, asked):
+    pipe.db.execute("CREATE TABLE u (k BIGINT PRIMARY KEY, v BIGINT)")
+    sql = "CREATE SINK s2 FROM u INTO KAFKA BROKER 'b:1' TOPIC 'two' KEY (k) FORMAT JSON "
+    asked("DROP TABLE u", "CREATE TABLE u (k BIGINT PRIMARY KEY, v BIGINT)")
+    with pytest.raises(Error, match="was made anew meanwhile"):
+        pipe.db.execute(sql + "ENVELOPE UPSERT")
+    asked("DROP TABLE u")
+    with pytest.raises(Error, match="does not exist"):
+        pipe.db.execute(sql + "ENVELOPE UPSERT")
+    assert pipe.rows("SELECT sink FROM reclock.sink_status") == []
+    assert pipe.rows("SELECT object FROM reclock.holds") == []
