@@ -156,14 +156,25 @@ def fewer(examples):
     )
 
 
+FIRST = [("insert", "t", 1, 1), ("insert", "u", 1, 2), ("insert", "t", 2, 5)]
+DURING = [("insert", "t", 2, 0), ("update", "t", 1, 3), ("insert", "u", 2, 4), ("tick", 2)]
+LAST = [("delete", "t", 2), ("insert", "t", 3, 2), ("insert", "t", 3, None), ("tick", 3)]
+AFTER = [("insert", "u", 3, 1), ("update", "t", 1, 5), ("insert", "t", 0, 0)]
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES))
+def test_errors_and_times_that_come_while_it_is_filled(opener, name):
+    walk(opener, LocalEngine, (name, FIRST, DURING, LAST, AFTER, "", ""))
+
+
 @given(walked=anything)
-@fewer(12)
+@fewer(6)
 def test_a_view_made_late_is_the_one_that_was_there(make_opener, walked):
     walk(make_opener(), LocalEngine, walked)
 
 
 @given(walked=anything)
-@fewer(4)
+@fewer(3)
 def test_so_it_is_in_the_model(make_opener, walked):
     walk(make_opener(), ModelEngine, walked)
 
