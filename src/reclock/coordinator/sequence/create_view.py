@@ -38,5 +38,5 @@ def create_view(context: Context, statement: CreateView) -> Result:
         if old is not None:
             view = replace(view, owner=old.owner)
             roles = roles.inherited(str(old.id), str(view.id))
-        change_catalog(context.core, [view], gone, roles)
+        change_catalog(context.core, [view], gone, roles=roles)
     return Result("CREATE VIEW")
