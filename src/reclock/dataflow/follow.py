@@ -10,7 +10,7 @@ the new arrangements been there all along (P3).
 then, and that of the new ones; ``after`` has the kept collections up to ``upper``, and tells all
 times from ``lower`` on apart.
 
-Cost: that of the changes. Tests: tests/dataflow/test_follow.py.
+Cost: that of the changes. Tests: tests/coordinator/test_prepare.py.
 """
 
 from __future__ import annotations
