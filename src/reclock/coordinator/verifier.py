@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import binascii
 import re
+import secrets
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 MECHANISM: Final = "SCRAM-SHA-256"
 ITERATIONS: Final = 4_096
+SALT_BYTES: Final = 16
+"""As in PostgreSQL, and in what psql makes: who asks for a salt learns nothing of its maker."""
+
 _TEXT: Final = re.compile(r"SCRAM-SHA-256\$(\d{1,9}):([^$:]+)\$([^$:]+):([^$:]+)")
 
 
@@ -54,7 +58,8 @@ def make_verifier(password: Secret) -> Verifier:
         message = "a password must not be empty"
         raise InvalidValue(message, hint="write PASSWORD NULL for a role without one")
     try:
-        made = ScramMechanism(MECHANISM).make_auth_info(given, iteration_count=ITERATIONS)
+        salt = secrets.token_bytes(SALT_BYTES)
+        made = ScramMechanism(MECHANISM).make_auth_info(given, ITERATIONS, salt)
     except ScramException as cause:
         message = "the password has characters that cannot be used"
         raise InvalidValue(message, hint="use letters, digits and signs") from cause

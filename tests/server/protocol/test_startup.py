@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from reclock.errors import Error, ProtocolViolation, Rejected
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
 from reclock.server.codec.message import write
+from reclock.server.protocol import scram as module
 from reclock.server.protocol.startup import Key, greet
 from reclock.server.protocol.throttle import ALLOWED, LONGEST_MS, Throttle
 from reclock.server.protocol.wire import Disconnected
@@ -120,16 +122,45 @@ def test_what_is_wrong_is_not_said(door: Doorkeeper, user: str, password: str) -
 
 
 def test_who_is_not_known_is_asked_the_same_every_time(door: Doorkeeper) -> None:
-    salts = set()
-    for _ in range(2):
-        first, _, _ = scram("ghost", "x")
-        script = Script(startup(user="ghost"), first)
+    def challenged(user: str) -> list[bytes]:
+        first, _, _ = scram(user, "x")
+        script = Script(startup(user=user), first)
         with pytest.raises(Disconnected):
             finish(greet(script, door, KEY))
         challenge = script.said[-1]
         assert isinstance(challenge, b.Authentication)
-        salts.add(challenge.data.split(b",")[1])
-    assert len(salts) == 1
+        return challenge.data.split(b",")
+
+    users = ("joe", "bare", "group_", "ghost", "other")
+    asked = {user: challenged(user) for user in users}
+    assert len({parts[1] for parts in asked.values()}) == len(users), "each has a salt of its own"
+    for user, parts in asked.items():
+        assert challenged(user)[1:] == parts[1:], "the same salt, and as many iterations"
+    assert len({(tuple(map(len, parts)), parts[2]) for parts in asked.values()}) == 1
+
+
+def test_the_same_work_is_done_for_every_name(
+    door: Doorkeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[int] = []
+    real = hmac.digest
+
+    def counted(key: bytes, message: bytes, digest: str) -> bytes:
+        hashed.append(len(message))
+        return real(key, message, digest)
+
+    def work(user: str) -> list[int]:
+        first, final, _ = scram(user, "wrong")
+        hashed.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(module.hmac, "digest", counted)
+            with pytest.raises(Rejected):
+                finish(greet(Script(startup(user=user), first, final), door, KEY))
+        door.throttle.succeeded("10.0.0.1", user)
+        return list(hashed)
+
+    assert work("joe") == work("eve")
+    assert len(work("bare")) == len(work("joe")) > 0
 
 
 @pytest.mark.parametrize(

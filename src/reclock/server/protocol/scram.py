@@ -1,7 +1,8 @@
 """SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's half: a password is checked, and never sent.
 
 Whoever is not known is asked all the same, against a verifier that no password fits, made of
-the name: nobody learns from an answer which users there are.
+the name and a secret of the process: nobody learns from an answer, its length or its time which
+users there are. Until the process ends the salt of a name stays the same, as that of a user does.
 
 ``scramp`` makes verifiers, and is the client in the tests, but cannot be the server here: it
 refuses the empty user name that every libpq sends, as PostgreSQL takes the name of the startup
@@ -19,7 +20,7 @@ import secrets
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.verifier import ITERATIONS, MECHANISM, Verifier
+from reclock.coordinator.verifier import ITERATIONS, MECHANISM, SALT_BYTES, Verifier
 from reclock.errors import ProtocolViolation, Rejected
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
@@ -90,7 +91,8 @@ async def authenticate(wire: Wire, user: str, known: Verifier | None, pepper: by
 
     ``pepper`` is a secret of this process, from which verifiers of nobody are made.
     """
-    exchange = Exchange(_nobody(user, pepper) if known is None else known)
+    nobody = _nobody(user, pepper)  # which takes its time for those who are known, too
+    exchange = Exchange(nobody if known is None else known)
     await wire.send(frame(b.Authentication(b.SASL, _OFFER)))
     first = read(f.SaslInitial, await _reply(wire))
     if first.mechanism != MECHANISM or first.data is None:
@@ -126,4 +128,4 @@ def _nobody(user: str, pepper: bytes) -> Verifier:
     def made(what: bytes) -> bytes:
         return hmac.digest(pepper, what + user.encode(errors="replace"), "sha256")
 
-    return Verifier(made(b"salt")[:16], made(b"stored"), made(b"server"), ITERATIONS)
+    return Verifier(made(b"salt")[:SALT_BYTES], made(b"stored"), made(b"server"), ITERATIONS)
