@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reclock.arrangement.cache import process_cache
@@ -54,8 +54,15 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+EVERYTHING = [
+    ("insert", [(1, 1), (1, None)]), ("many", None), ("reopen", None), ("delete", 1),
+    ("tick", None),
+]  # fmt: skip
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(actions)
+@example(EVERYTHING)
 def test_sizes_are_those_of_the_runs(make_opener, walk):
     opener = make_opener()
     db = opener()

@@ -61,7 +61,7 @@ def read(kafka, topic):
     return found
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
 def test_every_change_once_though_the_process_is_killed(kafka, tmp_path, kills):
     topic = f"sink-{kills}-{random.randrange(1 << 30)}"
     seed = random.randrange(1 << 30)
