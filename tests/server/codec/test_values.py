@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -106,7 +107,7 @@ def test_random_bytes_are_a_value_or_refused(kind: t.Type, data: bytes) -> None:
     try:
         binary.read(data, kind)
     except Error as error:
-        assert error.code in {"22P03", "0A000", "22021"}  # noqa: PT017 - or no error at all
+        assert error.code in {"22P03", "0A000", "22021", "22003"}  # noqa: PT017 - or no error at all
 
 
 @settings(max_examples=200)
@@ -132,6 +133,12 @@ def test_random_texts_are_a_value_or_refused(kind: t.Type, given_text: str) -> N
 )  # fmt: skip
 def test_texts_are_read_as_postgresql_does(given_text: str, kind: t.Type, value: Any) -> None:
     assert same(text.read(given_text, kind)[0], value)
+
+
+def test_a_number_of_many_digits_is_refused() -> None:
+    with pytest.raises(InvalidValue) as caught:
+        binary.read(struct.pack("!HhHHH", 1, 32_767, 0, 0, 9_999), t.Numeric())
+    assert caught.value.code == "22003"
 
 
 def test_nested_arrays_have_more_dimensions() -> None:

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reclock.errors import StatementError
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
+from reclock.server.protocol.portal import row_description
 from reclock.server.protocol.report import error_response
+from reclock.sql.schema import Column, Schema
+from reclock.sql.types import BIGINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,6 +140,13 @@ def test_copy_in(db: Database, talk: Talk) -> None:
         assert shape(said) == "ZGEZ"
     assert parts(talk(f.Query("COPY copied FROM STDIN"), f.Query("SELECT 1")))["C"] == "08P01"
     assert db.execute("SELECT count(*) FROM copied").rows == [(2,)]
+
+
+def test_more_columns_than_can_be_counted_are_an_error() -> None:
+    schema = Schema(tuple(Column(f"c{n}", BIGINT) for n in range(32_768)))
+    with pytest.raises(StatementError) as caught:
+        row_description(schema, (0,) * 32_768)
+    assert caught.value.code == "54011"
 
 
 def test_messages_of_a_copy_that_failed_are_no_error(talk: Talk) -> None:

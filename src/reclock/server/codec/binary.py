@@ -33,6 +33,8 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY_US: Final = 86_400_000_000
 _NEGATIVE: Final = 0x4000
 _NAN: Final = 0xC000
+_WEIGHT: Final = 250
+"""Four digits each: more than any number here has."""
 _STRUCTS: Final[dict[Type, str]] = {
     t.BOOLEAN: "!?",
     t.SMALLINT: "!h",
@@ -121,6 +123,9 @@ def _read_numeric(fields: Fields) -> Decimal:
         message = "only finite numbers and NaN are numerics here"
         raise ValueError(message)
     groups = struct.unpack(f"!{count}H", fields.take(2 * count))
+    if weight > _WEIGHT:
+        message = "the number is out of range: it has too many digits"
+        raise InvalidValue(message, code="22003", hint="numeric has 38 digits")
     if any(group > 9_999 for group in groups):
         message = "a digit of a numeric is more than 9999"
         raise ValueError(message)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from reclock.coordinator.answer import Answer, CopyOut
 from reclock.coordinator.copy_in import CopyIn
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from reclock.coordinator.session import Session
     from reclock.sql.parse import Parsed
     from reclock.sql.schema import Schema
+
+_COLUMNS: Final = 32_767
+"""So many can be counted in the messages of the protocol."""
 
 Outcome = Result | Answer | Subscription | CopyOut | CopyIn
 
@@ -214,6 +217,10 @@ class Portal:
 
 def row_description(schema: Schema, formats: Sequence[int]) -> RowDescription:
     """Return the columns of rows as clients are told of them."""
+    if len(schema) > _COLUMNS:
+        message = f"an answer of {len(schema)} columns is too wide"
+        hint = f"there may be {_COLUMNS}: ask for fewer"
+        raise StatementError(message, code="54011", hint=hint)
     return RowDescription(
         tuple(
             ColumnDescription(
