@@ -174,10 +174,10 @@ class Gated(ModelEngine):
                 stop.check()
         return super().peek(plan, shape, traces, as_of, stop=stop)
 
-    def hydrate(self, shape, new, traces, as_of, *, beside=None):
+    def hydrate(self, shape, new, traces, as_of, *, beside=None, stop=None):
         if threading.current_thread().name.startswith("slow"):
             self._wait()
-        return super().hydrate(shape, new, traces, as_of, beside=beside)
+        return super().hydrate(shape, new, traces, as_of, beside=beside, stop=stop)
 
 
 SLOW = {
@@ -222,17 +222,20 @@ def test_ticks_and_writes_go_on_while_a_statement_takes_its_time(opener, sql):
         assert db.execute(SLOW[sql]).rows == [(4,)]
 
 
-def test_a_cancel_ends_what_is_read_before(opener):
+@pytest.mark.parametrize("sql", ["UPDATE t SET k = k + 1",
+                                 "CREATE MATERIALIZED VIEW w AS SELECT count(*) FROM t",
+                                 "CREATE INDEX i ON t (k)"])  # fmt: skip
+def test_a_cancel_ends_what_is_computed_before(opener, sql):
     engine = Gated()
     opener.engine = lambda: engine
     db = opener(background=True)
-    db.execute("CREATE TABLE t (k int)")
-    db.execute("INSERT INTO t VALUES (1)")
+    db.execute("CREATE TABLE t (k int, a int)")
+    db.execute("INSERT INTO t VALUES (1, 1)")
     session = db.session()
     engine.gate.clear()
     with ThreadPoolExecutor(1, thread_name_prefix="slow") as pool:
         try:
-            running = pool.submit(session.execute, "UPDATE t SET k = k + 1")
+            running = pool.submit(session.execute, sql)
             assert engine.waiting.wait(60)
             session.interrupt.set(Interrupted("enough"))
         finally:
@@ -240,6 +243,8 @@ def test_a_cancel_ends_what_is_read_before(opener):
         with pytest.raises(Interrupted):
             running.result(60)
     assert db.execute("SELECT k FROM t").rows == [(1,)]
+    assert [item.name for item in db._core.world.catalog.items.values()] == ["t"]
+    assert db.execute("SELECT * FROM reclock.holds").rows == []
 
 
 @pytest.mark.parametrize("point", ["write.read.after", "ddl.prepare.before", "ddl.prepare.after",

@@ -77,10 +77,12 @@ class Engine(Protocol):
         as_of: Timestamp,
         *,
         beside: Unhurried | None = None,
+        stop: Stop | None = None,
     ) -> Mapping[ArrangementId, Updates]:
         """Return the contents of ``new`` arrangements as of ``as_of``, all at that time.
 
-        With ``beside`` it is called from a thread of its own, and lets ticks pass.
+        With ``beside`` it is called from a thread of its own, and lets ticks pass. It raises what
+        ``stop`` does, if that asks for an end of what takes long.
 
         ``traces`` has those that are not new. Empty ones may be left out.
         """

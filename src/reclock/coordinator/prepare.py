@@ -108,8 +108,7 @@ def prepared(
         ready = _begun(core, make, stack, transient=transient)
         if ready is not None:
             stack.enter_context(core.unnamed())
-            ready.fill()
-            interrupt.check()
+            ready.fill(interrupt)
             ready.catch_up(interrupt)
             hit("ddl.prepare.after")
         yield ready
@@ -192,10 +191,12 @@ class Prepared:
             return False
         return True
 
-    def fill(self) -> None:
+    def fill(self, interrupt: Interrupt) -> None:
         """Compute everything as of the last complete time, and write it."""
         hit("ddl.prepare.before")
-        updates = self._core.engine.hydrate(self._shape, self.new, self._state.traces, self._as_of)
+        updates = self._core.engine.hydrate(
+            self._shape, self.new, self._state.traces, self._as_of, stop=interrupt
+        )
         descriptions = dict.fromkeys(sorted(self.new), beginning(self._as_of))
         self._write(updates, descriptions)
 

@@ -133,6 +133,7 @@ class SparkEngine:
         as_of: Timestamp,
         *,
         beside: Unhurried | None = None,
+        stop: Stop | None = None,
     ) -> Mapping[ArrangementId, Updates]:
         """Fill new arrangements from those that exist; if they are large, in parts."""
         if beside is not None:
@@ -144,7 +145,7 @@ class SparkEngine:
             self.load = Load()
             try:
                 return hydrate_in_parts(
-                    self._workers(self.load), self._segments, shape.graph, new, traces,
+                    self._workers(self.load, stop), self._segments, shape.graph, new, traces,
                     as_of=as_of, limits=shape.limits,
                 )  # fmt: skip
             finally:
@@ -221,11 +222,11 @@ class SparkEngine:
             exchange.close()
         (self._early or self._spark).close()
 
-    def _workers(self, load: Load | None = None) -> Workers:
+    def _workers(self, load: Load | None = None, stop: Stop | None = None) -> Workers:
         cores = self._spark.own_cores
         if cores is None:
-            return Tasks(self._spark, load)
-        return Threads(cores, self._evaluators, load)
+            return Tasks(self._spark, load, stop)
+        return Threads(cores, self._evaluators, load, stop)
 
     def _evaluator(self) -> Evaluator:
         from reclock.dataflow.exchange import Exchange  # noqa: PLC0415 - imports pyspark

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
     from reclock.dataflow.graph import ArrangementId
+    from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.time.timestamp import Timestamp
 
@@ -65,8 +66,10 @@ class LocalEngine(ModelEngine):
         as_of: Timestamp,
         *,
         beside: Unhurried | None = None,
+        stop: Stop | None = None,
     ) -> Mapping[ArrangementId, Updates]:
         """Fill new arrangements from those that exist."""
+        del stop
         evaluator, limits = PythonEvaluator(), shape.limits
         if beside is None:
             return hydrate(shape.graph, new, traces, as_of, evaluator, limits=limits)

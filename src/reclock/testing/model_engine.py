@@ -128,9 +128,10 @@ class ModelEngine:
         as_of: Timestamp,
         *,
         beside: Unhurried | None = None,
+        stop: Stop | None = None,
     ) -> Mapping[ArrangementId, Updates]:
         """Return the contents of new arrangements as of a time."""
-        del beside
+        del beside, stop
         contents = _contents(shape, traces, as_of)
         _evaluate(shape, contents, as_of, frozenset(map(str, new)))
         updates = {

@@ -2,7 +2,8 @@
 
 ``Threads`` share the process's memory maps and start at once; what Spark must evaluate they
 ask on the spot. ``Tasks`` run wherever Spark runs them; Spark is asked ``ahead`` of a stage,
-for all parts at once. A worker may run a part more than once: it leaves the same files.
+for all parts at once. A worker may run a part more than once: it leaves the same files. Whoever
+asks for an end (``Stop``) gets it when the parts under way are done, or Spark has cancelled them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from reclock.arrangement.run import RunRef
 from reclock.dataflow.bulk.load import Load
 from reclock.dataflow.bulk.task import DDL
 from reclock.dataflow.spark_errors import spark_errors
+from reclock.dataflow.stop import stoppable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.bulk.task import RunStage
     from reclock.dataflow.evaluate import Evaluator
     from reclock.dataflow.session import Spark
+    from reclock.dataflow.stop import Stop
 
 Made: TypeAlias = tuple[str, str, RunRef]
 """A run that was written: its kind, whose it is, and where."""
@@ -66,10 +69,17 @@ class Threads:
 
     ahead = False
 
-    def __init__(self, cores: int, evaluator: Evaluator, load: Load | None = None) -> None:
+    def __init__(
+        self,
+        cores: int,
+        evaluator: Evaluator,
+        load: Load | None = None,
+        stop: Stop | None = None,
+    ) -> None:
         self.parallelism = cores
         self.evaluator = evaluator
         self.load = load or Load()
+        self._stop = stop
 
     def ask(self, stage: RunStage) -> Iterator[Made]:
         """Do nothing: parts ask themselves."""
@@ -77,9 +87,15 @@ class Threads:
         yield from ()
 
     def run(self, stage: RunStage) -> Iterator[Made]:
-        """Run the parts side by side."""
+        """Run the parts side by side; after an end is asked for no other one begins."""
+
+        def part(number: int) -> list[Made]:
+            if self._stop is not None:
+                self._stop.check()
+            return stage.part(number)
+
         with ThreadPoolExecutor(self.parallelism, "reclock-part") as pool:
-            for made in pool.map(stage.part, range(stage.shelf.parts.count)):
+            for made in pool.map(part, range(stage.shelf.parts.count)):
                 self.load.reach(self.load.done + 1)
                 yield from made
 
@@ -90,9 +106,10 @@ class Tasks:
     ahead = True
     evaluator = None
 
-    def __init__(self, spark: Spark, load: Load | None = None) -> None:
+    def __init__(self, spark: Spark, load: Load | None = None, stop: Stop | None = None) -> None:
         self._spark = spark
         self.load = load or Load()
+        self._stop = stop
 
     @property
     def parallelism(self) -> int:
@@ -105,18 +122,18 @@ class Tasks:
 
         with spark_errors():
             for frame in questions(self._spark.bulk, stage):
-                yield from _collected(frame)
+                yield from self._collected(frame)
 
     def run(self, stage: RunStage) -> Iterator[Made]:
         """Run one job of one task per part."""
         parts = stage.shelf.parts.count
         with spark_errors():
             numbers = self._spark.bulk.range(0, parts, 1, parts)
-            yield from _collected(numbers.mapInArrow(stage, DDL))
+            yield from self._collected(numbers.mapInArrow(stage, DDL))
 
-
-def _collected(frame: DataFrame) -> Iterator[Made]:
-    """Run a job whose rows are references."""
-    found = frame.toArrow().to_pydict()
-    for kind, name, ref in zip(found["kind"], found["name"], found["ref"], strict=True):
-        yield kind, name, RunRef.from_json(json.loads(ref))
+    def _collected(self, frame: DataFrame) -> Iterator[Made]:
+        """Run a job whose rows are references."""
+        with stoppable(self._spark.bulk.sparkContext, self._stop):
+            found = frame.toArrow().to_pydict()
+        for kind, name, ref in zip(found["kind"], found["name"], found["ref"], strict=True):
+            yield kind, name, RunRef.from_json(json.loads(ref))
