@@ -129,7 +129,7 @@ def batch(graph, item, contents, failed):
         return Counter(), True
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(history=histories(), in_parts=st.booleans())
 def test_views_are_as_if_they_had_always_been_there(history, in_parts):
     ticks, made = history

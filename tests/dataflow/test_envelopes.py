@@ -132,7 +132,7 @@ def test_none_is_its_fold_at_every_time(ticks, key, in_parts):
     check(Source(SCHEMA, key, NONE), ticks, in_parts=in_parts)
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(ticks=ticks_of(UPSERT_RECORDS), key=st.sampled_from([(0,), (2, 0), (1,), (0, 1, 2)]))
 def test_upsert_is_its_fold_at_every_time(ticks, key):
     check(Source(SCHEMA, key, UPSERT), ticks)
@@ -150,7 +150,7 @@ def test_upsert_goes_on_from_compacted_state(ticks, in_parts):
     check(Source(SCHEMA, (0,), UPSERT), ticks, in_parts=in_parts, compacting=True)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(ticks=ticks_of(DEBEZIUM_RECORDS), key=st.sampled_from([(), (0,), (2, 0), (1,)]))
 def test_debezium_is_its_fold_at_every_time(ticks, key):
     check(Source(SCHEMA, key, DEBEZIUM), ticks)
