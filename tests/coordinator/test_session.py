@@ -30,6 +30,11 @@ def test_settings_are_set_shown_and_reset(db):
     db.execute("RESET statement_timeout; SET transaction_isolation TO 'Serializable'")
     assert ("statement_timeout", "60s") in [row[:2] for row in db.execute("SHOW ALL").rows]
     assert db.execute("SHOW TRANSACTION ISOLATION LEVEL").rows == [("serializable",)]
+    db.execute("RESET transaction_isolation")
+    ((level,),) = db.execute("SHOW TRANSACTION ISOLATION LEVEL").rows
+    assert level == "repeatable read", "a name that drivers know"
+    db.execute(f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}")
+    assert db.execute("SHOW transaction_isolation").rows == [("strict serializable",)]
 
 
 @pytest.mark.parametrize(

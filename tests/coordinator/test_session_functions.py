@@ -36,8 +36,17 @@ def test_settings(db: Database) -> None:
     session.execute("SET application_name = 'me'")
     assert session.execute("SELECT current_setting('application_name')").rows == [("me",)]
     with pytest.raises(Error) as caught:
-        session.execute("SELECT current_setting('jit')")
+        session.execute("SELECT current_setting('nothing')")
     assert caught.value.code == "42704"
+    asked = "SELECT current_setting('jit') AS cur, set_config('jit', 'off', false) AS new"
+    assert session.execute(asked).rows == [("off", "off")], "what asyncpg asks before types"
+    for sql, code in (
+        ("SELECT set_config('application_name', 'you', false)", "0A000"),
+        ("SELECT set_config('jit', 'on', false)", "22023"),
+    ):
+        with pytest.raises(Error) as caught:
+            session.execute(sql)
+        assert caught.value.code == code
 
 
 def test_they_are_described(db: Database) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -10,6 +11,7 @@ import psycopg
 import psycopg_pool
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from reclock.coordinator.database import Database
 from reclock.server.background import serving
@@ -119,6 +121,53 @@ def test_sqlalchemy_engines(server: Server) -> None:
                 assert connection.execute(sa.text("SELECT max(a) FROM t")).scalar() == 2
                 assert connection.execute(sa.text("SELECT version()")).scalar()
         engine.dispose()
+
+
+def test_sqlalchemy_over_asyncpg(server: Server) -> None:
+    async def use() -> None:
+        engine = create_async_engine(
+            f"postgresql+asyncpg://me@127.0.0.1:{server.port}/reclock", pool_pre_ping=True
+        )
+        async with engine.connect() as own:
+            alone = await own.execution_options(isolation_level="AUTOCOMMIT")
+            await alone.execute(
+                sa.text(
+                    "CREATE TABLE async_ (id BIGINT PRIMARY KEY, name TEXT, price NUMERIC(9,2))"
+                )
+            )
+            await alone.execute(sa.text("CREATE INDEX async_names ON async_ (name, id)"))
+        meta = sa.MetaData()
+        async with engine.connect() as connection:
+            await connection.run_sync(meta.reflect)
+        table = meta.tables["async_"]
+        assert [c.name for c in table.primary_key] == ["id"]
+        (index,) = table.indexes
+        assert [c.name for c in index.columns] == ["name", "id"]
+        assert repr(table.c.price.type) == "NUMERIC(precision=9, scale=2)"
+        rows = [{"id": n, "name": f"n{n}", "price": Decimal(n) / 4} for n in range(3)]
+        async with engine.begin() as connection:
+            await connection.execute(sa.insert(table), rows)
+        async with engine.connect() as connection:
+            begun = await connection.begin()
+            await connection.execute(sa.insert(table), [{"id": 9, "name": "gone"}])
+            await begun.rollback()
+        async with engine.connect() as connection:
+            query = sa.select(table).where(table.c.id.in_([1, 2, 9])).order_by(table.c.id)
+            found = (await connection.execute(query)).all()
+            assert found == [(1, "n1", Decimal("0.25")), (2, "n2", Decimal("0.50"))]
+            again = sa.select(sa.func.count()).select_from(table)
+            assert (await connection.execute(again)).scalar() == 3
+            streamed = await connection.stream(sa.select(table.c.name).order_by(table.c.id))
+            assert [name async for (name,) in streamed] == ["n0", "n1", "n2"]
+        async with engine.connect() as connection:
+            await connection.execute(sa.insert(table), rows[:1])
+            with pytest.raises(sa.exc.IntegrityError):
+                await connection.commit()
+        async with AsyncSession(engine) as session:
+            assert (await session.scalars(sa.select(table.c.name))).first() is not None
+        await engine.dispose()
+
+    asyncio.run(use())
 
 
 def test_options_of_the_startup_message(where: str) -> None:

@@ -94,6 +94,7 @@ CLIENT_SETTINGS: Final[Mapping[str, ClientSetting]] = {
     "extra_float_digits": ClientSetting("1", _number),
     "integer_datetimes": ClientSetting("on", _only("on"), "integer_datetimes"),
     "intervalstyle": ClientSetting("postgres", _only("postgres"), "IntervalStyle"),
+    "jit": ClientSetting("off", _only("off", "false")),
     "max_identifier_length": ClientSetting("63", _only("63")),
     "password_encryption": ClientSetting("scram-sha-256", _only("scram-sha-256")),
     "search_path": ClientSetting("public", _search_path),

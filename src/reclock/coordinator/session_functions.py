@@ -16,6 +16,8 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.coordinator.client_settings import SERVER_VERSION
+from reclock.coordinator.settings import checked
+from reclock.errors import NotSupported
 from reclock.sql import statement as s
 from reclock.sql.syntax import expression as e
 from reclock.sql.syntax.query import SelectItem
@@ -38,10 +40,10 @@ SESSION_FUNCTIONS: Final[Mapping[str, Callable[[Session], str]]] = {
     "session_user": lambda session: session.role or OWNER,
     "version": lambda _: f"PostgreSQL {SERVER_VERSION}",
 }
-"""Functions without arguments; ``current_setting(name)`` has one."""
+"""Functions without arguments; ``current_setting(name)`` and ``set_config(…)`` have some."""
 
-_SETTING: Final = "current_setting"
-_WORDS: Final = re.compile("|".join((*SESSION_FUNCTIONS, _SETTING)), re.IGNORECASE)
+_SETTINGS: Final = ("current_setting", "set_config")
+_WORDS: Final = re.compile("|".join((*SESSION_FUNCTIONS, *_SETTINGS)), re.IGNORECASE)
 _ANSWERED: Final = (
     s.SelectStatement, s.Copy, s.Declare, s.ExplainPlan, s.ExplainTimestamp, s.Insert, s.Update,
     s.Delete,
@@ -97,4 +99,14 @@ def _value(node: e.FunctionText, session: Session) -> str | None:
     match node.name, node.arguments:
         case "current_setting", (e.StringText(text=name),):
             return session.settings.get(name.lower())
+        case "set_config", (e.StringText(text=name), e.StringText(text=value), e.BooleanText()):
+            return _unchanged(session, name.lower(), value)
     return None
+
+
+def _unchanged(session: Session, name: str, value: str) -> str:
+    """Return the value of a setting that is to have the one it has: queries change nothing."""
+    if checked(name, value) != session.settings.get(name):
+        message = "set_config of another value is not supported"
+        raise NotSupported(message, hint=f"write SET {name} = '…'")
+    return value

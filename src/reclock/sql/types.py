@@ -164,6 +164,8 @@ UNKNOWN: Final = Simple("unknown")
 
 OID: Final = Simple("oid")
 CHAR: Final = Simple('"char"')
+INT2VECTOR: Final = Simple("int2vector")
+OIDVECTOR: Final = Simple("oidvector")
 """Types of columns of PostgreSQL's catalog; nothing that a user makes has them."""
 
 _ALIASES: dict[str, Simple] = {

@@ -31,8 +31,11 @@ from reclock.sql.schema import Column, Schema
 from reclock.sql.types import (
     BOOLEAN,
     CHAR,
+    INT2VECTOR,
     INTEGERS,
     OID,
+    OIDVECTOR,
+    SMALLINT,
     TEXT,
     UNKNOWN,
     Array,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.world import World
     from reclock.sql.statement import CatalogQuery
 
+_VECTORS: Final[dict[Type, Type]] = {SMALLINT: INT2VECTOR, OID: OIDVECTOR}
 _SYNONYMS: Final = {
     "current_catalog": "current_database",
     "current_role": "current_user",
@@ -168,7 +172,7 @@ def _schema(relation: duckdb.DuckDBPyRelation, query: CatalogQuery) -> Schema:
         if special == "char" and kind == TEXT:
             kind = CHAR
         elif special == "vector" and isinstance(kind, Array):
-            kind = TEXT
+            kind = _VECTORS.get(kind.element, TEXT)
         columns.append(Column(name, kind))
     return Schema(tuple(columns))
 
@@ -176,7 +180,7 @@ def _schema(relation: duckdb.DuckDBPyRelation, query: CatalogQuery) -> Schema:
 def _fitted(column: pa.ChunkedArray, kind: Type) -> Any:
     """Return a column as the wire wants it."""
     whole = column.combine_chunks()
-    if kind in {TEXT, CHAR} and not pa.types.is_string(whole.type):
+    if kind in {TEXT, CHAR, *_VECTORS.values()} and not pa.types.is_string(whole.type):
         if pa.types.is_null(whole.type):
             return whole.cast(pa.string())
         return pa.array([None if v is None else _text(v) for v in whole.to_pylist()], pa.string())

@@ -18,6 +18,7 @@ from reclock.errors import UndefinedName
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax.expression import Name
 from reclock.sql.types import BOOLEAN, TEXT
+from reclock.time.select import Isolation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,10 +45,21 @@ def show(context: Context, statement: Show) -> Result:
         if statement.what == "setting":
             name = str(statement.of)
             return _result({name: TEXT}, [(_setting(context.settings, name),)])
+        if statement.what == "isolation level":
+            level = context.settings.get("transaction_isolation")
+            return _result({"transaction_isolation": TEXT}, [(_standard(level),)])
         if statement.what == "all":
             rows = [(n, context.settings.get(n), s.description) for n, s in SETTINGS.items()]
             return _result({"name": TEXT, "setting": TEXT, "description": TEXT}, rows)
         return _objects(world.catalog, statement)
+
+
+def _standard(level: str) -> str:
+    """Return a level that the SQL standard has, and that gives this one when it is set.
+
+    Drivers ask for it, know no other names, and set it again when a connection is given back.
+    """
+    return "repeatable read" if level == Isolation.STRICT_SERIALIZABLE.value else level
 
 
 def _setting(settings: SessionSettings, name: str) -> str:

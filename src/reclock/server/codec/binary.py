@@ -224,11 +224,18 @@ def _read_text(fields: Fields) -> str:
     return utf8(_read_rest(fields))
 
 
+def _write_vector(value: str, element: Type) -> bytes:
+    """Return numbers with blanks between them as an array of them."""
+    return _write_array(tuple(map(int, value.split())), t.Array(element))
+
+
 _WRITERS: Final[dict[Type, Callable[[Any], bytes]]] = {
     t.TEXT: str.encode,
     t.JSON: str.encode,
     t.UNKNOWN: str.encode,
     t.CHAR: str.encode,
+    t.INT2VECTOR: lambda value: _write_vector(value, t.SMALLINT),
+    t.OIDVECTOR: lambda value: _write_vector(value, t.OID),
     t.BYTEA: bytes,
     t.DATE: lambda value: struct.pack("!i", (value - _DAY_ZERO).days),
     t.TIMESTAMP: _write_timestamp,

@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["JSONB", "JSONBS", "modifier_of", "oid_of", "size_of", "type_of"]
 
+_GIVEN: Final = frozenset({t.MONTHS, t.UNKNOWN, t.INT2VECTOR, t.OIDVECTOR})
+"""Types that are given, and not taken: another has their OID, or nobody sends them."""
+
 _TYPES: Final[dict[int, Type]] = {
-    **{
-        array: t.Array(kind)
-        for kind, (_, array, _) in OIDS.items()
-        if kind not in {t.MONTHS, t.UNKNOWN}
-    },
-    **{oid: kind for kind, (oid, _, _) in OIDS.items() if kind not in {t.MONTHS, t.UNKNOWN}},
+    **{array: t.Array(kind) for kind, (_, array, _) in OIDS.items() if kind not in _GIVEN},
+    **{oid: kind for kind, (oid, _, _) in OIDS.items() if kind not in _GIVEN},
     NUMERIC: t.Numeric(),
     NUMERICS: t.Array(t.Numeric()),
     18: t.TEXT,  # "char"

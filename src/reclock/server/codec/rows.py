@@ -171,7 +171,7 @@ def _text(column: pa.Array, kind: Type) -> pa.Array:
     """Return a column as text."""
     if kind in {*t.INTEGERS, t.DATE, t.OID}:
         return column.cast(pa.large_string()).cast(_BYTES)
-    if kind in {t.TEXT, t.JSON, t.UNKNOWN, t.CHAR}:
+    if kind in {t.TEXT, t.JSON, t.UNKNOWN, t.CHAR, t.INT2VECTOR, t.OIDVECTOR}:
         return column.cast(pa.large_string()).cast(_BYTES)
     if kind == t.BOOLEAN:
         return pc.if_else(column, pa.scalar(b"t", _BYTES), pa.scalar(b"f", _BYTES))

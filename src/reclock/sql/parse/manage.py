@@ -11,7 +11,6 @@ from reclock.sql.parse.session import parse_assignment
 from reclock.sql.statement.objects import KINDS, AlterOwner, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.settings import AlterSystem
 from reclock.sql.statement.sink import AlterSink
-from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
@@ -102,7 +101,7 @@ def parse_show(cursor: Cursor) -> Show:
         return Show("materialized views")
     if cursor.accept("TRANSACTION", "ISOLATION", "LEVEL"):
         cursor.end()
-        return Show("setting", Name(("transaction_isolation",)))
+        return Show("isolation level")
     for word in _LISTS:
         if not cursor.accept(word):
             continue

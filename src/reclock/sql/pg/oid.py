@@ -37,6 +37,8 @@ OIDS: Final[dict[Type, tuple[int, int, int]]] = {
     t.UNKNOWN: (25, 1009, -1),
     t.OID: (26, 1028, 4),
     t.CHAR: (18, 1002, 1),
+    t.INT2VECTOR: (22, 1006, -1),
+    t.OIDVECTOR: (30, 1013, -1),
 }
 """The OID of a type and of arrays of it, and the size of its values; -1 if they vary."""
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from reclock.errors import NotSupported
 from reclock.sql.pg import casts
 from reclock.sql.pg.relations import type_of_column
-from reclock.sql.types import BIGINT, BOOLEAN, UNKNOWN, Array, Type
+from reclock.sql.types import BIGINT, BOOLEAN, CHAR, TEXT, UNKNOWN, Array, Type
 
 
 def parameter_types(query: exp.Expr) -> tuple[Type, ...]:
@@ -42,7 +42,11 @@ def _wanted(parameter: exp.Parameter) -> Type:
     match parent:
         case exp.Cast():
             kind = casts.wanted_type(parent.to)
-            return UNKNOWN if kind is None else kind.type
+            if kind is None:
+                return UNKNOWN
+            return (
+                TEXT if kind.type == CHAR else kind.type
+            )  # CHAR is text, "char" is not told apart
         case exp.Limit() | exp.Offset():
             return BIGINT
         case exp.And() | exp.Or() | exp.Not():

@@ -26,7 +26,8 @@ class Show:
     """``SHOW TABLES``, ``SHOW COLUMNS FROM t``, ``SHOW CREATE VIEW v``, ``SHOW setting``.
 
     ``what`` is the plural of a kind, ``objects``, ``columns``, ``indexes``, ``create`` (then
-    ``kind`` says of what), ``all``, or ``setting``; ``of`` names the object or the setting.
+    ``kind`` says of what), ``all``, ``isolation level``, or ``setting``; ``of`` names the object
+    or the setting.
     """
 
     what: str
