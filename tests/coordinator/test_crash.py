@@ -75,6 +75,7 @@ SEGMENT = ("arrangement.segment.before_rename", "arrangement.segment.after_renam
 TICK = ("tick.compute.before", "tick.publish.before", "tick.publish.after")
 WRITE = ("write.append.before", "write.append.after")
 DDL = ("ddl.publish.before", "ddl.publish.after")
+PREPARED = ("ddl.prepare.before", "ddl.prepare.after", *DDL)
 OPERATIONS = {
     insert: (*DURABLE, *WRITE),
     large_insert: (*DURABLE, *SEGMENT, *WRITE),
@@ -82,8 +83,8 @@ OPERATIONS = {
     delete: (*TICK, *WRITE),
     create_table: (*DURABLE, *TICK, *DDL),
     create_view: (*DURABLE, *DDL),
-    create_materialized_view: (*DURABLE, *TICK, *DDL),
-    create_index: (*DURABLE, *TICK, *DDL),
+    create_materialized_view: (*DURABLE, *TICK, *PREPARED),
+    create_index: (*DURABLE, *TICK, *PREPARED),
     drop: (*DURABLE, *TICK, *DDL),
     drop_cascade: (*TICK, *DDL),
 }

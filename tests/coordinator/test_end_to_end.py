@@ -39,7 +39,9 @@ DURABLE = (
 )  # fmt: skip
 TICK = (*DURABLE, "tick.compute.before", "tick.publish.before", "tick.publish.after")
 WRITE = (*TICK, "write.append.before", "write.append.after")
-CHANGE = (*TICK, "ddl.publish.before", "ddl.publish.after")
+CHANGE = (
+    *TICK, "ddl.prepare.before", "ddl.prepare.after", "ddl.publish.before", "ddl.publish.after",
+)  # fmt: skip
 TYPES = {"int": "INT", "text": "TEXT"}
 
 
