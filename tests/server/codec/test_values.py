@@ -141,6 +141,14 @@ def test_a_number_of_many_digits_is_refused() -> None:
     assert caught.value.code == "22003"
 
 
+@pytest.mark.parametrize("given_text", ["2026-01-31garbage", "2026-01-31 25:00", "2026-02-30"])
+def test_what_follows_a_date_is_a_time(given_text: str) -> None:
+    assert str(text.read("2026-01-31 12:00", t.DATE)[0]) == "2026-01-31"
+    with pytest.raises(Error) as caught:
+        text.read(given_text, t.DATE)
+    assert caught.value.code == "22P02"
+
+
 def test_nested_arrays_have_more_dimensions() -> None:
     kind = t.Array(t.Array(t.BIGINT))
     assert loaded(binary.write([[1, 2], [3, None]], kind), kind, 1) == [[1, 2], [3, None]]

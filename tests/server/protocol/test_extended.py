@@ -189,6 +189,12 @@ def test_what_gives_no_rows_is_not_done_twice(db: Database, talk: Talk) -> None:
     assert [m.tag for m in said if isinstance(m, b.CommandComplete)] == ["SELECT 3", "SELECT 0"]
 
 
+def test_jsonb_has_a_version_in_front(talk: Talk) -> None:
+    prepare = f.Parse("", "SELECT $1, $2::text", (3802,))
+    bind = f.Bind("", "", (1, 0), (b'\x01{"a": 1}', b"x"))
+    assert values(talk(prepare, bind, f.Execute(""), f.Sync())) == [(b'{"a": 1}', b"x")]
+
+
 @pytest.mark.parametrize("form", [0, 1])
 @pytest.mark.parametrize("value", [b"a\0b", b"\xff"])
 def test_no_text_has_a_zero_byte(talk: Talk, value: bytes, form: int) -> None:

@@ -18,7 +18,7 @@ from reclock.sql.pg.oid import NUMERIC, NUMERICS, OIDS, modifier_of, oid_of, siz
 if TYPE_CHECKING:
     from reclock.sql.types import Type
 
-__all__ = ["JSONB", "JSONBS", "modifier_of", "oid_of", "size_of", "type_of"]
+__all__ = ["JSONB", "modifier_of", "oid_of", "size_of", "type_of"]
 
 _GIVEN: Final = frozenset({t.MONTHS, t.UNKNOWN, t.INT2VECTOR, t.OIDVECTOR})
 """Types that are given, and not taken: another has their OID, or nobody sends them."""
@@ -42,7 +42,6 @@ _TYPES: Final[dict[int, Type]] = {
     3807: t.Array(t.JSON),
 }
 JSONB: Final = 3802
-JSONBS: Final = 3807
 
 
 def type_of(oid: int) -> Type:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from reclock.coordinator.copy_text import utf8
 from reclock.errors import InvalidSyntax, InvalidValue, ProtocolViolation, StatementError
 from reclock.server.codec import binary, text
-from reclock.server.codec.oid import oid_of, type_of
+from reclock.server.codec.oid import JSONB, oid_of, type_of
 from reclock.server.protocol.portal import Portal, formats_of
 from reclock.sql.plan.build.parameter import Typed
 
@@ -117,7 +117,7 @@ class Extended:
             self.portals[message.portal] = Bound(prepared, None, ())
             return
         kinds, schema = prepared.description.parameters, prepared.description.schema
-        values = _values(message, kinds)
+        values = _values(message, kinds, prepared.declared)
         columns = 0 if schema is None else len(schema)
         formats = formats_of(message.result_formats, columns) if schema is not None else ()
         portal = Portal(self.session, prepared.parsed, values, formats, schema)
@@ -152,7 +152,7 @@ class Extended:
             self.close_portal(name)
 
 
-def _values(message: Bind, kinds: Sequence[Type]) -> list[Typed]:
+def _values(message: Bind, kinds: Sequence[Type], declared: Sequence[int]) -> list[Typed]:
     if len(message.parameters) != len(kinds):
         text_ = (
             f"bind message supplies {len(message.parameters)} parameters, but prepared statement "
@@ -160,12 +160,17 @@ def _values(message: Bind, kinds: Sequence[Type]) -> list[Typed]:
         )
         raise ProtocolViolation(text_)
     formats = _formats(message.parameter_formats, len(kinds))
+    oids = [*declared, *[0] * len(kinds)]
+    given = zip(message.parameters, kinds, formats, oids, strict=False)
     return [
-        _value(at, value, kind, form)
-        for at, (value, kind, form) in enumerate(
-            zip(message.parameters, kinds, formats, strict=True), 1
-        )
+        _value(at, _unversioned(value) if form and oid == JSONB else value, kind, form)
+        for at, (value, kind, form, oid) in enumerate(given, 1)
     ]
+
+
+def _unversioned(value: bytes | None) -> bytes | None:
+    """Return a jsonb without the version of its format, which is 1: what follows is text."""
+    return None if value is None else value.removeprefix(b"\x01")
 
 
 def _formats(given: tuple[int, ...], count: int) -> tuple[int, ...]:

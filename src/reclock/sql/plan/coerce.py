@@ -163,7 +163,9 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
         if lowered in _TRUE | _FALSE:
             return lowered in _TRUE
     if wanted == t.DATE:
-        return date.fromisoformat(stripped[:10])
+        if len(stripped) > len("2026-01-31"):  # a time of that day
+            return datetime.fromisoformat(stripped).date()
+        return date.fromisoformat(stripped)
     if wanted == t.TIMESTAMP:
         return datetime.fromisoformat(stripped).replace(tzinfo=None)
     if wanted == t.TIMESTAMPTZ:
