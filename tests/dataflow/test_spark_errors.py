@@ -62,3 +62,19 @@ def test_what_goes_wrong_in_a_task_is_in_the_detail(spark):
 def test_translating_needs_no_spark():
     code = "import sys, reclock.dataflow.spark_errors; assert 'pyspark' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("o1.x\n: java.lang.OutOfMemoryError: Java heap space\n\tat a", "Java heap space"),
+        (
+            "Job aborted: Total size of serialized results of 9 tasks (1 GiB) is more\n\tat a",
+            "Total size of serialized results of 9 tasks (1 GiB) is more",
+        ),
+    ],
+    ids=["heap", "results"],
+)
+def test_what_needs_too_much_memory_says_so(text, detail):
+    error = translate(Exception(text))
+    assert (error.code, error.detail) == ("53200", detail)
