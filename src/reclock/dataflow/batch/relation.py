@@ -123,6 +123,14 @@ def checked(error: str, then: str = "true") -> str:
     )
 
 
+def failing(source: str, error: str) -> str:
+    """Return ``source``, as it stands after FROM, with the errors of its rows as a column ``bad``.
+
+    A column that depends on the partition is one that Spark must not write out where it is used.
+    """
+    return f"(SELECT *, CASE WHEN spark_partition_id() >= 0 THEN {error} END AS bad FROM {source})"
+
+
 def guarded(relation: Relation, error: str) -> Relation:
     """Return the relation, which raises the error of the first row that has one."""
     text = select([*relation.names, *relation.carried], relation.source, checked(error))

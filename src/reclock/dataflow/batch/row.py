@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.dataflow.batch.relation import Relation, checked, named, select, staged
+from reclock.dataflow.batch.relation import Relation, checked, failing, named, select, staged
 from reclock.sql.plan.spark_text import compile_scalars
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ def project(node: Project, over: Relation) -> Relation:
     made = compile_scalars(scalars, over.columns.names)
     items = [*named(made.values), *over.carried]
     if made.error is not None:
-        source = staged(over, made.stages)
-        return Relation(select(items, source, checked(made.error)), kinds, over.counted)
+        source = failing(staged(over, made.stages), made.error)
+        return Relation(select(items, source, checked("bad")), kinds, over.counted)
     text = select(items, staged(over, made.stages)) if made.stages else over.select(items)
     return Relation(text, kinds, over.counted)
 
@@ -44,7 +44,8 @@ def filtered(predicates: Sequence[Scalar], over: Relation) -> Relation:
         source = staged(over, made.stages)
         condition = made.values[0]
         if made.error is not None:
-            condition = checked(made.error, condition)
+            source = failing(source, made.error)
+            condition = checked("bad", condition)
         text = select([*over.names, *over.carried], source, condition)
         over = Relation(text, over.kinds, over.counted)
     return _where(over, plain)
@@ -64,7 +65,7 @@ def flat_map(node: FlatMap, over: Relation) -> Relation:
     kinds = tuple(c.type for c in node.schema)
     source = staged(over, [*made.stages, [("list", made.values[0])]])
     if made.error is not None:
-        source = f"(SELECT * FROM {source} WHERE {checked(made.error)})"
+        source = f"(SELECT * FROM {failing(source, made.error)} WHERE {checked('bad')})"
     width = len(over.kinds)
     items = [*over.columns.names, f"item AS c{width}"]
     if node.ordinality:
