@@ -18,13 +18,18 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reclock.errors import JavaMissing
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 LEAST_JAVA: Final = 17
+SPARK_OPTIONS: Final = "SPARK_SUBMIT_OPTS"
 
 _LAUNCHER: Final = """#!/bin/sh
 for argument do
@@ -53,6 +58,20 @@ def find_java() -> Path:
     found = _installed()
     assert found is not None, "an installed Java without a problem"
     return Path(found)
+
+
+@contextmanager
+def spark_options(options: Iterable[str]) -> Iterator[None]:
+    """Have a JVM that Spark launches in this block started with options, before the user's."""
+    before = os.environ.get(SPARK_OPTIONS)
+    os.environ[SPARK_OPTIONS] = " ".join([*map(shlex.quote, options), before or ""])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SPARK_OPTIONS]
+        else:
+            os.environ[SPARK_OPTIONS] = before
 
 
 def java_build() -> str:

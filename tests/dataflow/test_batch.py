@@ -229,6 +229,45 @@ def test_what_is_shared_is_computed_once_and_text_stays_linear():
     assert len(script.text) + sum(len(part.text) for part in script.parts) < 20_000
 
 
+def within(function, depth, of="a"):
+    """Return a function of a function of … a column."""
+    head, _, tail = function.partition("{}")
+    return head * depth + of + tail * depth
+
+
+DEEP = [
+    ("SELECT {} AS x FROM t", "abs({})", "a"),
+    ("SELECT sum(x) FROM (SELECT {} AS x FROM t) s", "coalesce(nullif(6 / b, 3), abs({}))", "a"),
+    ("SELECT a FROM t WHERE {} > 3", "CASE WHEN b % 7 = 3 THEN 6 / b ELSE abs({}) END", "a"),
+    ("SELECT a FROM t WHERE {} > 'x'", "left({}, -1)", "s"),
+    ("SELECT 1 FROM (SELECT left({}, -1) AS x FROM t) w JOIN t ON t.s = w.x", "left({}, -1)", "s"),
+    ("SELECT {}, count(*) FROM t GROUP BY 1", "({}::text::int + 1)", "a"),
+]
+
+
+@pytest.mark.parametrize(("text", "function", "of"), DEEP)
+def test_what_spark_makes_of_it_grows_with_the_depth(ask, spark, text, function, of):
+    ask(planned("SELECT a FROM t"), TABLES)  # the tables are there
+    leaf = {CATALOG.resolve(("t",)).id: "leaf_t"}
+    sizes = []
+    for depth in (3, 6, 9):
+        script = batch.query(
+            planned(text.format(within(function, depth, of)), outer_joins=True), leaf
+        )
+        frame = spark.session.sql(script.text)
+        sizes.append(len(frame._jdf.queryExecution().optimizedPlan().toString()))
+    assert sizes[2] - sizes[1] < 1.5 * (sizes[1] - sizes[0])
+
+
+@pytest.mark.slow
+def test_errors_are_the_evaluators_however_deep(ask):
+    for text, function, of in DEEP:
+        plan = planned(text.format(within(function, 40, of)), outer_joins=True)
+        for tables in (TABLES, TABLES | {"t": Counter({(1, 2, "x" * 60): 2, (None, 9, "y"): 1})}):
+            expected, read = outcome(answer, plan, tables), outcome(ask, plan, tables)
+            assert same(plan, read, expected), text
+
+
 def test_counts_may_be_negative_on_the_way_but_not_at_the_end(ask):
     one = Schema((Column("x", INTEGER),))
     some = Constant(one, (((1,), 3), ((2,), 1)))

@@ -56,15 +56,15 @@ def jobs(spark: Spark) -> set[int]:
 class Running(threading.Thread):
     """A connection that runs a statement; ``error`` is how it ended."""
 
-    def __init__(self, where: dict[str, Any]) -> None:
+    def __init__(self, where: dict[str, Any], statement: str = FOR_EVER) -> None:
         super().__init__(daemon=True)
-        self._where = where
+        self._statement = statement
         self.connection = psycopg.connect(**where)
         self.error: psycopg.Error | None = None
 
     def run(self) -> None:
         try:
-            self.connection.execute(FOR_EVER)
+            self.connection.execute(self._statement)
         except psycopg.Error as error:
             self.error = error
 
@@ -80,6 +80,28 @@ class Running(threading.Thread):
             self.join(0.5)
         if not self.is_alive():
             self.connection.close()
+
+
+@pytest.mark.slow
+def test_deep_expressions_are_planned_in_time_and_their_jobs_end(
+    spark: Spark, where: dict[str, Any]
+) -> None:
+    deep = "abs(" * 120 + "n" + ")" * 120
+    with psycopg.connect(**where) as one:
+        one.execute("CREATE TABLE t (n BIGINT)")
+        one.execute("INSERT INTO t SELECT x FROM generate_series(1, 100000) AS a(x)")
+        one.execute("SET statement_timeout = '300s'")
+        found = one.execute(f"SELECT sum(x) FROM (SELECT {deep} AS x FROM t) AS s").fetchone()
+        assert found == (5_000_050_000,)
+        sums = "+".join(["n"] * 380)
+        assert one.execute(f"SELECT max({sums}) FROM t").fetchone() == (38_000_000,)
+    statement = f"SELECT count(*) FROM t a, t b WHERE {deep.replace('n', 'a.n')} = b.n % 7"
+    with Running(where, statement) as cancelled:
+        until(lambda: bool(jobs(spark)))
+        cancelled.connection.cancel_safe()
+        cancelled.join(DEADLINE)
+        assert isinstance(cancelled.error, psycopg.errors.QueryCanceled)
+        until(lambda: not jobs(spark))
 
 
 def test_jobs_end_with_their_statements(spark: Spark, where: dict[str, Any]) -> None:

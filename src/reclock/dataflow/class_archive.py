@@ -27,7 +27,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shlex
 import subprocess
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Final
 import platformdirs
 
 from reclock.clock import SystemClock
-from reclock.java import find_java, java_build
+from reclock.java import SPARK_OPTIONS, find_java, java_build, spark_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,9 +44,8 @@ if TYPE_CHECKING:
 DELAY_SECONDS: Final = 20.0
 GROWTH: Final = 1.1
 KEPT_MS: Final = 30 * 24 * 3_600_000
-_OPTIONS: Final = "SPARK_SUBMIT_OPTS"
 _CLASS_PATH: Final = (  # whatever else decides which classes there are, and from where
-    _OPTIONS, "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH", "HADOOP_CONF_DIR",
+    SPARK_OPTIONS, "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH", "HADOOP_CONF_DIR",
     "YARN_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS",
 )  # fmt: skip
 _MAKE: Final = """
@@ -81,16 +79,11 @@ class ClassArchive:
     @contextmanager
     def offered(self) -> Iterator[None]:
         """Have a JVM that is launched in this block use the archive, or write its list."""
-        before = os.environ.get(_OPTIONS)
+        options: list[str] = []
         with suppress(OSError):
-            os.environ[_OPTIONS] = " ".join([*map(shlex.quote, self._options()), before or ""])
-        try:
+            options = self._options()
+        with spark_options(options):
             yield
-        finally:
-            if before is None:
-                os.environ.pop(_OPTIONS, None)
-            else:
-                os.environ[_OPTIONS] = before
 
     def started(self, gateway: Any) -> None:
         """Note that a JVM runs with what was offered; what it loads will be looked at."""

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reclock.dataflow.class_archive import ClassArchive
 from reclock.dataflow.pool import fairly
 from reclock.errors import SparkError
-from reclock.java import provide_java
+from reclock.java import provide_java, spark_options
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -60,6 +60,10 @@ _SESSION: Final = {
     # It takes twice as long with each level of an expression, and finds little: what is used
     # more than once is a column of its own (``sql.plan.spark_text``).
     "spark.sql.subexpressionElimination.enabled": "false",
+    # So does this, of the keys of joins; what is scanned has no partitions to leave out, and no
+    # statistics.
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
 _SMALL: Final = {
     "spark.sql.adaptive.enabled": "false",
@@ -74,6 +78,9 @@ _BULK: Final = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.codegen.wholeStage": "true",
 }
+_ROOM: Final = "-Xss8m"
+"""For calls of the JVM's threads: Spark calls itself for each level of a plan or expression."""
+
 _GIBIBYTE: Final = 1 << 30
 
 
@@ -214,7 +221,7 @@ class _Shared:
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
         def launch() -> Any:
-            with log.open("wb") as stream:
+            with log.open("wb") as stream, spark_options([_ROOM]):
                 return launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
 
         archive = ClassArchive(self.scratch())

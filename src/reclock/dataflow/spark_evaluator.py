@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.types import Type
 
+LEVELS: Final = 16
+"""After so many stages columns that are no longer needed are left out."""
+
 STACKED_ROWS: Final = 5_000
 """Deltas with more rows in all are evaluated by a job each: stacking copies columns."""
 
@@ -161,7 +164,10 @@ def projection(frame: DataFrame, bundles: Sequence[Bundle], kept: Sequence[str] 
             frame = frame.selectExpr("*", f"{to_spark(names[i], kind)} AS b{nth}m{i}")
             names[i] = f"b{nth}m{i}"
         texts = compile_scalars(bundle.scalars, names, prefix=f"b{nth}s")
-        for stage in texts.stages:
+        before = frame.columns if len(texts.stages) > LEVELS else []
+        for at, (stage, still) in enumerate(zip(texts.stages, texts.kept, strict=True)):
+            if at and at % LEVELS == 0:
+                frame = frame.select(*before, *still)
             frame = frame.selectExpr("*", *(f"{text} AS {name}" for name, text in stage))
         found = zip(bundle.scalars, texts.values, texts.errors, strict=True)
         for i, (scalar, value, error) in enumerate(found):

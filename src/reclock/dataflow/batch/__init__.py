@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow.batch import group, join, leaf, multiset, order, row
-from reclock.dataflow.batch.relation import Relation, named, select
+from reclock.dataflow.batch.relation import LEVELS, Relation, named, select
 from reclock.dataflow.columns import total_order
 from reclock.dataflow.types import from_spark
 from reclock.errors import NotSupported
@@ -116,6 +116,7 @@ class _Renderer:
         self._uses = Counter(child for node in walk(self._root) for child in node.inputs)
         self._done: dict[Node, Relation] = {}
         self._sizes: dict[Node, int] = {}
+        self._levels: dict[Node, int] = {}
         self.parts: list[Part] = []
         self.constants: list[tuple[str, pa.Table]] = []
 
@@ -128,19 +129,27 @@ class _Renderer:
         if made is None:
             made = self._render(node)
             self._sizes[node] = 1 + sum(self._sizes[child] for child in node.inputs)
-            if self._uses[node] > 1 and not isinstance(node, Get | Constant):
+            self._levels[node] = 1 + max((self._levels[child] for child in node.inputs), default=0)
+            if isinstance(node, Get | Constant):
+                pass
+            elif self._uses[node] > 1 or self._levels[node] > LEVELS:
                 made = self._named(node, made)
             self._done[node] = made
         return made
 
     def _named(self, node: Node, made: Relation) -> Relation:
-        """Make a part of a relation that is used more than once."""
-        computed = self._sizes[node] > SHARED_NODES
+        """Make a part of a relation that is used more than once, or has many levels."""
+        computed = self._uses[node] > 1 and self._sizes[node] > SHARED_NODES
         if computed:
             self._sizes[node] = 1
-        name = f"{self._prefix}_{len(self.parts)}"
-        self.parts.append(Part(name, made.text, computed))
+        self._levels[node] = 0
+        name = self._part(made.text, computed=computed)
         return Relation(f"SELECT * FROM {name}", made.kinds, made.counted, table=name)
+
+    def _part(self, text: str, *, computed: bool = False) -> str:
+        name = f"{self._prefix}_{len(self.parts)}"
+        self.parts.append(Part(name, text, computed))
+        return name
 
     def _constant(self, node: Constant) -> Relation:
         if not leaf.is_long(node):
@@ -157,13 +166,13 @@ class _Renderer:
             case Constant():
                 return self._constant(node)
             case Project():
-                return row.project(node, inputs[0])
+                return row.project(node, inputs[0], self._part)
             case Filter():
-                return row.filtered(node.predicates, inputs[0])
+                return row.filtered(node.predicates, inputs[0], self._part)
             case FlatMap():
-                return row.flat_map(node, inputs[0])
+                return row.flat_map(node, inputs[0], self._part)
             case Join():
-                return join.join(node, inputs[0], inputs[1])
+                return join.join(node, inputs[0], inputs[1], self._part)
             case Reduce():
                 return group.reduce(node, inputs[0], exact=self._exact)
             case Distinct():

@@ -18,6 +18,8 @@ from reclock.sql.plan.spark_text import compile_scalars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from reclock.dataflow.batch.relation import NewPart
+
 _WORDS = {
     JoinKind.INNER: "JOIN",
     JoinKind.LEFT: "LEFT JOIN",
@@ -41,7 +43,7 @@ def _names(node: Join) -> list[str]:
     return [*left, *(f"r{i}" for i in range(node.right.width))]
 
 
-def join(node: Join, left: Relation, right: Relation) -> Relation:
+def join(node: Join, left: Relation, right: Relation, part: NewPart) -> Relation:
     """Return the matching rows; ``needs_lowering`` must be false."""
     counted = left.counted or right.counted
     if counted:
@@ -58,7 +60,7 @@ def join(node: Join, left: Relation, right: Relation) -> Relation:
         return Relation(select([*left.names, *left.carried], both), kinds, left.counted)
     counts = ["coalesce(n, 1L) * coalesce(rn, 1L) AS n"] if counted else []
     joined = Relation(select([*named(names), *counts], both), kinds, counted)
-    return joined if inline else filtered(node.residual, joined)
+    return joined if inline else filtered(node.residual, joined, part)
 
 
 def _countable(kind: JoinKind, left: Relation, right: Relation) -> tuple[Relation, Relation]:

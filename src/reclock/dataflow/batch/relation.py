@@ -14,15 +14,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reclock.dataflow.columns import Columns
 from reclock.sql.plan.spark_literal import quote_string
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from reclock.sql.plan.spark_text import SparkScalars
     from reclock.sql.types import Type
+
+NewPart: TypeAlias = "Callable[[str], str]"
+"""Makes a part of a SELECT, and returns its name."""
+
+LEVELS: Final = 16
+"""Of more SELECTs than this, one within the other, those inside are a part of their own.
+
+Spark looks at all of a text again for each level, and has no room for hundreds of them.
+"""
+
+APART: Final = 4
+"""Spark may write out columns of so many stages in those above."""
 
 _NEGATIVE = quote_string("22000|more of a row was taken away than was there")
 
@@ -101,12 +114,19 @@ def named(texts: Sequence[str]) -> list[str]:
     return [f"{text} AS c{i}" for i, text in enumerate(texts)] or ["true AS z"]
 
 
-def staged(relation: Relation, stages: Iterable[Iterable[tuple[str, str]]]) -> str:
-    """Return the relation, as it stands after FROM, with columns added in stages."""
+def staged(relation: Relation, scalars: SparkScalars, part: NewPart) -> str:
+    """Return the relation, as it stands after FROM, with the columns that ``scalars`` need.
+
+    A condition above is tried here, and not below: by the columns of these, or by their errors.
+    """
     source = relation.source
-    for stage in stages:
-        added = ", ".join(f"{text} AS {name}" for name, text in stage)
-        source = f"(SELECT *, {added} FROM {source})"
+    last = len(scalars.stages) - 1
+    for at, (stage, kept) in enumerate(zip(scalars.stages, scalars.kept, strict=True)):
+        if at and at % LEVELS == 0:
+            source = part(select([*relation.names, *relation.carried, *kept], source))
+        apart = scalars.error is None and (last - at) % APART == 0
+        added = [f"{settled(text) if apart else text} AS {name}" for name, text in stage]
+        source = f"({select(['*', *added], source)})"
     return source
 
 
@@ -124,11 +144,17 @@ def checked(error: str, then: str = "true") -> str:
 
 
 def failing(source: str, error: str) -> str:
-    """Return ``source``, as it stands after FROM, with the errors of its rows as a column ``bad``.
+    """Return ``source``, as it stands after FROM, with the error of each row as ``bad``."""
+    return f"(SELECT *, {settled(error)} AS bad FROM {source})"
 
-    A column that depends on the partition is one that Spark must not write out where it is used.
+
+def settled(text: str) -> str:
+    """Return text for a column that Spark does not write out where it is used.
+
+    It would, in every condition that it tries earlier: twice what is used twice, and so at every
+    level below. What depends on the number of the partition it must leave where it is.
     """
-    return f"(SELECT *, CASE WHEN spark_partition_id() >= 0 THEN {error} END AS bad FROM {source})"
+    return f"CASE WHEN spark_partition_id() >= 0 THEN {text} END"
 
 
 def guarded(relation: Relation, error: str) -> Relation:

@@ -10,24 +10,27 @@ from reclock.sql.plan.spark_text import compile_scalars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from reclock.dataflow.batch.relation import NewPart
     from reclock.sql.plan.relation import FlatMap, Project
     from reclock.sql.plan.scalar import Scalar
 
 
-def project(node: Project, over: Relation) -> Relation:
+def project(node: Project, over: Relation, part: NewPart) -> Relation:
     """Return the outputs of each row."""
     scalars = [scalar for _, scalar in node.outputs]
     kinds = tuple(scalar.type for scalar in scalars)
     made = compile_scalars(scalars, over.columns.names)
     items = [*named(made.values), *over.carried]
     if made.error is not None:
-        source = failing(staged(over, made.stages), made.error)
+        source = failing(staged(over, made, part), made.error)
         return Relation(select(items, source, checked("bad")), kinds, over.counted)
-    text = select(items, staged(over, made.stages)) if made.stages else over.select(items)
+    if made.stages:
+        return Relation(select(items, staged(over, made, part)), kinds, over.counted)
+    text = over.select(items)
     return Relation(text, kinds, over.counted)
 
 
-def filtered(predicates: Sequence[Scalar], over: Relation) -> Relation:
+def filtered(predicates: Sequence[Scalar], over: Relation, part: NewPart) -> Relation:
     """Return the rows for which all predicates are true, tried from left to right.
 
     A predicate sees only rows for which all before it are true, so its errors count for
@@ -41,7 +44,7 @@ def filtered(predicates: Sequence[Scalar], over: Relation) -> Relation:
             continue
         over = _where(over, plain)
         plain = []
-        source = staged(over, made.stages)
+        source = staged(over, made, part)
         condition = made.values[0]
         if made.error is not None:
             source = failing(source, made.error)
@@ -59,11 +62,11 @@ def _where(over: Relation, conditions: list[str]) -> Relation:
     return Relation(text, over.kinds, over.counted, passing=(over.source, condition))
 
 
-def flat_map(node: FlatMap, over: Relation) -> Relation:
+def flat_map(node: FlatMap, over: Relation, part: NewPart) -> Relation:
     """Return each row once per element of its array."""
     made = compile_scalars([node.array], over.columns.names)
     kinds = tuple(c.type for c in node.schema)
-    source = staged(over, [*made.stages, [("list", made.values[0])]])
+    source = f"({select(['*', f'{made.values[0]} AS list'], staged(over, made, part))})"
     if made.error is not None:
         source = f"(SELECT * FROM {failing(source, made.error)} WHERE {checked('bad')})"
     width = len(over.kinds)

@@ -9,7 +9,10 @@ so the dataflow sends rows with an error to the error collection and no job fail
 Laziness is respected: in CASE, AND, OR and COALESCE an operand that would not have been
 evaluated contributes no error. A fallible operation needs its operands' values twice (in
 its value and in its error), so operands that are more than a column become *stages*:
-columns added by earlier SELECTs. The text is linear in the size of the expression.
+columns added by earlier SELECTs. The text is linear in the size of the expression, and so is
+what Spark makes of it: no value is nested more than ``NESTED`` levels deep, and no more than
+about ``ERRORS`` errors wait to be looked at, each with the columns that it is made of, before
+they become a column themselves.
 
 Base: ANSI mode (``spark.sql.ansi.enabled=true``) and session time zone UTC. Compared with
 Python on tricky rows in tests/sql/test_spark_text.py.
@@ -18,8 +21,8 @@ Python on tricky rows in tests/sql/test_spark_text.py.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from reclock.errors import InvalidValue
 from reclock.sql.plan.functions.length import bytes_of
@@ -36,6 +39,7 @@ from reclock.sql.plan.scalar import (
 )
 from reclock.sql.plan.spark_cast import cast_failure, cast_text
 from reclock.sql.plan.spark_literal import literal_text, quote_name, quote_string
+from reclock.sql.plan.spark_stages import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,16 +47,21 @@ if TYPE_CHECKING:
     from reclock.sql.plan.functions.overload import Failure
     from reclock.sql.plan.scalar import Scalar
 
+NESTED: Final = 32
+ERRORS: Final = 8
+
 
 @dataclass(frozen=True, slots=True)
 class SparkScalars:
     """Texts for some scalars over one row.
 
     ``stages``: in order, the (name, text) columns to add by successive SELECTs before
-    ``values`` and ``errors`` can be evaluated. ``errors`` has None where nothing can fail.
+    ``values`` and ``errors`` can be evaluated. ``kept``: for each stage, which columns of those
+    before it are still needed. ``errors`` has None where nothing can fail.
     """
 
     stages: tuple[tuple[tuple[str, str], ...], ...]
+    kept: tuple[tuple[str, ...], ...]
     values: tuple[str, ...]
     errors: tuple[str | None, ...]
 
@@ -64,13 +73,23 @@ class SparkScalars:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A value, its error, and how many stages must come before each."""
+    """A value, its errors in order, and how many stages must come before each."""
 
     value: str
     level: int = 0
-    error: str | None = None
+    depth: int = 0
+    errors: tuple[str, ...] = ()
     error_level: int = 0
-    atom: bool = False
+    error_size: int = 0
+    """How many errors, and CASEs that choose among them, these are."""
+
+    @property
+    def atom(self) -> bool:
+        return self.depth == 0
+
+    @property
+    def error(self) -> str | None:
+        return _first(self.errors)
 
     @property
     def needs(self) -> int:
@@ -86,11 +105,9 @@ def compile_scalars(
     """
     compiler = _Compiler(columns, prefix)
     pieces = [compiler.compile(s) for s in scalars]
-    return SparkScalars(
-        tuple(tuple(stage) for stage in compiler.stages),
-        tuple(p.value for p in pieces),
-        tuple(p.error for p in pieces),
-    )
+    values, errors = tuple(p.value for p in pieces), tuple(p.error for p in pieces)
+    kept = compiler.stages.kept(text for text in (*values, *errors) if text is not None)
+    return SparkScalars(compiler.stages.columns, kept, values, errors)
 
 
 def _first(errors: Sequence[str]) -> str | None:
@@ -103,23 +120,28 @@ def _first(errors: Sequence[str]) -> str | None:
 class _Compiler:
     def __init__(self, columns: Sequence[str], prefix: str) -> None:
         self._columns = [quote_name(c) for c in columns]
-        self._prefix = prefix
         self._made: dict[Scalar, _Piece] = {}
-        self.stages: list[list[tuple[str, str]]] = []
-        self._count = 0
+        self.stages = Stages(prefix)
 
     def compile(self, scalar: Scalar) -> _Piece:
         made = self._made.get(scalar)
         if made is None:
-            made = self._made[scalar] = self._compile(scalar)
+            made = self._made[scalar] = self._bounded(self._compile(scalar))
         return made
+
+    def _bounded(self, piece: _Piece) -> _Piece:
+        if piece.depth > NESTED:
+            piece = self._atom(piece)
+        if piece.error_size > ERRORS:
+            piece = self._error_atom(piece)
+        return piece
 
     def _compile(self, scalar: Scalar) -> _Piece:  # noqa: PLR0911  # one per case
         match scalar:
             case ColumnRef():
-                return _Piece(self._columns[scalar.index], atom=True)
+                return _Piece(self._columns[scalar.index])
             case Literal():
-                return _Piece(literal_text(scalar.value, scalar.type), atom=True)
+                return _Piece(literal_text(scalar.value, scalar.type))
             case Call():
                 return self._call(scalar)
             case Cast():
@@ -133,24 +155,19 @@ class _Compiler:
         message = f"cannot write {scalar} for Spark: it refers to an enclosing query"
         raise InvalidValue(message)
 
-    def _stage(self, text: str, level: int) -> str:
-        """Add a column computed after ``level`` stages; return its name, quoted."""
-        while len(self.stages) <= level:
-            self.stages.append([])
-        name = f"{self._prefix}{self._count}"
-        self._count += 1
-        self.stages[level].append((name, text))
-        return quote_name(name)
-
     def _atom(self, piece: _Piece) -> _Piece:
         """Return ``piece`` with its value in a column of its own."""
         if piece.atom:
             return piece
-        name = self._stage(piece.value, piece.level)
-        return _Piece(name, piece.level + 1, piece.error, piece.error_level, atom=True)
+        name, level = self.stages.add(piece.value, piece.level)
+        return replace(piece, value=name, level=level, depth=0)
 
-    def _error_atom(self, error: str, level: int) -> tuple[str, int]:
-        return self._stage(error, level), level + 1
+    def _error_atom(self, piece: _Piece) -> _Piece:
+        """Return ``piece`` with its error, if it has any, in a column of its own."""
+        if piece.error is None:
+            return piece
+        name, level = self.stages.add(piece.error, piece.error_level)
+        return replace(piece, errors=(name,), error_level=level, error_size=1)
 
     def _call(self, scalar: Call) -> _Piece:
         parts = [self.compile(a) for a in scalar.arguments]
@@ -164,8 +181,8 @@ class _Compiler:
         if function.guarded:
             present = " AND ".join(f"{v} IS NOT NULL" for v in values)
             text = f"CASE WHEN {present} THEN {text} END"
-        value = _Piece(text, level)
-        errors = [p.error for p in parts if p.error is not None]
+        value = _Piece(text, level, depth=1 + max((p.depth for p in parts), default=0))
+        errors = list(dict.fromkeys(e for p in parts for e in p.errors))
         error_level = max((p.error_level for p in parts), default=0)
         if function.failures:
             if any(f.when is None or "{value}" in f.when for f in function.failures):
@@ -173,7 +190,8 @@ class _Compiler:
             own = [self._failure(f, values, value.value) for f in function.failures]
             errors += own
             error_level = max(error_level, value.level)
-        return _Piece(value.value, value.level, _first(errors), error_level, value.atom)
+        size = sum(p.error_size for p in parts) + len(function.failures)
+        return replace(value, errors=tuple(errors), error_level=error_level, error_size=size)
 
     def _failure(self, failure: Failure, values: list[str], value: str) -> str:
         present = "".join(f" AND {v} IS NOT NULL" for v in values)
@@ -191,76 +209,71 @@ class _Compiler:
         part = self.compile(scalar.operand)
         fallible = cast_can_fail(source, target)
         part = self._atom(part) if fallible else part
-        value = _Piece(cast_text(part.value, source, target), part.level)
+        value = replace(part, value=cast_text(part.value, source, target), depth=part.depth + 1)
         if not fallible:
-            return _Piece(value.value, value.level, part.error, part.error_level)
+            return value
         value = self._atom(value)
         own = (
             f"CASE WHEN {value.value} IS NULL AND {part.value} IS NOT NULL"
             f" THEN {cast_failure(part.value, source, target)} END"
         )
-        errors = [e for e in (part.error, own) if e is not None]
-        level = max(part.error_level, value.level)
-        return _Piece(value.value, value.level, _first(errors), level, atom=True)
+        return replace(
+            value,
+            errors=(*part.errors, own),
+            error_level=max(part.error_level, value.level),
+            error_size=part.error_size + 1,
+        )
 
-    def _lazy(self, parts: list[_Piece], stops: str) -> tuple[list[_Piece], str | None, int]:
+    def _lazy(self, parts: list[_Piece], stops: str) -> tuple[list[_Piece], tuple[str, ...], int]:
         """Return the parts and the error of evaluating them until one satisfies ``stops``."""
-        if all(p.error is None for p in parts):
-            return parts, None, 0
-        parts = [self._atom(p) for p in parts]
+        if not any(p.errors for p in parts):
+            return parts, (), 0
+        parts = [self._atom(self._error_atom(p)) for p in parts]  # each is named twice
         cases = []
         for part in parts:
             if part.error is not None:
                 cases.append(f"WHEN {part.error} IS NOT NULL THEN {part.error}")
             cases.append(f"WHEN {stops.format(part.value)} THEN NULL")
-        return parts, f"CASE {' '.join(cases)} END", max(p.needs for p in parts)
-
-    def _staged_errors(self, parts: list[_Piece]) -> list[_Piece]:
-        """Give each error a column of its own, because a lazy form names it twice."""
-        staged = []
-        for part in parts:
-            if part.error is None:
-                staged.append(part)
-                continue
-            error, level = self._error_atom(part.error, part.error_level)
-            staged.append(_Piece(part.value, part.level, error, level, part.atom))
-        return staged
+        return parts, (f"CASE {' '.join(cases)} END",), max(p.needs for p in parts)
 
     def _connective(self, scalar: And | Or) -> _Piece:
-        parts = self._staged_errors([self.compile(o) for o in scalar.operands])
         decided = "({} <=> false)" if isinstance(scalar, And) else "({} <=> true)"
-        parts, error, error_level = self._lazy(parts, decided)
         word = " AND " if isinstance(scalar, And) else " OR "
-        value = "(" + word.join(p.value for p in parts) + ")"
-        return _Piece(value, max(p.level for p in parts), error, error_level)
+        return self._one_after_other(scalar, decided, word, "")
 
     def _coalesce(self, scalar: Coalesce) -> _Piece:
-        parts = self._staged_errors([self.compile(o) for o in scalar.operands])
-        parts, error, error_level = self._lazy(parts, "{} IS NOT NULL")
-        value = f"coalesce({', '.join(p.value for p in parts)})"
-        return _Piece(value, max(p.level for p in parts), error, error_level)
+        return self._one_after_other(scalar, "{} IS NOT NULL", ", ", "coalesce")
+
+    def _one_after_other(
+        self, scalar: And | Or | Coalesce, stops: str, word: str, function: str
+    ) -> _Piece:
+        parts, errors, error_level = self._lazy([self.compile(o) for o in scalar.operands], stops)
+        value = f"{function}({word.join(p.value for p in parts)})"
+        level, depth = max(p.level for p in parts), 1 + max(p.depth for p in parts)
+        return _Piece(value, level, depth, errors, error_level, error_size=len(errors))
 
     def _case(self, scalar: Case) -> _Piece:
         conditions = [self.compile(c) for c, _ in scalar.branches]
         results = [self.compile(r) for _, r in scalar.branches]
         otherwise = self.compile(scalar.otherwise)
-        fallible = any(p.error is not None for p in (*conditions, *results, otherwise))
+        fallible = any(p.errors for p in (*conditions, *results, otherwise))
         if fallible:
-            conditions = [self._atom(c) for c in self._staged_errors(conditions)]
+            conditions = [self._atom(self._error_atom(c)) for c in conditions]
         pairs = list(zip(conditions, results, strict=True))
         branches = " ".join(f"WHEN {c.value} THEN {r.value}" for c, r in pairs)
         value = f"CASE {branches} ELSE {otherwise.value} END"
-        level = max(p.level for p in (*conditions, *results, otherwise))
+        parts = (*conditions, *results, otherwise)
+        level, depth = max(p.level for p in parts), 1 + max(p.depth for p in parts)
         if not fallible:
-            return _Piece(value, level)
+            return _Piece(value, level, depth=depth)
         cases = []
         for condition, result in pairs:
             if condition.error is not None:
                 cases.append(f"WHEN {condition.error} IS NOT NULL THEN {condition.error}")
             cases.append(f"WHEN {condition.value} THEN {result.error or 'NULL'}")
         error = f"CASE {' '.join(cases)} ELSE {otherwise.error or 'NULL'} END"
-        needs = max(p.needs for p in (*conditions, *results, otherwise))
-        return _Piece(value, level, error, needs)
+        needs, size = max(p.needs for p in parts), 1 + sum(p.error_size for p in parts)
+        return _Piece(value, level, depth, (error,), needs, size)
 
 
 _HOLE = re.compile(r"\{(\d+|\*|type|value|count|bytes|\{)\}")
