@@ -20,12 +20,10 @@ Python on tricky rows in tests/sql/test_spark_text.py.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from reclock.errors import InvalidValue
-from reclock.sql.plan.functions.length import bytes_of
 from reclock.sql.plan.scalar import (
     And,
     Call,
@@ -40,6 +38,7 @@ from reclock.sql.plan.scalar import (
 from reclock.sql.plan.spark_cast import cast_failure, cast_text
 from reclock.sql.plan.spark_literal import literal_text, quote_name, quote_string
 from reclock.sql.plan.spark_stages import Stages
+from reclock.sql.plan.spark_template import fill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -177,7 +176,7 @@ class _Compiler:
             parts = [self._atom(p) for p in parts]
         values = [p.value for p in parts]
         level = max((p.level for p in parts), default=0)
-        text = _fill(function.spark, values, scalar.type.spark_name)
+        text = fill(function.spark, values, scalar.type.spark_name)
         if function.guarded:
             present = " AND ".join(f"{v} IS NOT NULL" for v in values)
             text = f"CASE WHEN {present} THEN {text} END"
@@ -198,7 +197,7 @@ class _Compiler:
         if failure.when is None:
             condition = f"{value} IS NULL{present}"
         else:
-            condition = _fill(failure.when, values, value=value)
+            condition = fill(failure.when, values, value=value)
             if not failure.even_null:
                 condition = f"({condition}){present}"
         text = quote_string(f"{failure.code}|{failure.message}")
@@ -274,36 +273,3 @@ class _Compiler:
         error = f"CASE {' '.join(cases)} ELSE {otherwise.error or 'NULL'} END"
         needs, size = max(p.needs for p in parts), 1 + sum(p.error_size for p in parts)
         return _Piece(value, level, depth, (error,), needs, size)
-
-
-_HOLE = re.compile(r"\{(\d+|\*|type|value|count|bytes|\{)\}")
-
-
-def _fill(template: str, values: list[str], type_: str = "", value: str = "") -> str:
-    """Put texts into the holes of a template, reading it once: texts may have braces.
-
-    Nothing of a text is a hole: ``concat('{1}', …)`` would let a user write Spark SQL.
-    ``{{}`` stands for a brace.
-
-    >>> _fill("f({*}, {0})", ["'{1}'", "b"])
-    "f('{1}', b, '{1}')"
-    """
-
-    def put(hole: re.Match[str]) -> str:  # noqa: PLR0911  # one per hole
-        match hole[1]:
-            case "*":
-                return ", ".join(values)
-            case "type":
-                return type_
-            case "value":
-                return value
-            case "count":
-                return str(len(values))
-            case "bytes":
-                return " + ".join(map(bytes_of, values))
-            case "{":
-                return "{"
-            case index:
-                return values[int(index)]
-
-    return _HOLE.sub(put, template)
