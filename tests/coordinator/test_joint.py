@@ -9,8 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reclock.errors import DependentObjects, Error, Unreadable
+from reclock.errors import DependentObjects, Error, ExpressionFailed, Unreadable
+from reclock.testing.failpoints import armed
 from reclock.testing.kafka_conformance import Record
+from reclock.testing.local_engine import LocalEngine
+from reclock.testing.model_engine import ModelEngine
 
 KEPT = "RETAIN HISTORY FOR '1 h'"
 QUERY = "SELECT t.id, x FROM t LEFT JOIN cdc ON t.id = cdc.id"
@@ -159,6 +162,72 @@ def test_a_subscription_follows_several(sender):
         sender.db.tick()
         found = sorted((u.timestamp, u.diff, u.row) for u in changes)
     assert found == [(250, -1, (1, "a")), (250, 1, (1, None))]
+
+
+MANY = (
+    "SELECT a.id, b.x, count(*) AS n FROM cdc a JOIN other b ON a.id = b.id JOIN t ON a.id = t.id "
+)
+MANY += "GROUP BY a.id, b.x"
+
+
+BROKEN = "SELECT q, t.id FROM broken JOIN t ON q = t.id"
+
+
+@pytest.mark.parametrize(
+    ("engine", "known", "query"),
+    [
+        (LocalEngine, "", MANY), (LocalEngine, QUERY, MANY), (LocalEngine, MANY, MANY),
+        (LocalEngine, "", BROKEN), (LocalEngine, MANY, BROKEN), (ModelEngine, QUERY, BROKEN),
+    ],
+)  # fmt: skip
+def test_a_view_made_late_follows_all_that_it_reads(opener, engine, known, query):
+    opener.engine = engine
+    sender = Sender(opener)
+    sender.db.execute("CREATE MATERIALIZED VIEW broken AS SELECT 1 / id AS q FROM other")
+    session = sender.db.session()
+    for name in sender.at:
+        sender.send(10, (1, "a", 5, 1), name=name)
+    sender.db.tick()
+    if known:
+        sender.db.execute(f"CREATE MATERIALIZED VIEW known WITH ({KEPT}) AS {known}")
+    session.execute("INSERT INTO t VALUES (1), (1)")
+    sender.db.tick()
+
+    def go_on(upper):
+        sender.send(upper, (1, "b", upper - 3, 1), (1, "a", upper - 2, -1))
+        sender.send(upper, (1, "a", upper - 4, 1), (0, "z", upper - 2, 1), name="other")
+        session.execute("INSERT INTO t VALUES (1), (0)")
+        for _ in range(2):
+            sender.db.tick()
+        sender.send(upper + 5, (0, "z", upper, -1), name="other")
+        sender.db.tick()
+
+    points = {"ddl.prepare.before": lambda: go_on(20), "ddl.prepare.after": lambda: go_on(40)}
+    with armed(points):
+        sender.db.execute(f"CREATE MATERIALIZED VIEW v WITH ({KEPT}) AS {query}")
+    go_on(60)
+    item = sender.db._core.world.catalog.find(("v",))
+    since = int(sender.db._core.world.of(item).sinces[item.id].element())
+    assert since < 20
+    last = sender.upper("v") - 1
+    assert last >= 59
+
+    def compare(times):
+        for time in times:
+            asked = outcome(sender, f"{query} AS OF {time}")
+            assert outcome(sender, f"SELECT * FROM v AS OF {time}") == asked, time
+        assert sender.db.check() == []
+
+    compare(range(since, last + 1))
+    sender.crash()
+    compare([since, last])
+
+
+def outcome(sender, sql):
+    try:
+        return sender.rows(sql)
+    except ExpressionFailed as error:
+        return error.code
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])

@@ -126,3 +126,18 @@ def copied(
         if batches:
             found[name] = concat(batches)
     return found
+
+
+def followed(
+    traces: Mapping[ArrangementId, Shard],
+    new: Iterable[ArrangementId],
+    lower: Timestamp,
+    upper: Timestamp,
+) -> dict[ArrangementId, pa.RecordBatch]:
+    """Return what changed in imports in ``[lower, upper)``, as it lies in their copies."""
+    found = {}
+    for name in new:
+        batches = [*traces[name].changes(lower, at(upper))] if name in traces else []
+        if batches:
+            found[name] = concat(batches)
+    return found

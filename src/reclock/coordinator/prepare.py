@@ -9,25 +9,24 @@ right at every time from the first one on (P3), and ticks wait for a moment, not
 The rows that are followed are held until then. Files that were written have no name before the
 append: a crash leaves nothing but them.
 
-What was prepared may not fit any more, because objects came or went meanwhile: whoever prepared
-it does so again (``beside``), and after some attempts fills it under the lock. So are views over
-objects that do not become complete together (``joint``).
+Views over objects that do not become complete together (``joint``) are filled where all of these
+are complete; their copies of these objects are filled too, and follow the objects themselves.
 
-Tests: tests/coordinator/test_prepare.py.
+Cost: that of the load, and of the changes meanwhile. Tests: tests/coordinator/test_prepare.py.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.shard import Shard
-from reclock.coordinator.arrangements import FIRST, beginning, following, layouts_of, write_runs
+from reclock.coordinator import joint
+from reclock.coordinator.arrangements import beginning, following, layouts_of, write_runs
 from reclock.coordinator.change import scheduled
 from reclock.coordinator.item import MaterializedView
 from reclock.coordinator.shape import Shape
@@ -36,10 +35,9 @@ from reclock.errors import HoldViolation, InvalidValue
 from reclock.failpoints import hit
 from reclock.ids import HolderId
 from reclock.time.frontier import at
-from reclock.time.pace import is_joint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from reclock.arrangement.run import RunRef
     from reclock.coordinator.arrangements import Runs
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
     from reclock.coordinator.engine import Updates
     from reclock.coordinator.interrupt import Interrupt
     from reclock.coordinator.item import Item
-    from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.timeline import TimelineState, Untils
     from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
@@ -57,11 +54,6 @@ if TYPE_CHECKING:
     from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
-T = TypeVar("T")
-
-ATTEMPTS: Final = 3
-"""How often something is prepared before it is filled under the lock."""
-
 ROUNDS: Final = 16
 SHORT: Final = 0.05
 """A round of so many seconds is the last one before the lock."""
@@ -69,68 +61,29 @@ SHORT: Final = 0.05
 _numbers: Final = count(1)
 
 
-def beside(
-    context: Context,
-    make: Callable[[World], Item | None],
-    finish: Callable[[World, Item, Prepared | None], T],
-    *,
-    transient: bool = False,
-) -> T | None:
-    """Add an object: ``make`` defines it, ``finish`` publishes it under the lock.
+@dataclass(frozen=True)
+class _Reach:
+    """How far a pace is: its upper, and its traces up to there.
 
-    ``make`` is called for the world as it is, before and under the lock; None is nothing to do.
+    ``imports`` are the objects of other paces that it has copies of, where they are kept.
     """
-    interrupt = context.session.interrupt
-    for attempt in range(ATTEMPTS):
-        with (
-            prepared(context.core, make, interrupt, transient=transient) as ready,
-            context.writing() as world,
-        ):
-            item = make(world)
-            if item is None:
-                return None
-            fits = ready is not None and ready.fits(world, item)
-            if ready is None or fits or attempt == ATTEMPTS - 1:
-                return finish(world, item, ready if fits else None)
-    raise AssertionError
 
+    upper: Timestamp
+    traces: Mapping[ArrangementId, Shard]
+    imports: Mapping[ArrangementId, Shard]
 
-@contextmanager
-def prepared(
-    core: Core,
-    make: Callable[[World], Item | None],
-    interrupt: Interrupt,
-    *,
-    transient: bool = False,
-) -> Iterator[Prepared | None]:
-    """Fill what an object needs without the lock; None if that is nothing, or not possible."""
-    with ExitStack() as stack:
-        ready = _begun(core, make, stack, transient=transient)
-        if ready is not None:
-            stack.enter_context(core.unnamed())
-            ready.fill(interrupt)
-            ready.catch_up(interrupt)
-            hit("ddl.prepare.after")
-        yield ready
+    @classmethod
+    def of(cls, world: World, state: TimelineState | None, shape: Shape) -> _Reach:
+        """Return how far a pace is in a world, or, if it has no state yet, can be."""
+        given = joint.traces_of(world, shape.imports)
+        if state is None or (shape.imports and not state.arrangements.runs):
+            return cls(joint.begin(world, shape), {}, given)
+        return cls(state.upper, state.traces, given)
 
-
-def _begun(
-    core: Core, make: Callable[[World], Item | None], stack: ExitStack, *, transient: bool
-) -> Prepared | None:
-    """Return what is to be prepared, in a world that is kept while ``stack`` is."""
-    with core.reading() as world:
-        item = make(world)
-        if item is None or item.timeline is None or not item.arranges:
-            return None
-        pace = world.catalog.pace(item.timeline, item.depends)
-        state = world.timelines.get(pace)
-        if state is None or is_joint(pace) or state.upper <= FIRST:
-            return None
-        ready = Prepared(core, world, pace, item, transient=transient)
-        if not ready.new:
-            return None
-        stack.callback(ready.close)
-        return ready if ready.holds() else None
+    @property
+    def as_of(self) -> Timestamp:
+        """The last time that is there."""
+        return self.upper.back()
 
 
 class Prepared:
@@ -143,34 +96,36 @@ class Prepared:
         self._pace = pace
         self._asked = item
         self._transient = transient
-        self._state = state = world[pace]
+        state = world.timelines.get(pace)
+        shape = self._shape_in(world, item)
+        self._reach = _Reach.of(world, state, shape)
         self.item = item
         """The object; the schedule of a view begins when its first rows are computed."""
-        if isinstance(item, MaterializedView):
-            self.item = scheduled(item, self._as_of)
-        self._shape = self._shape_in(world, self.item)
-        graph = self._shape.graph
-        self.new = frozenset(graph.arrangements.keys() - state.shape.graph.arrangements.keys())
+        if isinstance(item, MaterializedView) and item.schedule is not None:
+            self.item = scheduled(item, self._reach.as_of)
+            shape = self._shape_in(world, self.item)
+        graph = shape.graph
+        there = set() if state is None else state.shape.graph.arrangements.keys()
+        self.new = frozenset(graph.arrangements.keys() - there)
         """The arrangements that are filled."""
+        names = (of(i) for i in shape.imports for of in (collection_of, errors_of))
+        self._copies = self.new & frozenset(names)
         steps = graph.needed(self.new, ())
         objects = (*graph.tables.items(), *graph.views.items())
-        known = state.shape.kept
+        known = shape.imports | (frozenset() if state is None else state.shape.kept.keys())
         self._below = frozenset(i for i, step in objects if step in steps and i in known)
-        decided = core.expirations.untils(state, self._shape)
-        self._untils = {name: until for name, until in decided.items() if name in self.new}
+        self._untils: Untils = dict.fromkeys(shape.filters.keys() & self.new)
+        if state is not None:
+            decided = core.expirations.untils(state, shape)
+            self._untils = {name: decided[name] for name in self._untils}
         self._dropped: Counter[ArrangementId] = Counter()
         kept = {name: until for name, until in self._untils.items() if until is not None}
-        self._shape = replace(self._shape, limits=Limits(kept, self._dropped))
+        self._shape = replace(shape, limits=Limits(kept, self._dropped))
         self._runs: dict[ArrangementId, tuple[RunRef, ...]] = {}
         self._number = next(_numbers)
         self._hold: Hold | None = None
         self._world = world
         core.pin(world)
-
-    @property
-    def _as_of(self) -> Timestamp:
-        """The last time that is there."""
-        return self._state.upper.back()
 
     def _shape_in(self, world: World, item: Item) -> Shape:
         """Return the shape that the pace has when an object is added to a world."""
@@ -186,7 +141,7 @@ class Prepared:
         """Hold what is followed, and return whether that can be: nothing is forgotten yet."""
         try:
             holder = HolderId(f"prepare/{self._number}")
-            self._hold = self._core.hold(holder, self._below, self._as_of)
+            self._hold = self._core.hold(holder, self._below, self._reach.as_of)
         except (HoldViolation, InvalidValue):  # forgotten, or dropped, just now
             return False
         return True
@@ -194,11 +149,15 @@ class Prepared:
     def fill(self, interrupt: Interrupt) -> None:
         """Compute everything as of the last complete time, and write it."""
         hit("ddl.prepare.before")
-        updates = self._core.engine.hydrate(
-            self._shape, self.new, self._state.traces, self._as_of, stop=interrupt
+        reach = self._reach
+        traces = {**reach.traces, **reach.imports}
+        updates = dict(
+            self._core.engine.hydrate(
+                self._shape, self.new - self._copies, traces, reach.as_of, stop=interrupt
+            )
         )
-        descriptions = dict.fromkeys(sorted(self.new), beginning(self._as_of))
-        self._write(updates, descriptions)
+        updates |= joint.copied(reach.imports, self._copies, reach.as_of)
+        self._write(updates, dict.fromkeys(sorted(self.new), beginning(reach.as_of)))
 
     def catch_up(self, interrupt: Interrupt) -> None:
         """Follow what has happened, until that takes no time, or it cannot be followed."""
@@ -208,45 +167,48 @@ class Prepared:
             with self._core.reading() as world:
                 if not self._is_below(world):
                     return
-                self._follow(world[self._pace])
+                self._follow(_Reach.of(world, world.timelines.get(self._pace), self._shape))
                 self._core.pin(world)
                 self._core.unpin(self._world)
                 self._world = world
             if self._hold is not None and self._below:
-                self._hold.downgrade(at(self._as_of))
+                self._hold.downgrade(at(self._reach.as_of))
             if monotonic() - begun < SHORT:
                 return
 
     def _is_below(self, world: World) -> bool:
         """Return whether all that is followed is still there."""
-        state = world.timelines.get(self._pace)
-        return state is not None and self._below <= state.sinces.keys()
+        there = (world.items.get(item) for item in self._below)
+        return all(item is not None and item.id in world.of(item).sinces for item in there)
 
-    def _follow(self, state: TimelineState) -> None:
-        """Bring what is filled to where a later state is."""
-        lower, upper = self._state.upper, state.upper
+    def _follow(self, reach: _Reach) -> None:
+        """Bring what is filled to where its pace is later."""
+        lower, upper = self._reach.upper, reach.upper
         if lower < upper:
-            before = {**self._state.traces, **self._shards()}
-            updates = self._core.engine.follow(
-                self._shape, self.new, before, state.traces, lower=lower, upper=upper
+            before = {**self._reach.traces, **self._shards()}
+            after = {**reach.traces, **reach.imports}
+            new = self.new - self._copies
+            updates = dict(
+                self._core.engine.follow(self._shape, new, before, after, lower=lower, upper=upper)
             )
+            updates |= joint.followed(reach.imports, self._copies, lower, upper)
             self._write(updates, {a: following(self._runs[a], upper) for a in sorted(updates)})
-        self._state = state
+        self._reach = reach
 
     def _write(
         self,
         updates: Mapping[ArrangementId, Updates],
         descriptions: Mapping[ArrangementId, Description[Timestamp]],
     ) -> None:
-        stem = self._state.stem(f"prepare{self._number}", self._state.upper)
+        stem = f"prepare-{self._number}-{self._reach.upper}"
         layouts = layouts_of(self._shape.graph)
-        made = write_runs(self._state.segments, stem, updates, layouts, descriptions)
+        made = write_runs(self._core.segments, stem, updates, layouts, descriptions)
         self._runs |= {a: (*self._runs.get(a, ()), *refs) for a, refs in made.items()}
 
     def _shards(self) -> dict[ArrangementId, Shard]:
-        layouts, upper = layouts_of(self._shape.graph), at(self._state.upper)
+        layouts, upper = layouts_of(self._shape.graph), at(self._reach.upper)
         return {
-            a: Shard.open(layouts[a], refs, self._state.segments, process_cache(), upper)
+            a: Shard.open(layouts[a], refs, self._core.segments, process_cache(), upper)
             for a, refs in self._runs.items()
         }
 
@@ -257,7 +219,8 @@ class Prepared:
         if replace(self._asked, id=item.id) != item or not self._is_below(world):
             return False
         needed = self._shape_in(world, replace(self.item, id=item.id)).graph.arrangements
-        there = world[self._pace].shape.graph.arrangements.keys()
+        state = world.timelines.get(self._pace)
+        there = set() if state is None else state.shape.graph.arrangements.keys()
         return all(self._own(name, item.id) in self._runs for name in needed.keys() - there)
 
     def finished(
@@ -267,7 +230,8 @@ class Prepared:
         own = {name: self._own(name, item) for name in new}
         if any(self._untils.get(own[name]) != until for name, until in untils.items()):
             return None  # the process renewed its expiration
-        self._follow(state)
+        imports = joint.traces_of(self._core.world, self._shape.imports)
+        self._follow(_Reach(state.upper, state.traces, imports))
         self._core.expirations.dropped.update(self._dropped)
         return {name: self._runs[own[name]] for name in new}
 

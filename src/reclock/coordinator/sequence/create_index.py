@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.beside import beside
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_index
-from reclock.coordinator.prepare import beside
 from reclock.coordinator.result import Result, already_there
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from reclock.coordinator.beside import beside
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.history import needed_of
 from reclock.coordinator.item import RelationItem
-from reclock.coordinator.prepare import beside
 from reclock.coordinator.result import Result, already_there
 from reclock.coordinator.sink import recover
 from reclock.coordinator.sink.connect import (

@@ -24,7 +24,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from reclock.coordinator.prepare import beside
+from reclock.coordinator.beside import beside
 from reclock.coordinator.read import latest, leaves, read_latest, readable, shapes
 from reclock.coordinator.sequence.target import whole
 from reclock.coordinator.spark_engine import leaves_of

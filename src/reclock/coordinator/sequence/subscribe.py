@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from reclock.coordinator.as_of import asked, time_of
+from reclock.coordinator.beside import beside
 from reclock.coordinator.item import RelationItem
-from reclock.coordinator.prepare import beside
 from reclock.coordinator.read import leaves, read_time
 from reclock.coordinator.subscribe.subscribers import Query, Transient
 from reclock.coordinator.subscribe.subscription import Span, Subscription

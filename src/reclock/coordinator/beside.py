@@ -1,0 +1,95 @@
+"""Statements that add an object: what it needs is prepared first, then they take their turn.
+
+What was prepared (``prepare``) may not fit any more when it is the statement's turn, because
+objects came or went meanwhile: then it is done again, and after some attempts under the lock.
+
+Tests: tests/coordinator/test_prepare.py, test_read_then_write.py.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from reclock.coordinator.arrangements import FIRST
+from reclock.coordinator.prepare import Prepared
+from reclock.failpoints import hit
+from reclock.time.pace import is_joint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from reclock.coordinator.core import Core
+    from reclock.coordinator.interrupt import Interrupt
+    from reclock.coordinator.item import Item
+    from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.world import World
+
+T = TypeVar("T")
+
+ATTEMPTS: Final = 3
+"""How often something is prepared before it is filled under the lock."""
+
+
+def beside(
+    context: Context,
+    make: Callable[[World], Item | None],
+    finish: Callable[[World, Item, Prepared | None], T],
+    *,
+    transient: bool = False,
+) -> T | None:
+    """Add an object: ``make`` defines it, ``finish`` publishes it under the lock.
+
+    ``make`` is called for the world as it is, before and under the lock; None is nothing to do.
+    """
+    interrupt = context.session.interrupt
+    for attempt in range(ATTEMPTS):
+        with (
+            prepared(context.core, make, interrupt, transient=transient) as ready,
+            context.writing() as world,
+        ):
+            item = make(world)
+            if item is None:
+                return None
+            fits = ready is not None and ready.fits(world, item)
+            if ready is None or fits or attempt == ATTEMPTS - 1:
+                return finish(world, item, ready if fits else None)
+    raise AssertionError
+
+
+@contextmanager
+def prepared(
+    core: Core,
+    make: Callable[[World], Item | None],
+    interrupt: Interrupt,
+    *,
+    transient: bool = False,
+) -> Iterator[Prepared | None]:
+    """Fill what an object needs without the lock; None if that is nothing, or not possible."""
+    with ExitStack() as stack:
+        ready = _begun(core, make, stack, transient=transient)
+        if ready is not None:
+            stack.enter_context(core.unnamed())
+            ready.fill(interrupt)
+            ready.catch_up(interrupt)
+            hit("ddl.prepare.after")
+        yield ready
+
+
+def _begun(
+    core: Core, make: Callable[[World], Item | None], stack: ExitStack, *, transient: bool
+) -> Prepared | None:
+    """Return what is to be prepared, in a world that is kept while ``stack`` is."""
+    with core.reading() as world:
+        item = make(world)
+        if item is None or item.timeline is None or not item.arranges:
+            return None
+        pace = world.catalog.pace(item.timeline, item.depends)
+        state = world.timelines.get(pace)
+        if not is_joint(pace) and (state is None or state.upper <= FIRST):
+            return None
+        ready = Prepared(core, world, pace, item, transient=transient)
+        if not ready.new:
+            return None
+        stack.callback(ready.close)
+        return ready if ready.holds() else None
