@@ -150,7 +150,7 @@ def loads(monkeypatch):
             monkeypatch.setattr(
                 spark_engine.SparkEngine,
                 "_workers",
-                lambda engine, load=None: Tasks(engine._spark, load),
+                lambda engine, load=None, stop=None: Tasks(engine._spark, load, stop),
             )
         monkeypatch.setattr(stages, "PART_ROWS", 100)
         return calls
@@ -180,7 +180,7 @@ def test_large_loads_and_ticks_give_what_small_ones_give(tmp_path, loads, in_tas
     small = made(tmp_path / "small", loads, large=False, in_tasks=False, views=views)
     large = made(tmp_path / "large", loads, large=True, in_tasks=in_tasks, views=views)
     calls = loads(large=False)
-    assert calls == ["step"] + ["hydrate"] * (len(views) + 1)
+    assert Counter(calls) == {"step": 1, "hydrate": len(views) + 1}
     with small:
         expected = contents(small)
         assert contents(large) == expected

@@ -12,7 +12,9 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from reclock.coordinator.arrangements import FIRST
+from reclock.coordinator.item import MaterializedView
 from reclock.coordinator.prepare import Prepared
+from reclock.coordinator.tick import tick
 from reclock.failpoints import hit
 from reclock.time.pace import is_joint
 
@@ -83,6 +85,13 @@ def _begun(
     with core.reading() as world:
         item = make(world)
         if item is None or item.timeline is None or not item.arranges:
+            return None
+        pace = world.catalog.pace(item.timeline, item.depends)
+    if isinstance(item, MaterializedView) and item.schedule is not None:
+        tick(core, pace)  # what was written before the statement is in the first refresh
+    with core.reading() as world:
+        item = make(world)
+        if item is None or item.timeline is None:
             return None
         pace = world.catalog.pace(item.timeline, item.depends)
         state = world.timelines.get(pace)

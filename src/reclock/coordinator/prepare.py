@@ -96,6 +96,7 @@ class Prepared:
         self._pace = pace
         self._asked = item
         self._transient = transient
+        self._catalog, self._transients = world.catalog, world.transients
         state = world.timelines.get(pace)
         shape = self._shape_in(world, item)
         self._reach = _Reach.of(world, state, shape)
@@ -218,6 +219,8 @@ class Prepared:
         """Return whether this is what an object needs that is to be added to a world."""
         if replace(self._asked, id=item.id) != item or not self._is_below(world):
             return False
+        if world.catalog is self._catalog and world.transients is self._transients:
+            return True
         needed = self._shape_in(world, replace(self.item, id=item.id)).graph.arrangements
         state = world.timelines.get(self._pace)
         there = set() if state is None else state.shape.graph.arrangements.keys()
