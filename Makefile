@@ -29,7 +29,7 @@ check: setup ## lint, types and layer rules
 	$(BIN)/lint-imports
 
 test: check ## everything CI runs: checks, then all tests but the slow ones, on two cores
-	$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile
 
 test-slow: setup ## the tests marked slow
 	$(BIN)/pytest --quiet -m slow

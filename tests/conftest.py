@@ -3,7 +3,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,20 +34,6 @@ gc.disable()
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Have workers begin with the files that take long: the short ones at the end are divided.
-
-    What starts Spark or Kafka takes long, and what has many tests.
-    """
-    if hasattr(config, "workerinput"):
-        tests = Counter(item.path for item in items)
-        long = {
-            item.path for item in items if any(map(item.get_closest_marker, ("spark", "kafka")))
-        }
-        items.sort(key=lambda item: (item.path not in long, -tests[item.path], item.path))
 
 
 @pytest.fixture(scope="session")
