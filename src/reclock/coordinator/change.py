@@ -83,7 +83,7 @@ def change_catalog(
         states = [tick(core, pace) for pace in sorted(moved, key=order)]
         uppers = {state.pace: state.upper for state in states}
         if prepared is not None:
-            made = tuple(replace(prepared.item, id=item.id) for item in made)
+            made = tuple(map(prepared.dated, made))
         else:
             made = tuple(
                 scheduled(item, uppers[paces[item.id]].back())

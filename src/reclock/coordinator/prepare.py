@@ -28,7 +28,7 @@ from reclock.arrangement.shard import Shard
 from reclock.coordinator import joint
 from reclock.coordinator.arrangements import beginning, following, layouts_of, write_runs
 from reclock.coordinator.change import scheduled
-from reclock.coordinator.item import MaterializedView
+from reclock.coordinator.item import MaterializedView, Sink
 from reclock.coordinator.shape import Shape
 from reclock.dataflow.graph import Limits, collection_of, errors_of
 from reclock.errors import HoldViolation, InvalidValue
@@ -217,7 +217,10 @@ class Prepared:
 
     def fits(self, world: World, item: Item) -> bool:
         """Return whether this is what an object needs that is to be added to a world."""
-        if replace(self._asked, id=item.id) != item or not self._is_below(world):
+        asked = replace(self._asked, id=item.id)
+        if isinstance(asked, Sink) and isinstance(item, Sink):
+            asked = replace(asked, facts=item.facts)  # what is arranged for it is not in them
+        if asked != item or not self._is_below(world):
             return False
         if world.catalog is self._catalog and world.transients is self._transients:
             return True
@@ -225,6 +228,12 @@ class Prepared:
         state = world.timelines.get(self._pace)
         there = set() if state is None else state.shape.graph.arrangements.keys()
         return all(self._own(name, item.id) in self._runs for name in needed.keys() - there)
+
+    def dated(self, item: Item) -> Item:
+        """Return an object as it is published: the schedule of a view has begun."""
+        if isinstance(item, MaterializedView) and isinstance(self.item, MaterializedView):
+            return replace(item, schedule=self.item.schedule)
+        return item
 
     def finished(
         self, item: ObjectId, state: TimelineState, new: frozenset[ArrangementId], untils: Untils

@@ -392,3 +392,25 @@ def test_the_topic_is_a_function_of_the_relation_of_each_time(make_bench, steps,
     assert times == sorted(times)
     assert len(sink_of(bench).phases) == 1
     assert bench.db.check() == []
+
+
+@pytest.mark.parametrize("point", ["ddl.prepare.before", "ddl.prepare.after"])
+def test_what_it_looks_up_is_arranged_while_others_write(bench, point, monkeypatch):
+    made(bench, REPEATS, key="")
+    bench.tick()
+    session, left = bench.db.session(), iter(["INSERT INTO b VALUES (3, 99), (5, 1), (5, 7)"])
+    monkeypatch.setattr("reclock.coordinator.change._hydrate", None)  # nothing is under the lock
+
+    def go_on():
+        for sql in left:
+            session.execute(sql)
+            bench.tick()
+
+    with armed({point: go_on}):
+        bench.run("ALTER SINK s SET FROM b")
+    assert not list(left), "it was not on the way"
+    bench.tick()
+    bench.run("DELETE FROM b WHERE v = 99", "DELETE FROM b WHERE v = 7")
+    bench.tick()
+    assert held(bench) == Counter({(2, 20): 1, (3, 30): 1, (5, 1): 1})
+    assert bench.db.check() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.beside import beside
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.history import holder_of, needed_of
 from reclock.coordinator.item import Sink
@@ -13,21 +14,40 @@ from reclock.coordinator.sink.define import relation_of
 from reclock.coordinator.tick import tick
 
 if TYPE_CHECKING:
+    from reclock.coordinator.item import Item, RelationItem
+    from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.world import World
     from reclock.sql.statement import AlterSink
 
 
 def alter_sink(context: Context, statement: AlterSink) -> Result:
     """Let a sink be made of another relation from the first time on that is not complete."""
     core = context.core
-    with context.writing() as world:
+
+    def asked(world: World) -> tuple[Sink, RelationItem] | None:
         sink = world.catalog.get(statement.name, Sink)
         relation = relation_of(statement.relation, world.catalog)
-        if relation.id != sink.relation:
-            check_alike(sink, relation, world.catalog)
-            state = tick(core, world.pace(relation))
-            needed = needed_of(core.world, state, relation.id)
-            with core.hold(holder_of(sink.id), needed, state.upper.back()):
-                made = altered(sink, relation, state.upper, core.world.catalog)
-                change_catalog(core, [made])
+        if relation.id == sink.relation:
+            return None
+        check_alike(sink, relation, world.catalog)
+        return sink, relation
+
+    def make(world: World) -> Item | None:
+        if (found := asked(world)) is None:
+            return None
+        sink, relation = found
+        return altered(sink, relation, world.of(relation).upper, world.catalog)
+
+    def publish(world: World, _: Item, prepared: Prepared | None) -> None:
+        found = asked(world)
+        assert found is not None
+        sink, relation = found
+        state = tick(core, world.pace(relation))
+        needed = needed_of(core.world, state, relation.id)
+        with core.hold(holder_of(sink.id), needed, state.upper.back()):
+            made = altered(sink, relation, state.upper, core.world.catalog)
+            change_catalog(core, [made], prepared=prepared)
+
+    beside(context, make, publish)
     return Result("ALTER SINK")
