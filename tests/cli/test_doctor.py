@@ -10,6 +10,7 @@ from reclock.cli import doctor as doctors
 from reclock.cli.doctor import doctor
 from reclock.coordinator.database import Database
 from reclock.errors import JavaMissing
+from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.model_engine import ModelEngine
 
 
@@ -31,6 +32,19 @@ def test_a_fit_machine_and_a_whole_state(state):
     assert "BAD" not in result.output
     for what in ("python", "java", "disk", "state", "clock"):
         assert f"ok   {what}: " in result.output
+
+
+def test_a_state_with_a_kafka_source_is_whole_without_its_broker(tmp_path):
+    kafka = MemoryKafka()
+    with Database(
+        tmp_path / "db", ModelEngine(), clock=ManualClock(1), background=False,
+        clusters=lambda connection: kafka.cluster(connection.isolation),
+    ) as db:  # fmt: skip
+        topic = kafka.create_topic(1)
+        db.execute(f"CREATE SOURCE k (a INT) FROM KAFKA BROKER 'b' TOPIC '{topic}' FORMAT JSON")
+    result = examined("--state", str(tmp_path / "db"))
+    assert result.exit_code == 0, result.output
+    assert "is whole" in result.output
 
 
 def test_without_java(monkeypatch, tmp_path):

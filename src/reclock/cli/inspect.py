@@ -33,7 +33,7 @@ QUESTIONS: Final = {
 @options.looked_at
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per line, for programs.")
 def inspect(what: str, state: Path, *, as_json: bool, **elsewhere: Unpack[Elsewhere]) -> None:
-    r"""Show what is durable, in a state directory or elsewhere.
+    """Show what is durable, in a state directory or elsewhere.
 
     \b
     remap         which offsets of each source belong to which timestamps
@@ -41,7 +41,7 @@ def inspect(what: str, state: Path, *, as_json: bool, **elsewhere: Unpack[Elsewh
     sinks         up to which time each sink's output is known to be committed
     arrangements  what is stored, and how much of it
     errors        errors that views and sources hold
-    """
+    """  # noqa: D301 - the escape is click's: it leaves the lines as they are
     from reclock.cli.shell.table import table  # noqa: PLC0415 - the other commands start faster
     from reclock.coordinator.look import look  # noqa: PLC0415
 

@@ -26,12 +26,12 @@ from reclock.errors import SourceUnavailable, StorageError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
     from reclock.arrangement.store import LocalStore, Store
-    from reclock.connectors.kafka.cluster import Cluster
+    from reclock.connectors.kafka.cluster import Span, Topic, Watermarks
     from reclock.connectors.kafka.options import Connection
     from reclock.coordinator.source.connect import Clusters
 
@@ -60,7 +60,7 @@ def look(
             segments = Beside(files_of(directory, store, identity_of(records)), ours)
         engine = SparkEngine(segments, None)
         place = Place(records, segments)
-        with Database(place, engine, background=False, clusters=clusters or _nobody) as db:
+        with Database(place, engine, background=False, clusters=clusters or Silent) as db:
             db.execute("SET transaction_isolation = 'serializable'")
             yield db
 
@@ -111,6 +111,31 @@ class Beside:
         return self.theirs.refresh(name)
 
 
-def _nobody(connection: Connection) -> Cluster:
+@dataclass(frozen=True)
+class Silent:
+    """The cluster of a source that is not read: it can be connected to, and answers nothing."""
+
+    connection: Connection
+
+    def describe(self, topic: str) -> Topic | None:
+        """Refuse."""
+        raise _silence()
+
+    def watermarks(self, topic: str, partitions: Iterable[int]) -> dict[int, Watermarks]:
+        """Refuse."""
+        raise _silence()
+
+    def offsets_at(self, topic: str, partitions: Iterable[int], ms: int) -> dict[int, int | None]:
+        """Refuse."""
+        raise _silence()
+
+    def fetch(
+        self, topic: str, spans: Sequence[Span], extra: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Refuse."""
+        raise _silence()
+
+
+def _silence() -> SourceUnavailable:
     message = "a copy of a state reads no sources"
-    raise SourceUnavailable(message)
+    return SourceUnavailable(message)
