@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 
 _SHOWN: Final = 8
+_SEEN: Final = (
+    "ON sees the two sides of its own JOIN, which binds more tightly than a comma;"
+    " a subquery in FROM sees earlier items after LATERAL"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,21 +138,41 @@ class Scope:
         return Scope(self.columns + other.columns)
 
 
-def resolve_column(name: Name, scopes: tuple[Scope, ...]) -> ColumnRef | OuterRef:
-    """Return what ``name`` means; ``scopes`` go from the innermost outwards."""
-    for depth, scope in enumerate(scopes):
-        found = scope.matching(name.parts)
+_NOTHING: Final = Scope()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One step outwards from a name: the columns it can mean there.
+
+    ``hidden`` are those of FROM items that only LATERAL would see. Neighbours of the same
+    ``level``, if it is not None, are one scope: a name that fits in two of them is ambiguous.
+    """
+
+    scope: Scope
+    hidden: Scope = _NOTHING
+    level: object = None
+
+
+def resolve_column(name: Name, places: tuple[Place, ...]) -> ColumnRef | OuterRef:
+    """Return what ``name`` means; ``places`` go from the innermost outwards."""
+    found: list[tuple[int, ScopeColumn]] = []
+    for depth, place in enumerate(places):
+        found += ((depth, c) for c in place.scope.matching(name.parts))
+        following = places[depth + 1] if depth + 1 < len(places) else None
+        if place.level is not None and following is not None and following.level is place.level:
+            continue
         if len(found) > 1:
             message = f'column reference "{name}" is ambiguous'
-            tables = sorted({str(c.table) for c in found})
+            tables = sorted({str(c.table) for _, c in found})
             hint = f"qualify it with one of {', '.join(tables)}"
             raise AmbiguousName(message, hint=hint, position=name.position)
         if found:
-            c = found[0]
-            if depth == 0:
+            at, c = found[0]
+            if at == 0:
                 return ColumnRef(c.index, c.type, c.nullable, c.name)
-            return OuterRef(depth, c.index, c.type, c.nullable, c.name)
-    raise _undefined(name, scopes)
+            return OuterRef(at, c.index, c.type, c.nullable, c.name)
+    raise _undefined(name, places)
 
 
 def columns_hint(*scopes: Scope) -> str:
@@ -160,10 +184,14 @@ def columns_hint(*scopes: Scope) -> str:
     return f"there are the columns {shown}"
 
 
-def _undefined(name: Name, scopes: tuple[Scope, ...]) -> UndefinedName:
-    if len(name.parts) > 1 and not any(name.parts[-2] in s.tables for s in scopes):
-        message = f'missing FROM-clause entry for table "{name.parts[-2]}"'
-        near = get_close_matches(name.parts[-2], [t for s in scopes for t in s.tables], n=1)
+def _undefined(name: Name, places: tuple[Place, ...]) -> UndefinedName:
+    scopes = [p.scope for p in places]
+    table = name.parts[-2] if len(name.parts) > 1 else None
+    if table is not None and not any(table in s.tables for s in scopes):
+        if any(table in p.hidden.tables for p in places):
+            return _unseen(name, table)
+        message = f'missing FROM-clause entry for table "{table}"'
+        near = get_close_matches(table, [t for s in scopes for t in s.tables], n=1)
         tables = sorted({t for s in scopes for t in s.tables})
         there = f"FROM has {', '.join(tables)}" if tables else "FROM has nothing"
         hint = f'perhaps you meant the table alias "{near[0]}"' if near else there
@@ -171,4 +199,26 @@ def _undefined(name: Name, scopes: tuple[Scope, ...]) -> UndefinedName:
     known = [c.name for s in scopes for c in s.columns]
     near = get_close_matches(name.parts[-1], known, n=1)
     hint = f'perhaps you meant the column "{near[0]}"' if near else columns_hint(*scopes)
-    return UndefinedName(f'column "{name}" does not exist', hint=hint, position=name.position)
+    hidden = [c for p in places for c in p.hidden.matching(name.parts)]
+    detail = None
+    if hidden:
+        detail = (
+            f'there is a column named "{name.parts[-1]}" in table "{hidden[0].table}", but it'
+            " cannot be referenced from this part of the query"
+        )
+        hint = _SEEN
+    message = f'column "{name}" does not exist'
+    return UndefinedName(message, detail=detail, hint=hint, position=name.position)
+
+
+def _unseen(name: Name, table: str) -> UndefinedName:
+    return UndefinedName(
+        f'invalid reference to FROM-clause entry for table "{table}"',
+        code="42P01",
+        detail=(
+            f'there is an entry for table "{table}", but it cannot be referenced from this part'
+            " of the query"
+        ),
+        hint=_SEEN,
+        position=name.position,
+    )

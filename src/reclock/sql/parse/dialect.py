@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlglot.tokenizer_core import Token
+
+COMMA: Final = ","
+"""The kind of a join that was written as a comma between the items of FROM."""
 
 _AT_END: Final = "something is missing at the end"
 _ORDER: Final = "SELECT FROM WHERE GROUP HAVING WINDOW ORDER LIMIT OFFSET"
@@ -48,6 +51,14 @@ class _Parser(PostgresParser):
     NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
         name: PostgresParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
     }
+
+    def _parse_join(self, *args: Any, **named: Any) -> exp.Join | None:
+        """Say which joins are commas: they bind less tightly than all others."""
+        comma = self._curr is not None and self._curr.token_type == TokenType.COMMA
+        join = super()._parse_join(*args, **named)
+        if comma and join is not None:
+            join.set("kind", COMMA)
+        return join
 
 
 class _Tokenizer(Postgres.Tokenizer):

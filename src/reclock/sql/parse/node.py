@@ -44,7 +44,6 @@ _HINTS = {
     "USING in Delete": "use a subquery: DELETE … WHERE … IN (SELECT …)",
     "SIMILAR TO": "use LIKE, or ~ with a regular expression",
     "COLLATE": "leave it out: text is ordered by its bytes",
-    "a join without ON or USING": "write ON, USING, or CROSS JOIN",
     "FETCH … WITH TIES": "use rank() OVER (ORDER BY …) in a subquery, and WHERE rank <= n",
     "a join without FROM": "write FROM before the join",
     "an alias on a parenthesised join": "write it as a subquery: (SELECT * FROM …) AS name",

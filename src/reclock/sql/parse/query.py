@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from reclock.errors import InvalidSyntax
+from reclock.sql.parse.dialect import COMMA
 from reclock.sql.parse.expression import ExpressionConverter
 from reclock.sql.parse.node import expect_only, identifier, position_of, unsupported
 from reclock.sql.parse.translate import NAME, translated
@@ -145,10 +148,13 @@ def _from(node: exp.Expr) -> q.FromItem | None:
             raise unsupported(msg, node)
         return None
     expect_only(source, "this")
-    made = _from_item(source.this)
+    items = [_from_item(source.this)]
     for join in node.args.get("joins") or ():
-        made = _join(made, join)
-    return made
+        if join.args.get("kind") == COMMA:
+            items.append(_from_item(join.this))
+        else:
+            items[-1] = _join(items[-1], join)
+    return reduce(lambda left, right: q.JoinText("cross", left, right), items)
 
 
 def _join(left: q.FromItem, node: exp.Expr) -> q.FromItem:
@@ -156,17 +162,22 @@ def _join(left: q.FromItem, node: exp.Expr) -> q.FromItem:
     method = str(node.args.get("method") or "").upper()
     side = str(node.args.get("side") or "").lower()
     kind = str(node.args.get("kind") or "").lower()
+    if kind == COMMA:
+        message = "a comma inside a join"
+        raise _misjoined(message, "write CROSS JOIN: commas separate whole items of FROM", node)
     if method not in {"", "NATURAL"} or kind not in {"", "inner", "outer", "cross"}:
         msg = f"{method or kind.upper()} JOIN"
         raise unsupported(msg, node)
     on = node.args.get("on")
     using = tuple(identifier(c) for c in node.args.get("using") or ())
     natural = method == "NATURAL"
-    if on is None and not using and not natural:
-        if side or kind == "inner":
-            msg = "a join without ON or USING"
-            raise unsupported(msg, node)
-        kind = "cross"
+    given = natural + (on is not None) + bool(using)
+    if kind == "cross" and (given or side):
+        message, hint = "CROSS JOIN with a condition or a side", "leave one of the two out"
+        raise _misjoined(message, hint, node)
+    if kind != "cross" and given != 1:
+        message = "a join without ON or USING" if not given else "a join with two conditions"
+        raise _misjoined(message, "write ON, USING, NATURAL JOIN, or CROSS JOIN", node)
     return q.JoinText(
         side or ("cross" if kind == "cross" else "inner"),
         left,
@@ -175,6 +186,10 @@ def _join(left: q.FromItem, node: exp.Expr) -> q.FromItem:
         using,
         natural,
     )
+
+
+def _misjoined(what: str, hint: str, node: exp.Expr) -> InvalidSyntax:
+    return InvalidSyntax(f"syntax error: {what}", hint=hint, position=position_of(node.this))
 
 
 def _from_item(node: exp.Expr) -> q.FromItem:

@@ -47,7 +47,10 @@ class TableFunction:
 
 @dataclass(frozen=True, slots=True)
 class JoinText:
-    """A join; ``kind`` is inner, left, right, full or cross."""
+    """A join; ``kind`` is inner, left, right, full or cross.
+
+    A comma in FROM is a cross join of what stands before it with the whole item behind it.
+    """
 
     kind: str
     left: FromItem

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from reclock.sql.names import Scope, resolve_column
+from reclock.sql.names import Place, Scope, resolve_column
 from reclock.sql.plan.relation import Constant, QueryPlan
 from reclock.sql.schema import Schema
 
@@ -40,6 +40,11 @@ class Block:
     ``known`` maps expressions that are already columns (aggregates, window functions,
     grouping expressions) to what they became. ``grouped`` finds what an expression means
     after GROUP BY, and refuses columns that are not grouped.
+
+    A block can also be the rows to the left of an item of FROM, which only LATERAL items see.
+    ``level`` tells them apart: blocks with the same ``level`` that is not None belong to one
+    FROM, so that a name that fits in two of them is ambiguous. For what is not LATERAL, their
+    columns are in ``hidden``, which no name can mean, but which errors explain.
     """
 
     node: Node = ONE_EMPTY_ROW
@@ -48,6 +53,8 @@ class Block:
     common: dict[str, CommonPlan] = field(default_factory=dict)
     known: dict[Expression, Scalar] = field(default_factory=dict)
     grouped: Callable[[Expression], Scalar | None] | None = None
+    level: object = None
+    hidden: Scope = field(default_factory=Scope)
 
     @property
     def depth(self) -> int:
@@ -56,12 +63,12 @@ class Block:
 
     def resolve(self, name: Name) -> ColumnRef | OuterRef:
         """Return what ``name`` means here."""
-        scopes = []
+        places = []
         at: Block | None = self
         while at is not None:
-            scopes.append(at.scope)
+            places.append(Place(at.scope, at.hidden, at.level))
             at = at.outer
-        return resolve_column(name, tuple(scopes))
+        return resolve_column(name, tuple(places))
 
     def find_common(self, name: str) -> CommonPlan | None:
         """Return the WITH query of that name, from the nearest query that has one."""
@@ -80,6 +87,13 @@ def offering(outer: Block | None, common: dict[str, CommonPlan]) -> Block | None
     if outer is None:
         return Block(common=common)
     return replace(outer, common={**outer.common, **common})
+
+
+def blind(block: Block | None, level: object) -> Block | None:
+    """Return ``block`` as what stands in FROM without LATERAL sees it: the rest of FROM hidden."""
+    if block is None or block.level is not level:
+        return block
+    return replace(block, scope=Scope(), hidden=block.scope, outer=blind(block.outer, level))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeGuard
 
 from reclock.errors import AmbiguousName, NotSupported, UndefinedName
 from reclock.sql.names import Scope, ScopeColumn, columns_hint, resolve_relation
-from reclock.sql.plan.build.block import ONE_EMPTY_ROW, Block, offering
+from reclock.sql.plan.build.block import ONE_EMPTY_ROW, Block, blind, offering
 from reclock.sql.plan.build.conjunct import conjuncts, reads_subquery
 from reclock.sql.plan.build.expression import ExpressionBuilder
 from reclock.sql.plan.build.functions import call
 from reclock.sql.plan.build.tables import table_function
 from reclock.sql.plan.coerce import common_type, convert
-from reclock.sql.plan.decorrelate import apply, redepth
+from reclock.sql.plan.decorrelate import apply, reads_outer, redepth
 from reclock.sql.plan.relation import (
     Filter,
     FlatMap,
@@ -30,6 +31,8 @@ from reclock.sql.syntax import query as q
 if TYPE_CHECKING:
     from reclock.sql.plan.build.block import Planner
     from reclock.sql.plan.node import Node
+    from reclock.sql.syntax import expression as s
+    from reclock.sql.types import Type
 
 Rows = tuple["Node", Scope]
 
@@ -37,25 +40,51 @@ _KINDS = {"inner": JoinKind.INNER, "cross": JoinKind.INNER, "left": JoinKind.LEF
           "right": JoinKind.LEFT, "full": JoinKind.FULL}  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class _From:
+    """Where an item of FROM stands.
+
+    ``around`` is what it may read: first the rows of FROM to its left, innermost first, whose
+    ``level`` is this object's, then the queries around the whole FROM. The plan of an item
+    reads the row of ``around`` at depth 1.
+    """
+
+    planner: Planner
+    around: Block | None
+    level: object
+
+    def right_of(self, left: Rows) -> _From:
+        """Return the place of an item that has ``left`` to its left."""
+        seen = Block(left[0], left[1], self.around, level=self.level)
+        return replace(self, around=seen)
+
+    @property
+    def blind(self) -> Block | None:
+        """What is seen without LATERAL: the queries around, nothing of this FROM."""
+        return blind(self.around, self.level)
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.around is None else self.around.depth + 1
+
+
 def plan_from(planner: Planner, item: q.FromItem, block: Block) -> Rows:
     """Return the rows of ``item``; names it uses are those of the queries around ``block``."""
-    node, scope = _item(planner, item, block)
-    return (redepth(node, -1) if _is_lateral(item) else node), scope
+    return _item(_From(planner, offering(block.outer, block.common), object()), item)
 
 
-def _item(planner: Planner, item: q.FromItem, block: Block) -> Rows:
-    """Return the rows of ``item``; a lateral one reads ``block`` as its enclosing query."""
+def _item(at: _From, item: q.FromItem) -> Rows:
     match item:
         case q.TableName():
-            return _table(planner, item, block)
+            return _table(at, item)
         case q.DerivedTable():
-            outer = block if item.lateral else offering(block.outer, block.common)
-            node = planner.query(planner, item.query, outer).relation
+            outer = at.around if item.lateral else at.blind
+            node = at.planner.query(at.planner, item.query, outer).relation
             return node, _scope(node, item.alias, None, item.alias)
         case q.TableFunction():
-            return _function(planner, item, block)
+            return _function(at, item)
         case q.JoinText():
-            return _join(planner, item, block)
+            return _join(at, item)
 
 
 def _scope(node: Node, alias: q.Alias | None, default: str | None, named: q.Alias | None) -> Scope:
@@ -73,14 +102,14 @@ def _scope(node: Node, alias: q.Alias | None, default: str | None, named: q.Alia
     )
 
 
-def _table(planner: Planner, item: q.TableName, block: Block) -> Rows:
+def _table(at: _From, item: q.TableName) -> Rows:
     parts = item.name.parts
-    shared = block.find_common(parts[0]) if len(parts) == 1 else None
+    shared = at.around.find_common(parts[0]) if at.around and len(parts) == 1 else None
     node: Node
     if shared is not None:
-        node = redepth(shared.plan, block.depth - shared.depth)
+        node = redepth(shared.plan, at.depth - shared.depth)
     else:
-        found = resolve_relation(planner.catalog, item.name)
+        found = resolve_relation(at.planner.catalog, item.name)
         if found.plan is not None:
             node = found.plan
         else:
@@ -88,70 +117,70 @@ def _table(planner: Planner, item: q.TableName, block: Block) -> Rows:
     return node, _scope(node, item.alias, parts[-1], item.alias)
 
 
-def _function(planner: Planner, item: q.TableFunction, block: Block) -> Rows:
-    """Plan a table function; its arguments see ``block``, which is the rows to its left."""
-    build = ExpressionBuilder(planner, Block(outer=block))
+def _function(at: _From, item: q.TableFunction) -> Rows:
+    """Plan a table function; its arguments see what LATERAL sees."""
+    build = ExpressionBuilder(at.planner, Block(outer=at.around))
     array = table_function(item, tuple(build(a) for a in item.arguments))
     name = item.name if item.alias is None else item.alias.name
     made = FlatMap(ONE_EMPTY_ROW, array, name, item.ordinality)
     return made, _scope(made, item.alias, name, item.alias)
 
 
-def _is_lateral(item: q.FromItem) -> bool:
-    return isinstance(item, q.TableFunction) or (isinstance(item, q.DerivedTable) and item.lateral)
-
-
-def _join(planner: Planner, item: q.JoinText, block: Block) -> Rows:
-    left, left_scope = plan_from(planner, item.left, block)
-    if _is_lateral(item.right):
-        return _lateral(planner, item, block, (left, left_scope))
-    right, right_scope = plan_from(planner, item.right, block)
+def _join(at: _From, item: q.JoinText) -> Rows:
+    left, left_scope = _item(at, item.left)
+    inner, right_scope = _item(at.right_of((left, left_scope)), item.right)
     clash = (left_scope.tables & right_scope.tables) - {None}
     if clash:
         message = f'table name "{min(clash)}" specified more than once'
         raise AmbiguousName(message, code="42712", hint="give one of them an alias")
-    if item.kind == "right":
-        mirrored, scope = _joined(planner, item, block, (right, right_scope), (left, left_scope))
-        order = [*range(right.width, right.width + left.width), *range(right.width)]
-        if item.using or item.natural:
-            return mirrored, scope
-        place = {old: new for new, old in enumerate(order)}
-        moved = sorted(
-            (ScopeColumn(c.table, c.name, place[c.index], c.type, c.nullable, c.qualified_only)
-             for c in scope.columns), key=lambda c: c.index,
-        )  # fmt: skip
-        return keep(mirrored, tuple(order)), Scope(tuple(moved))
-    return _joined(planner, item, block, (left, left_scope), (right, right_scope))
+    names = _shared_names(item, left_scope, right_scope)
+    if reads_outer(inner) or (_unnests(inner) and item.kind in {"inner", "cross"}):
+        return _lateral(at, item, names, (left, left_scope), (inner, right_scope))
+    sides = (left, left_scope), (redepth(inner, -1), right_scope)
+    if item.kind != "right":
+        return _joined(at, item, names, *sides)
+    mirrored, scope = _joined(at, item, names, sides[1], sides[0])
+    if names is not None:
+        return mirrored, scope
+    width, other = sides[1][0].width, left.width
+    order = [*range(width, width + other), *range(width)]
+    place = {old: new for new, old in enumerate(order)}
+    moved = sorted((replace(c, index=place[c.index]) for c in scope.columns), key=lambda c: c.index)
+    return keep(mirrored, tuple(order)), Scope(tuple(moved))
 
 
-def _joined(planner: Planner, item: q.JoinText, block: Block, left: Rows, right: Rows) -> Rows:
+def _joined(
+    at: _From, item: q.JoinText, names: tuple[str, ...] | None, left: Rows, right: Rows
+) -> Rows:
     kind = _KINDS[item.kind]
     scope = left[1] + right[1].shifted(left[0].width)
-    names = _shared_names(item, left[1], right[1])
     if names is not None:
-        return _using(item, kind, left, right, names)
+        pairs = _pairs(item, left, right, names)
+        node = Join(kind, left[0], right[0], (), _equal(pairs, left[0].width))
+        return _merged(item, node, pairs, left, right)
     predicates: tuple[Scalar, ...] = ()
     if item.on is not None:
         if reads_subquery(item.on):
-            return _on_subquery(planner, item, block, (left, right), scope)
-        inside = Block(Join(JoinKind.INNER, left[0], right[0]), scope, block.outer, block.common)
-        build = ExpressionBuilder(planner, inside)
-        predicates = tuple(build.condition(c, "JOIN/ON") for c in conjuncts(item.on))
+            both = Join(JoinKind.INNER, left[0], right[0])
+            return _on_subquery(at, item, item.on, both, scope)
+        predicates = _conditions(at, item.on, Join(JoinKind.INNER, left[0], right[0]), scope)
     node = Join(kind, left[0], right[0], (), predicates)
     return node, _renulled(scope, node)
 
 
-def _on_subquery(
-    planner: Planner, item: q.JoinText, block: Block, sides: tuple[Rows, Rows], scope: Scope
-) -> Rows:
-    if item.kind not in {"inner", "cross"} or item.on is None:
+def _conditions(at: _From, on: s.Expression, both: Node, scope: Scope) -> tuple[Scalar, ...]:
+    build = ExpressionBuilder(at.planner, Block(both, scope, at.blind))
+    return tuple(build.condition(c, "JOIN/ON") for c in conjuncts(on))
+
+
+def _on_subquery(at: _From, item: q.JoinText, on: s.Expression, both: Node, scope: Scope) -> Rows:
+    if item.kind not in {"inner", "cross"}:
         message = "a subquery in the condition of an outer join is not supported"
         hint = "compute it in a derived table of that side, and join on its column"
         raise NotSupported(message, hint=hint)
-    inside = Block(Join(JoinKind.INNER, sides[0][0], sides[1][0]), scope, block.outer, block.common)
-    width = inside.node.width
-    condition = ExpressionBuilder(planner, inside).condition(item.on, "JOIN/ON")
-    return keep(Filter(inside.node, (condition,)), range(width)), scope
+    inside = Block(both, scope, at.blind)
+    condition = ExpressionBuilder(at.planner, inside).condition(on, "JOIN/ON")
+    return keep(Filter(inside.node, (condition,)), range(both.width)), scope
 
 
 def _renulled(scope: Scope, node: Node) -> Scope:
@@ -174,28 +203,39 @@ def _shared_names(item: q.JoinText, left: Scope, right: Scope) -> tuple[str, ...
     return item.using or None
 
 
-def _using(
-    item: q.JoinText, kind: JoinKind, left: Rows, right: Rows, names: tuple[str, ...]
-) -> Rows:
-    """Join on equal names; each comes out once, before all other columns."""
-    predicates: list[Scalar] = []
-    pairs = []
+_Pair = tuple[ScopeColumn, ScopeColumn, "Type"]
+
+
+def _pairs(item: q.JoinText, left: Rows, right: Rows, names: tuple[str, ...]) -> list[_Pair]:
+    """Return for each shared name the two columns, as the sides are planned, and their type."""
+    says = ("right", "left") if item.kind == "right" else ("left", "right")
+    made = []
     for name in names:
-        a, b = _only(left[1], name, "left"), _only(right[1], name, "right")
-        wanted = common_type((a.type, b.type), "JOIN/USING")
+        a, b = _only(left[1], name, says[0]), _only(right[1], name, says[1])
+        made.append((a, b, common_type((a.type, b.type), "JOIN/USING")))
+    return made
+
+
+def _equal(pairs: list[_Pair], width: int) -> tuple[Scalar, ...]:
+    """Return the conditions that the pairs are equal; the right ones begin at ``width``."""
+    made = []
+    for a, b, wanted in pairs:
         x: Scalar = ColumnRef(a.index, a.type, a.nullable, a.name)
-        y: Scalar = ColumnRef(b.index + left[0].width, b.type, b.nullable, b.name)
-        predicates.append(call("=", (convert(x, wanted), convert(y, wanted))))
-        pairs.append((a, b, wanted))
-    node = Join(kind, left[0], right[0], (), tuple(predicates))
+        y: Scalar = ColumnRef(b.index + width, b.type, b.nullable, b.name)
+        made.append(call("=", (convert(x, wanted), convert(y, wanted))))
+    return tuple(made)
+
+
+def _merged(item: q.JoinText, node: Node, pairs: list[_Pair], left: Rows, right: Rows) -> Rows:
+    """Return the join with each shared column once, before all others."""
     outputs: list[tuple[str, Scalar]] = []
-    for name, (a, b, wanted) in zip(names, pairs, strict=True):
+    for a, b, wanted in pairs:
         first = convert(column(node, a.index), wanted)
         second = convert(column(node, b.index + left[0].width), wanted)
-        merged = Coalesce((first, second)) if kind is JoinKind.FULL else first
-        outputs.append((name, merged))
+        outputs.append((a.name, Coalesce((first, second)) if item.kind == "full" else first))
     outputs += [(c.name, column(node, i)) for i, c in enumerate(node.schema)]
     made = Project(node, tuple(outputs))
+    names = [a.name for a, _, _ in pairs]
     merged_columns = tuple(
         ScopeColumn(None, n, i, made.schema[i].type, made.schema[i].nullable)
         for i, n in enumerate(names)
@@ -222,28 +262,40 @@ def _only(scope: Scope, name: str, side: str) -> ScopeColumn:
     return found[0]
 
 
-def _lateral(planner: Planner, item: q.JoinText, block: Block, left: Rows) -> Rows:
-    """Join with a right side that sees the columns of the left."""
-    if item.kind not in {"inner", "cross", "left"} or item.using or item.natural:
-        message = f"LATERAL in a {item.kind.upper()} JOIN is not supported"
-        raise NotSupported(message, hint="use CROSS JOIN LATERAL or LEFT JOIN LATERAL … ON")
-    inside = Block(left[0], left[1], block.outer, block.common)
-    inner, inner_scope = _item(planner, item.right, inside)
-    scope = left[1] + inner_scope.shifted(left[0].width)
-    if item.on is not None and reads_subquery(item.on):
-        message = "a subquery in the condition of a LATERAL join is not supported"
-        raise NotSupported(message, hint="put the condition inside the subquery, or in WHERE")
-    if item.on is not None:
-        both = Block(Join(JoinKind.INNER, left[0], redepth(inner, 0)), scope, block.outer)
-        build = ExpressionBuilder(planner, both)
-        tests = tuple(build.condition(c, "JOIN/ON") for c in conjuncts(item.on))
-        inner = Filter(inner, tuple(_inward(t, left[0].width) for t in tests))
-    if isinstance(inner, FlatMap) and inner.input is ONE_EMPTY_ROW and item.kind != "left":
+def _lateral(
+    at: _From, item: q.JoinText, names: tuple[str, ...] | None, left: Rows, right: Rows
+) -> Rows:
+    """Join with a right side that reads the columns of the left."""
+    kind, inner, width = _KINDS[item.kind], right[0], left[0].width
+    if item.kind in {"right", "full"}:
+        message = f"a LATERAL item reads the other side of its {item.kind.upper()} JOIN"
+        detail = "the combining JOIN type must be INNER or LEFT for a LATERAL reference"
+        hint = "turn the join around, or use CROSS JOIN LATERAL or LEFT JOIN LATERAL … ON"
+        raise UndefinedName(message, code="42P10", detail=detail, hint=hint)
+    scope = left[1] + right[1].shifted(width)
+    pairs = None if names is None else _pairs(item, left, right, names)
+    tests: tuple[Scalar, ...] = ()
+    if pairs is not None:
+        tests = _equal(pairs, width)
+    elif item.on is not None and reads_subquery(item.on):
+        return _on_subquery(at, item, item.on, apply(left[0], inner, kind), scope)
+    elif item.on is not None:
+        tests = _conditions(at, item.on, apply(left[0], inner, JoinKind.INNER), scope)
+    if tests:
+        inner = Filter(inner, tuple(_inward(t, width) for t in tests))
+    if _unnests(inner) and item.kind != "left":
         array = transform_scalar(inner.array, _outward)
         node: Node = FlatMap(left[0], array, inner.name, inner.ordinality)
     else:
-        node = apply(left[0], inner, _KINDS[item.kind])
+        node = apply(left[0], inner, kind)
+    if pairs is not None:
+        return _merged(item, node, pairs, left, right)
     return node, _renulled(scope, node)
+
+
+def _unnests(node: Node) -> TypeGuard[FlatMap]:
+    """Return whether ``node`` is a table function alone: it can work on the rows to its left."""
+    return isinstance(node, FlatMap) and node.input is ONE_EMPTY_ROW
 
 
 def _outward(scalar: Scalar) -> Scalar:
