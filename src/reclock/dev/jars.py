@@ -4,7 +4,8 @@
 It appears whole or not at all: Ivy writes beside it, then one rename. What Ivy had fetched before
 it was interrupted is in its cache, which stays until all is there, so the next try goes on from
 it. Processes that ask at the same time wait for the first, which fetches for all: a lock file
-that dies with its holder.
+that dies with its holder. Ivy goes where the machine's other programs go (``dev.outside``): through
+its proxies, to its mirror; and if Java does not trust who answers there, the machine decides.
 
 Tests: tests/dev/test_jars.py.
 """
@@ -23,11 +24,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import platformdirs
 
+from reclock.dev.outside import ivy_settings, proxies, trust_store
 from reclock.errors import BrokerFailed
 from reclock.java import find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 KAFKA_VERSION: Final = "4.1.0"
 JDBC_VERSION: Final = "42.7.4"
@@ -55,6 +57,7 @@ _JDBC: Final = _Jars(
     (("org.postgresql", "postgresql", JDBC_VERSION),),
 )  # fmt: skip
 _FETCHING: Final = re.compile(r"downloading \S+/(\S+)\.jar")
+_DISTRUST: Final = re.compile("certificat|PKIX", re.IGNORECASE)
 
 
 def kafka_jars(report: Callable[[str], None], cache: Path | None = None) -> Path:
@@ -96,19 +99,38 @@ def _fetch(what: _Jars, jars: Path, ivy_cache: Path, report: Callable[[str], Non
     try:
         description = made / "ivy.xml"
         description.write_text(_description(what))
-        pattern = str(made / "jars" / "[artifact]-[revision].[ext]")
-        program = [str(find_java()), "-cp", str(_ivy()), "org.apache.ivy.Main"]
-        command = [*program, "-cache", str(ivy_cache), "-ivy", str(description)]
-        said = _run([*command, "-retrieve", pattern], report)
+        asked = ["-cache", str(ivy_cache), "-ivy", str(description)]
+        if settings := ivy_settings(made):
+            asked += ["-settings", str(settings)]
+        asked += ["-retrieve", str(made / "jars" / "[artifact]-[revision].[ext]")]
         _, module, version = what.modules[0]
-        if not (made / "jars" / f"{module}-{version}.jar").exists():
+        wanted = made / "jars" / f"{module}-{version}.jar"
+        said = _run([*_program(), *asked], report)
+        if not wanted.exists() and any(map(_DISTRUST.search, said)):
+            trusting = trust_store(made / "authorities.jks")
+            said = _run([*_program(trusting), *asked], report) if trusting else said
+        if not wanted.exists():
             message = f"{what.title} {what.version} could not be fetched"
-            hint = "check the connection to Maven Central and try again; what is there is kept"
-            raise BrokerFailed(message, detail="\n".join(said[-5:]), hint=hint)
+            raise BrokerFailed(message, detail="\n".join(said[-5:]), hint=_hint(said))
         (made / "jars").rename(jars)
         shutil.rmtree(ivy_cache, ignore_errors=True)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _program(options: Sequence[str] = ()) -> list[str]:
+    """Return the command that starts Ivy, in a Java with options."""
+    return [str(find_java()), *proxies(), *options, "-cp", str(_ivy()), "org.apache.ivy.Main"]
+
+
+def _hint(said: list[str]) -> str:
+    """Return what to do about a failure that Ivy has described."""
+    if any(map(_DISTRUST.search, said)):
+        return (
+            "neither Java nor this machine trusts the certificate of the repository or proxy that"
+            " answered: set SSL_CERT_FILE to a file with its certificate authority and try again"
+        )
+    return "check the connection to Maven Central and try again; what is there is kept"
 
 
 def _run(command: list[str], report: Callable[[str], None]) -> list[str]:
