@@ -25,7 +25,8 @@ def without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             if not program.name.startswith("java") and not os.path.lexists(link):
                 link.symlink_to(program)
     monkeypatch.setenv("PATH", str(programs))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("JAVA_HOME", "")  # not delenv: that would not undo what the product sets
+    monkeypatch.delenv("JAVA_HOME")
     assert shutil.which("java") is None
 
 
