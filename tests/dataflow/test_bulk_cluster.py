@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow  # and not spark: its Spark runs in a process of its own
 
 CLUSTER = """
 import json
@@ -49,7 +49,7 @@ class Twice(workers.Tasks):
     def run(self, stage):
         parts = stage.shelf.parts.count
         numbers = self._spark.bulk.range(0, 2 * parts, 1, 2 * parts)
-        once = list(workers._collected(
+        once = list(self._collected(
             numbers.selectExpr(f"id % {parts} AS id").mapInArrow(stage, DDL)))
         seen = {json.dumps([kind, name, ref.to_json()]): (kind, name, ref)
                 for kind, name, ref in once}
