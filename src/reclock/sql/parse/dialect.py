@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from sqlglot.tokenizer_core import Token
 
-COMMA: Final = ","
-"""The kind of a join that was written as a comma between the items of FROM."""
+COMMA: Final = "comma"
+"""Marks, in ``meta``, a join that was written as a comma between the items of FROM."""
 
 _AT_END: Final = "something is missing at the end"
 _ORDER: Final = "SELECT FROM WHERE GROUP HAVING WINDOW ORDER LIMIT OFFSET"
@@ -57,7 +57,7 @@ class _Parser(PostgresParser):
         comma = self._curr is not None and self._curr.token_type == TokenType.COMMA
         join = super()._parse_join(*args, **named)
         if comma and join is not None:
-            join.set("kind", COMMA)
+            join.meta[COMMA] = True  # no argument: queries over the catalog are printed again
         return join
 
 

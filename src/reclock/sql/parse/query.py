@@ -150,7 +150,7 @@ def _from(node: exp.Expr) -> q.FromItem | None:
     expect_only(source, "this")
     items = [_from_item(source.this)]
     for join in node.args.get("joins") or ():
-        if join.args.get("kind") == COMMA:
+        if COMMA in join.meta:
             items.append(_from_item(join.this))
         else:
             items[-1] = _join(items[-1], join)
@@ -162,7 +162,7 @@ def _join(left: q.FromItem, node: exp.Expr) -> q.FromItem:
     method = str(node.args.get("method") or "").upper()
     side = str(node.args.get("side") or "").lower()
     kind = str(node.args.get("kind") or "").lower()
-    if kind == COMMA:
+    if COMMA in node.meta:
         message = "a comma inside a join"
         raise _misjoined(message, "write CROSS JOIN: commas separate whole items of FROM", node)
     if method not in {"", "NATURAL"} or kind not in {"", "inner", "outer", "cross"}:
