@@ -24,7 +24,8 @@ def decode(kind, arrow, *payloads):
     ("payload", "value", "faulty"),
     [(b"7", 7, False), (b'{"k": 7}', 7, False), (b'{"k": 7, "z": 1}', 7, False), (b"x", None, True),
      (b"", None, True), (None, None, False), (b"{}", None, True), (b"7}{", None, True),
-     (b'7,"k":8', None, True)],
+     (b'7,"k":8', None, True), (b' {"k": 7}', 7, False), (b'\r\n\t{"k":7} ', 7, False),
+     (b" 7 ", 7, False), (b" {}", None, True)],
 )  # fmt: skip
 def test_numbers(payload, value, faulty):
     assert decode(BIGINT, pa.int64(), payload) == ([value], [faulty])
@@ -35,7 +36,7 @@ def test_numbers(payload, value, faulty):
     [(b"k1", "k1", False), (b'"k1"', "k1", False), (b'{"k": "k1"}', "k1", False),
      ("é".encode(), "é", False), (b"\xff", None, True), (b"", "", False), (None, None, False),
      (b'a","k":"b', 'a","k":"b', False), (b'"a","k":"b"', '"a","k":"b"', False),
-     (b'"a,b"', "a,b", False)],
+     (b'"a,b"', "a,b", False), (b' {"k": "a"}', "a", False), (b" {a", " {a", False)],
 )  # fmt: skip
 def test_text(payload, value, faulty):
     assert decode(TEXT, pa.string(), payload) == ([value], [faulty])

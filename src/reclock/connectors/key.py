@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ from reclock.connectors.format.decoder import Decoded
 
 if TYPE_CHECKING:
     from reclock.connectors.format.decoder import Decoder
+
+_OBJECT: Final = rb"^[ \t\r\n]+\{"
+"""An object after blanks, which JSON allows."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,10 @@ class BareKey:
 
     def decode(self, data: pa.Array) -> Decoded:
         """Return the column of each key."""
-        bare = pc.invert(pc.fill_null(pc.starts_with(data, pattern=b"{"), True))
-        if not pc.any(bare).as_py():
+        other = pc.invert(pc.fill_null(pc.starts_with(data, pattern=b"{"), True))
+        if not pc.any(other).as_py():
             return self.decoder.decode(data)
+        bare = pc.and_not(other, pc.fill_null(pc.match_substring_regex(data, _OBJECT), False))
         wrapped = pc.binary_join_element_wise(
             pa.scalar(f'{{"{self.name}":'.encode(), data.type), _one_value(data, bare),
             pa.scalar(b"}", data.type), pa.scalar(b"", data.type),
@@ -43,7 +47,7 @@ class BareKey:
         decoded = self.decoder.decode(pc.if_else(bare, wrapped, data))
         if decoded.faults is None or not self.is_text:
             return decoded
-        return self._plain(decoded, data, pc.and_(bare, decoded.faults.is_valid()))
+        return self._plain(decoded, data, pc.and_(other, decoded.faults.is_valid()))
 
     def _plain(self, decoded: Decoded, data: pa.Array, which: pa.Array) -> Decoded:
         """Take the bytes themselves where they are text and nothing else."""
