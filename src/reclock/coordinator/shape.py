@@ -72,7 +72,7 @@ class Shape:
             if isinstance(i, MaterializedView)
         }
         sources = {
-            i.id: render.Source(i.schema, i.primary_key, _taken_in(i))
+            i.id: render.Source(i.schema, i.primary_key, _taken_in(i), len(i.statement.include))
             for i in items
             if isinstance(i, Source)
         }

@@ -131,6 +131,7 @@ class DebeziumFold:
 
     def __init__(self, source: Source, held: Held) -> None:
         self.width = len(source.schema)
+        self.said = self.width - source.included
         self.inner = UpsertFold(source, held) if source.key else CountFold(held)
         self.reached: dict[int, tuple[Row, set[bytes]]] = {}
         """By partition, the greatest position and the records at it."""
@@ -171,7 +172,8 @@ class DebeziumFold:
         op, partition, position = said[2], said[3], said[4:7]
         if op == "r" or position[0] is None:
             return True
-        event = repr((*record[: 2 * self.width], *said[:3], *said[-2:])).encode()
+        rows = record[: self.said], record[self.width : self.width + self.said]
+        event = repr((*rows, *said[:3], *said[-2:])).encode()
         reached, events = self.reached.get(partition, ((), set()))
         same = position == reached
         if _nulls_first(position) < _nulls_first(reached) or (same and event in events):

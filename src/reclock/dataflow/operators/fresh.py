@@ -6,7 +6,8 @@ it has none. In the order of its partition (time, order, place in the batch) a r
 dropped if
 
 * its position is before the greatest seen in the partition; or
-* it is at the greatest one, and the same record (rows, operation, fault) was seen there.
+* it is at the greatest one, and the same record (rows, operation, fault) was seen there. What is
+  included with the row (its offset …) is not what the database said, and does not count.
 
 So records that share a position, as the rows of one statement may, are all kept, and each of
 them once however often it is sent. A record without a position, or of a snapshot (operation
@@ -60,9 +61,13 @@ _EVENT: Final = 5  # the place of the bytes in a batch of the state
 
 @dataclass(frozen=True)
 class Fresh:
-    """The records of rows of these types that were not there before."""
+    """The records of rows of these types that were not there before.
+
+    The last ``included`` columns of the row say where and when the record was written.
+    """
 
     row: deltas.Types
+    included: int = 0
 
     def step(self, records: pa.RecordBatch, state: Trace) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Return the records that are kept, and the change of the state."""
@@ -119,7 +124,10 @@ class Fresh:
     ) -> pa.Array:
         """Return the bytes of records: equal when both rows, operation and fault are."""
         here = pa.array(at)
-        rows = [*records.columns[: 2 * len(self.row)], *(columns[name] for name in SAID)]
+        width = len(self.row)
+        said = width - self.included
+        images = (*records.columns[:said], *records.columns[width : width + said])
+        rows = [*images, *(columns[name] for name in SAID)]
         return row_bytes([canonical(column.take(here)) for column in rows])
 
 

@@ -38,12 +38,13 @@ class Source:
     """An object whose records are read from outside.
 
     ``key`` is its primary key, empty if it has none; ``envelope`` is one of those in
-    ``dataflow.envelope``.
+    ``dataflow.envelope``. The last ``included`` columns tell of the record, not of the row.
     """
 
     schema: Schema
     key: tuple[int, ...]
     envelope: str
+    included: int = 0
 
 
 @dataclass(frozen=True, slots=True)

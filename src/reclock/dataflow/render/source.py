@@ -50,7 +50,8 @@ def _debezium(builder: Builder, item: ObjectId, source: Source, records: int) ->
     names = [field.name for field in envelope_fields(DEBEZIUM, row)]
     passing = builder.source(item, records, (len(row) + names.index("partition"),))
     positions = builder.named_state(positions_of(item), POSITIONS)
-    fresh = Fresh(records, passing, positions, FreshOperator(row), builder.types(records))
+    operator = FreshOperator(row, source.included)
+    fresh = Fresh(records, passing, positions, operator, builder.types(records))
     images = Images(builder.step(fresh, name, positions), ImagesOperator(row, source.key))
     changes = builder.step(images, name)
     if source.key:
