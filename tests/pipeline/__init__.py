@@ -1,0 +1,1 @@
+"""Random pipelines, compared at every time with a model that knows nothing of the product."""

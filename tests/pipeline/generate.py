@@ -1,0 +1,76 @@
+"""From a seed to a case."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from .history import Case
+from .model import VIEWS
+
+ACTIONS = {
+    "send": 12, "tick": 12, "jump": 1, "restart": 2, "fail": 3, "late": 3, "index": 1,
+    "settings": 2, "follow": 2,
+}  # fmt: skip
+LENGTH = 30
+
+
+def case_of(seed: int, length: int = LENGTH) -> Case:
+    """Return the case of a seed."""
+    rng = Random(seed)
+    feeds = [_epoch(rng) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
+    views = [v for v in (_view(rng, feeds) for _ in range(rng.choice([1, 2, 2, 3]))) if v]
+    names, weights = zip(*ACTIONS.items(), strict=True)
+    actions = [(n, rng.randrange(2**31)) for n in rng.choices(names, weights, k=length)]
+    window = rng.choice(["1ms", "2s", "20s", "1h", "1h"])
+    return Case(feeds, views, actions, {"logical_compaction_window": window})
+
+
+def shaped(spec: dict[str, Any]) -> bool:
+    """Return whether a feed's first columns are ``k`` and ``v``."""
+    return spec["kind"] != "counter" and spec.get("format") not in ("text", "bytes")
+
+
+def _view(rng: Random, feeds: list[dict[str, Any]]) -> list[Any]:
+    good = [n for n, spec in enumerate(feeds) if shaped(spec)]
+    if not good:
+        return ["all", rng.randrange(len(feeds))]
+    kind = rng.choice(sorted(VIEWS))
+    if kind == "all":
+        return ["all", rng.randrange(len(feeds))]
+    return [kind, *(rng.choice(good) for _ in range(VIEWS[kind].inputs))]
+
+
+def _epoch(rng: Random) -> dict[str, Any]:
+    kind = rng.choice(["topic"] * 6 + ["file", "directory", "counter", "table", "table"])
+    spec: dict[str, Any] = {"kind": kind, "before": rng.choice([0, 0, 1, 4])}
+    if kind == "table":
+        return {**spec, "before": 0, "keyed": rng.random() < 0.5}
+    if kind == "counter":
+        return {**spec, "events": rng.randint(1, 4), "max": rng.choice([0, 3])}
+    options = []
+    if rng.random() < 0.3:
+        options.append(f"max_rows_per_tick = {rng.randint(1, 4)}")
+    if rng.random() < 0.2:
+        options.append("timestamp_interval = '3s'")
+    if rng.random() < 0.2:
+        options.append("retain_history = '9s'")
+    spec["options"] = options
+    spec["bad"] = rng.choice([0, 0, 0.02, 0.1])
+    spec["on_error"] = rng.choice(["report", "report", "inline"])
+    if kind != "topic":
+        return {**spec, "format": rng.choice(["json", "csv", "text"])}
+    envelope = rng.choice(["none", "none", "upsert", "upsert", "debezium", "unkeyed"])
+    spec |= {"envelope": envelope, "partitions": rng.randint(1, 3), "format": "json"}
+    if envelope == "none":
+        spec["format"] = rng.choice(["json", "json", "csv", "text", "bytes", "avro"])
+    elif envelope == "upsert":
+        spec["format"] = rng.choice(["json", "json", "csv"])
+    else:
+        spec["positions"] = rng.choice([None, "sequence", "file"])
+        spec["on_error"] = "report"
+    if envelope != "unkeyed":
+        every = [] if envelope == "upsert" else ["KEY"]
+        every += ["PARTITION", "OFFSET", "TIMESTAMP"]
+        spec["include"] = [w for w in every if rng.random() < 0.2]
+    return spec
