@@ -28,11 +28,18 @@ check: setup ## lint, types and layer rules
 	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports
 
-test: check ## everything CI runs: checks, then all tests but the slow ones, on two cores
-	$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile
+PYTEST := $(BIN)/pytest --quiet --numprocesses 2 --dist loadfile
 
-test-slow: setup ## the tests marked slow
-	$(BIN)/pytest --quiet -m slow
+test: SHARD ?= next
+test: check ## everything CI runs: checks, all tests but the slow ones, one shard of those
+	$(PYTEST)
+	$(PYTEST) -m slow --shard=$(SHARD)
+
+test-quick: setup ## minutes: the tests that need no Spark, no Kafka and no PostgreSQL
+	$(PYTEST) -m "not slow and not spark and not kafka and not postgres"
+
+test-slow: setup ## the slow tests: all, or one shard of them (SHARD=3/20)
+	$(BIN)/pytest --quiet -m slow $(if $(SHARD),--shard=$(SHARD))
 
 bench: setup ## print the benchmark tables (kept in docs/performance.md)
 	$(BIN)/python -m benchmarks
@@ -47,4 +54,4 @@ demo: setup ## a bank on a real Kafka: killed again and again, every number veri
 clean: ## remove the virtual environment, caches and local state
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
-.PHONY: help setup check test test-slow bench docs demo clean
+.PHONY: help setup check test test-quick test-slow bench docs demo clean

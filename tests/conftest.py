@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from .shards import SECONDS, Shard, turn
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reclock.dataflow.session import Spark
     from reclock.testing.kafka import RealKafka
+
+SHARD = pytest.StashKey[Shard]()
 
 # A busy machine is slow, not wrong: no deadline for a single example.
 settings.register_profile(
@@ -29,6 +33,55 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 
 # What is loaded to collect the tests stays: no need to look for garbage in it, now or later.
 gc.disable()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--shard", metavar="N/ALL", help="of the slow tests, those of one shard; or: next"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    text = config.getoption("--shard")
+    if text is not None:
+        try:
+            config.stash[SHARD] = Shard.of(text, turn(config.rootpath))
+        except ValueError as error:
+            raise pytest.UsageError(error.args[0]) from None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    _say(session.config)
+
+
+def pytest_terminal_summary(config: pytest.Config) -> None:
+    _say(config)
+
+
+def _say(config: pytest.Config) -> None:
+    """Say which shard runs: first and last, for runs that do not end and for those that fail."""
+    shard, terminal = (
+        config.stash.get(SHARD, None),
+        config.pluginmanager.get_plugin("terminalreporter"),
+    )
+    if shard is not None and terminal is not None:
+        terminal.ensure_newline()
+        terminal.write_line(f"slow tests, shard {shard}; again: make test-slow SHARD={shard}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the slow tests of the shard, and all that are not slow."""
+    shard = config.stash.get(SHARD, None)
+    if shard is None:
+        return
+    marked = ((item, item.get_closest_marker("slow")) for item in items)
+    seconds = {
+        item.nodeid: float(mark.kwargs.get("seconds", SECONDS)) for item, mark in marked if mark
+    }
+    others = seconds.keys() - shard.tests(seconds)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
+    items[:] = [item for item in items if item.nodeid not in others]
 
 
 def pytest_collection_finish() -> None:

@@ -29,7 +29,7 @@ def test_the_readme_begins_with_commands_that_are_there() -> None:
         subprocess.run([*command.split(), "--dry-run"], cwd=ROOT, check=True, capture_output=True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=180)
 @pytest.mark.kafka
 def test_a_fresh_clone_does_what_the_readme_says(tmp_path: Path) -> None:
     clone = tmp_path / "reclock"

@@ -84,7 +84,7 @@ def test_builds_are_told_apart_and_the_bundled_one_is_the_same_in_every_process(
     assert java.java_build() != other
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 @pytest.mark.usefixtures("without_java")
 def test_spark_runs_on_the_bundled_java() -> None:
     text = (

@@ -168,7 +168,7 @@ def test_what_a_page_says_in_sql_is_so(
     do_all(page, tmp_path, LocalEngine())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=5)
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -195,7 +195,7 @@ def test_a_short_history(tmp_path, monkeypatch):
     assert crashes or CHOSEN, "this history crashes nowhere: choose another seed"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_history(tmp_path, monkeypatch, seed):
     run(tmp_path / "state", monkeypatch, seed, steps=5)

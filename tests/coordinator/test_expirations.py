@@ -461,7 +461,7 @@ def test_random_histories_with_expiration_are_those_without(seed, tmp_path, monk
     check(seed, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=3)
 @pytest.mark.parametrize("seed", range(6, 120))
 def test_more_random_histories_with_expiration_are_those_without(seed, tmp_path, monkeypatch):
     monkeypatch.setattr(hydrate, "PIECE_ROWS", 2 + seed % 5)

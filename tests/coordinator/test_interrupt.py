@@ -32,6 +32,7 @@ STATEMENTS = (
     "DROP INDEX i",
 )
 POINTS = 6
+PARTS = 5  # of the slow test: each fits a shard
 QUICK = ("CREATE MATERIALIZED", "INSERT", "UPDATE")
 
 
@@ -113,10 +114,11 @@ def test_an_interrupt_leaves_a_database_that_goes_on(tmp_path: Path, place: int)
     interrupted(tmp_path / "durable", place, Interrupt(1, "followed"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 @pytest.mark.parametrize("place", range(len(STATEMENTS)), ids=lambda n: STATEMENTS[n].split(" ")[0])
-def test_an_interrupt_anywhere(tmp_path: Path, place: int) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_an_interrupt_anywhere(tmp_path: Path, place: int, part: int) -> None:
     whole = Interrupt()
     interrupted(tmp_path / "whole", place, whole)
-    for at in range(1, whole.calls, 5):
+    for at in range(1 + 5 * part, whole.calls, 5 * PARTS):
         interrupted(tmp_path / f"{at}", place, Interrupt(at))

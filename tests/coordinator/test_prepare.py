@@ -179,7 +179,7 @@ def test_so_it_is_in_the_model(make_opener, walked):
     walk(make_opener(), ModelEngine, walked)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 @pytest.mark.parametrize("name", sorted(QUERIES))
 @given(some=st.tuples(*[changes] * 4, other, other))
 @fewer(60)

@@ -247,7 +247,7 @@ def test_random_histories_are_right_at_every_millisecond(seed, tmp_path):
     check(seed, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=3)
 @pytest.mark.parametrize("seed", range(6, 100))
 def test_more_random_histories_are_right_at_every_millisecond(seed, tmp_path):
     check(seed, tmp_path)

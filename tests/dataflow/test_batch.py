@@ -260,7 +260,7 @@ def test_what_spark_makes_of_it_grows_with_the_depth(spark, text, function, of):
     assert sizes[2] < 4 * sizes[0]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=25)
 def test_errors_are_the_evaluators_however_deep(ask):
     for text, function, of in DEEP:
         plan = planned(text.format(within(function, 40, of)), outer_joins=True)

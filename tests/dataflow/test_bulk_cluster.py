@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.slow  # and not spark: its Spark runs in a process of its own
+pytestmark = pytest.mark.slow(seconds=120)  # and not spark: its Spark runs in a process of its own
 
 CLUSTER = """
 import json

@@ -296,7 +296,7 @@ spark.close()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=60)
 def test_spark_uses_it(tmp_path):
     def said(until=lambda: True):
         env = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}

@@ -30,7 +30,7 @@ CATALOG = FuzzCatalog()
 CHOSEN = os.environ.get("RECLOCK_SEED")
 QUICK = [int(CHOSEN)] if CHOSEN else [104]
 SLOW = [] if CHOSEN else [*range(100, 104), *range(105, 112)]
-SEEDS = [*QUICK, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW)]
+SEEDS = [*QUICK, *(pytest.param(seed, marks=pytest.mark.slow(seconds=10)) for seed in SLOW)]
 NOW = Timestamp(1)
 
 

@@ -56,7 +56,7 @@ assert os.listdir(".") == [], os.listdir(".")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_spark_is_silent_leaves_nothing_and_respects_the_users_own(tmp_path):
     (tmp_path / "here").mkdir()
     (tmp_path / "tmp").mkdir()

@@ -62,7 +62,7 @@ def test_a_demonstration_that_is_ended_leaves_nothing(tmp_path):
     assert [p for p in tmp_path.iterdir() if p.name.startswith("reclock-demo-")] == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=40)
 @pytest.mark.spark
 def test_the_demonstration_without_a_kafka():
     said = demo("--no-kafka", "--kills", "1")

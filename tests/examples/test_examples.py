@@ -71,7 +71,7 @@ def test_topics(tmp_path, kafka, capsys):
     assert said.count(": 0 rows differ") > 3
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=40)
 @pytest.mark.kafka
 def test_sinks(tmp_path, capsys):
     run("sinks", tmp_path)  # it compares by itself, and says so

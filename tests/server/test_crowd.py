@@ -122,7 +122,7 @@ def test_ticks_go_on_beside_a_crowd(db: Database) -> None:
     crowd(db, idle=30, active=10, going=going)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=75)
 def test_two_hundred_idle_and_fifty_active_for_a_minute(db: Database) -> None:
     interval = 1_000
     end = time.monotonic() + 60

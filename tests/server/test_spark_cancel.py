@@ -82,7 +82,7 @@ class Running(threading.Thread):
             self.connection.close()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 def test_deep_expressions_are_planned_in_time_and_their_jobs_end(
     spark: Spark, where: dict[str, Any]
 ) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from reclock.dataflow.session import Spark
 
-pytestmark = pytest.mark.slow  # Spark starts, and has a driver to load
+pytestmark = pytest.mark.slow(seconds=10)  # Spark starts, and has a driver to load
 
 MADE = """
 CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT, price NUMERIC(12,2), ok BOOLEAN,

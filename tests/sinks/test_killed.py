@@ -91,7 +91,7 @@ def export(address: str, topic: str, consistency: str) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.slow
+@pytest.mark.slow(seconds=60)
 def test_kill_9(kafka: RealKafka) -> None:
     topic = f"killed-{uuid.uuid4().hex}"
     consistency = consistency_name(topic)

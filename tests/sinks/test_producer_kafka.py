@@ -131,7 +131,7 @@ def test_keys_are_where_java_looks_for_them(kit: SinkKit) -> None:
     assert all(s.partition == (murmur2(s.message.key or b"") & 0x7FFFFFFF) % 5 for s in seen)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_a_transaction_that_the_broker_ended(kafka: RealKafka) -> None:
     kit = kit_of(kafka, Patience(transaction=1.0))
     target = kit.target()
@@ -145,7 +145,7 @@ def test_a_transaction_that_the_broker_ended(kafka: RealKafka) -> None:
     assert len(messages_of(kit, target)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=40)
 def test_a_broker_that_stops_in_a_transaction() -> None:
     patience = Patience(call=3.0)
     with running_kafka() as kafka:

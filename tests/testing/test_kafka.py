@@ -19,7 +19,7 @@ with running_kafka() as kafka:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 @pytest.mark.kafka
 @pytest.mark.parametrize("end", ["kill", "return"])
 def test_it_ends_with_the_tests(end: str) -> None:

@@ -179,7 +179,7 @@ class World:
 CASES = [
     *((point, action) for point in SINK for action in ACTIONS),
     *((point, action) for point in OTHERS for action in ("crash", "error")),
-    *(pytest.param(point, action, marks=pytest.mark.slow)
+    *(pytest.param(point, action, marks=pytest.mark.slow(seconds=2))
       for point in OTHERS for action in ("timeout", "fence")),
 ]  # fmt: skip
 
@@ -210,7 +210,10 @@ def test_a_failpoint_that_fails_every_time(opener, point):
         world.check()
 
 
-SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))]
+SEEDS = [
+    *range(4),
+    *(pytest.param(seed, marks=pytest.mark.slow(seconds=2)) for seed in range(4, 40)),
+]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

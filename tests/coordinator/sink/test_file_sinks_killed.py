@@ -13,7 +13,7 @@ import pytest
 from reclock.change.cdcv2.codec import decode
 from reclock.change.cdcv2.reader import Reader
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(seconds=20)
 
 PROGRAM = """
 import sys, time

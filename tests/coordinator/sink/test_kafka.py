@@ -61,9 +61,12 @@ def read(kafka, topic):
     return found
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
-def test_every_change_once_though_the_process_is_killed(kafka, tmp_path, kills):
-    topic = f"sink-{kills}-{random.randrange(1 << 30)}"
+@pytest.mark.parametrize(
+    ("kills", "turn"),
+    [(2, 0), *(pytest.param(10, n, marks=pytest.mark.slow(seconds=40)) for n in range(5))],
+)
+def test_every_change_once_though_the_process_is_killed(kafka, tmp_path, kills, turn):
+    topic = f"sink-{kills}-{turn}-{random.randrange(1 << 30)}"
     seed = random.randrange(1 << 30)
     print("seed", seed)
     chance = random.Random(seed)

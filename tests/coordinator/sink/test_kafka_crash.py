@@ -281,9 +281,12 @@ def pipeline(kafka, tmp_path):
     made.close()
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.slow)])
-def test_killed_again_and_again_under_load(pipeline, kills):
-    for n in range(kills):
+@pytest.mark.parametrize(
+    ("kills", "turn"),
+    [(4, 0), *(pytest.param(10, n, marks=pytest.mark.slow(seconds=60)) for n in range(5))],
+)
+def test_killed_again_and_again_under_load(pipeline, kills, turn):
+    for n in range(turn, turn + kills):
         pipeline.start()
         if n % 5 != 4:  # now and then it dies while it opens
             pipeline.create()
@@ -298,7 +301,7 @@ def test_killed_again_and_again_under_load(pipeline, kills):
 
 POINTS = [
     "sink.produce.after", "sink.commit.before", "sink.commit.after", "sink.report.before",
-    *(pytest.param(point, marks=pytest.mark.slow) for point in (
+    *(pytest.param(point, marks=pytest.mark.slow(seconds=20)) for point in (
         "sink.begin.before", "sink.progress.before", "sink.hold.before", "tick.publish.before",
         "tick.publish.after", "durable.commit.before", "durable.commit.after",
     )),
@@ -349,7 +352,7 @@ def test_a_process_whose_state_was_replaced_bars_nobody(pipeline, tmp_path):
     pipeline.goes_on().finish()
 
 
-@pytest.mark.parametrize("hosts", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("hosts", [2, pytest.param(10, marks=pytest.mark.slow(seconds=20))])
 def test_hosts_that_lose_their_disks(pipeline, hosts):
     for _ in range(hosts):
         pipeline.start().create(recover="true").goes_on()
@@ -374,7 +377,7 @@ def test_a_stranger_holds_a_transaction_open_in_the_consistency_topic(pipeline):
     pipeline.goes_on().finish()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 def test_the_timeout_of_a_transaction_elapses_while_nobody_is_there(pipeline):
     pipeline.start().create(timeout="2s").goes_on()
     pipeline.process.die_at("sink.commit.before")
@@ -383,7 +386,7 @@ def test_the_timeout_of_a_transaction_elapses_while_nobody_is_there(pipeline):
     pipeline.start().create(timeout="2s").goes_on().finish()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=40)
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_a_broker_that_goes_with_a_transaction_open(tmp_path, how):
     with running_kafka() as kafka:

@@ -526,7 +526,7 @@ def test_brokers_may_fail_meanwhile(opener, step, error, done):
     hosts.check()
 
 
-SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))]
+SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow(seconds=4)) for seed in range(2, 12))]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -10,7 +10,7 @@ import pytest
 
 from reclock.testing.kafka_conformance import Record
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow(seconds=40)]
 
 PROGRAM = """
 import sys, time

@@ -428,7 +428,7 @@ def test_transactions_over_three_partitions_and_two_topics_with_crashes_anywhere
     crashing(make_shop(make_opener()), history, data)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(CHANGES, min_size=1, max_size=6), data=st.data())
 def test_the_same_for_long(make_opener, make_shop, history, data):

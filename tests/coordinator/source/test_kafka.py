@@ -545,7 +545,7 @@ def test_bindings_can_be_asked_for_the_past(lab):
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_a_source_in_spark(real, spark):
     topic = real.kafka.create_topic(4)
     for partition in range(4):
@@ -566,7 +566,7 @@ def test_a_source_in_spark(real, spark):
 
 
 @pytest.mark.kafka
-@pytest.mark.slow
+@pytest.mark.slow(seconds=45)
 def test_a_broker_that_is_killed_again_and_again(real):
     topic = real.kafka.create_topic(8)
     db = real.open(background=True)

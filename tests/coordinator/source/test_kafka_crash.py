@@ -146,7 +146,7 @@ def rows(db, query):
     return sorted(db.execute(query).rows, key=repr)
 
 
-@pytest.mark.parametrize("window", ["60s", pytest.param("1ms", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("window", ["60s", pytest.param("1ms", marks=pytest.mark.slow(seconds=40))])
 def test_views_agree_and_offsets_keep_their_times_through_kill_9(real, window):
     topic = real.kafka.create_topic(16)
     seen = []
@@ -234,7 +234,7 @@ def test_a_process_that_dies_at_any_step_loses_and_doubles_nothing(real):
     assert db.check() == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_a_process_ends_while_the_broker_does_not_answer(real):
     topic = real.kafka.create_topic(2)
     process = Process(real.path).opened()
@@ -254,7 +254,7 @@ def test_a_process_ends_while_the_broker_does_not_answer(real):
         real.kafka.start()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=120)
 def test_a_process_that_is_killed_again_and_again(real):
     """Two minutes of kills at random moments, a broker that goes and comes, and load."""
     topic = real.kafka.create_topic(8)

@@ -499,7 +499,7 @@ def test_a_walk(make_opener, seed):
     Walk(make_opener(), seed).run()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=3)
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_many_walks(make_opener, seed):
     Walk(make_opener(), seed).run()

@@ -190,7 +190,7 @@ def test_at_every_time_all_have_the_same(make_opener, make_shop, history, data, 
     agreeing(make_shop(make_opener()), history, data, into)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=60)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(CHANGES, min_size=1, max_size=6),
