@@ -11,6 +11,7 @@ from reclock.connectors.kafka.cluster import Span
 from reclock.errors import Error
 from reclock.sinks.consistency import frontier_record
 from reclock.testing.failpoints import FailpointRaised, armed
+from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_producer import ABORTABLE, FATAL, REFUSED, RETRIABLE
 from reclock.time.frontier import at
 
@@ -424,3 +425,32 @@ def test_what_a_new_sink_is_made_of_may_go_meanwhile(pipe, asked):
         pipe.db.execute(sql + "ENVELOPE UPSERT")
     assert pipe.rows("SELECT sink FROM reclock.sink_status") == []
     assert pipe.rows("SELECT object FROM reclock.holds") == []
+
+
+def test_a_sink_of_what_has_no_complete_time_waits_for_the_first(bench):
+    topic = bench.kafka.create_topic(1)
+    bench.run(
+        f"CREATE SOURCE cdc (a BIGINT) FROM KAFKA BROKER 'b:1' TOPIC '{topic}' FORMAT JSON "
+        "ENVELOPE MATERIALIZE WITH (timeline = 'shop')",
+        "CREATE MATERIALIZED VIEW v AS SELECT a FROM cdc",
+        "CREATE SINK s FROM v INTO KAFKA BROKER 'b:1' TOPIC 'out' FORMAT JSON "
+        "ENVELOPE DEBEZIUM WITH (reuse_topic = true)",
+    )
+    bench.tick()
+    bench.crash()
+    bench.tick()
+    assert (bench.status(), bench.messages()) == ("running", [])
+    said = [
+        b'{"array": [{"data": {"a": 0}, "time": 0, "diff": 1}, {"data": {"a": 2}, "time": 2, '
+        b'"diff": 1}]}',
+        b'{"progress": {"lower": [0], "upper": [4], "counts": [{"time": 0, "count": 1}, '
+        b'{"time": 2, "count": 1}]}}',
+    ]
+    bench.kafka.produce(topic, 0, *map(Record, said))
+    bench.tick(2)
+    written = [(m.time, m.value) for m in bench.messages()]
+    assert written == [
+        (1, b'{"before":null,"after":{"a":0}}'),
+        (2, b'{"before":null,"after":{"a":2}}'),
+    ]
+    assert bench.status("frontier") == 4

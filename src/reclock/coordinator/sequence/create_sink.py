@@ -28,13 +28,18 @@ from reclock.ids import HolderId
 from reclock.sinks.failure import SendFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from reclock.coordinator.core import Core
     from reclock.coordinator.item import Item, Sink
     from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.durable.keyed import Json
+    from reclock.ids import ObjectId
     from reclock.sql.statement import CreateSink
+    from reclock.time.timestamp import Timestamp
 
 _numbers: Final = count(1)
 
@@ -60,9 +65,10 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
             world.catalog.check_new(statement.name)
             relation = relation_of(statement.relation, world.catalog)
             state = tick(core, world.pace(relation))
-            item, as_of = core.world.catalog.next_id, state.upper.back()
+            item = core.world.catalog.next_id
             # What is new to the graph is made a moment later, and the sink needs all since then.
             needed = needed_of(core.world, state, relation.id)
+            as_of = _first(state, needed)
             held = core.hold(HolderId(f"create/{next(_numbers)}"), needed, as_of)
         with held:
             facts = decide(statement, item, as_of, root=root)
@@ -70,6 +76,12 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
             made = replace(made, facts=register(statement, _prepared(core, made), relation))
             _publish(context, made)
     return Result("CREATE SINK", notices=already_there(statement.name) if exists else ())
+
+
+def _first(state: TimelineState, needed: Iterable[ObjectId]) -> Timestamp:
+    """Return the last complete time or, if there is none yet, the first that will be."""
+    sinces = (state.sinces[item].element() for item in needed if item in state.sinces)
+    return max(state.upper.back(), *sinces)
 
 
 def _publish(context: Context, made: Sink) -> None:

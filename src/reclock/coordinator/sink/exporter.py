@@ -294,7 +294,7 @@ class Exporter:
 
     def _check(self, frontier: Timestamp) -> None:
         """Refuse to go on from where this state has never been: it is older than its output."""
-        if not self.as_of <= frontier <= self._begun:
+        if not self.as_of <= frontier <= max(self._begun, self.as_of):
             message = f'the progress of sink "{self.sink.name}" is not of this state'
             detail = (
                 f"the log says that all before {frontier} is written; the sink began at "
