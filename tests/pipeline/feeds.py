@@ -34,12 +34,11 @@ Steps = dict[str, list[tuple[int, int]]]
 class Feed:
     """A relation and what is upstream of it."""
 
-    timeline = "EpochMilliseconds"
-    clocked = True
-
     def __init__(self, name: str, spec: dict[str, Any], kafka: MemoryKafka, home: Path) -> None:
         self.name, self.spec, self.kafka, self.home = name, spec, kafka, home
         self.on_error = spec.get("on_error", "report")
+        self.ask: Any = None
+        """Runs a query."""
 
     def statements(self) -> list[str]:
         """Return what makes the relation."""
@@ -57,6 +56,10 @@ class Feed:
 
     def observe(self, steps: Steps) -> None:
         """Take the bindings that are published now, and check them."""
+
+    def limit(self) -> int | None:
+        """Return before which times all was said, of a feed that brings its times."""
+        return None
 
     def done(self, upper: int) -> bool:
         """Return whether all that is upstream is visible before ``upper``."""

@@ -10,7 +10,7 @@ from .model import VIEWS
 
 ACTIONS = {
     "send": 12, "tick": 12, "jump": 1, "restart": 2, "fail": 3, "late": 3, "index": 1,
-    "settings": 2, "follow": 2,
+    "settings": 2, "follow": 2, "sink": 1,
 }  # fmt: skip
 LENGTH = 30
 
@@ -18,7 +18,7 @@ LENGTH = 30
 def case_of(seed: int, length: int = LENGTH) -> Case:
     """Return the case of a seed."""
     rng = Random(seed)
-    feeds = [_epoch(rng) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
+    feeds = rng.choice([_system, _system, _given, _transactions])(rng)
     views = [v for v in (_view(rng, feeds) for _ in range(rng.choice([1, 2, 2, 3]))) if v]
     names, weights = zip(*ACTIONS.items(), strict=True)
     actions = [(n, rng.randrange(2**31)) for n in rng.choices(names, weights, k=length)]
@@ -39,6 +39,39 @@ def _view(rng: Random, feeds: list[dict[str, Any]]) -> list[Any]:
     if kind == "all":
         return ["all", rng.randrange(len(feeds))]
     return [kind, *(rng.choice(good) for _ in range(VIEWS[kind].inputs))]
+
+
+def _system(rng: Random) -> list[dict[str, Any]]:
+    return [_epoch(rng) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
+
+
+def _given(rng: Random) -> list[dict[str, Any]]:
+    """Feeds of a timeline whose times they bring."""
+    feeds: list[dict[str, Any]] = []
+    kept = ["RETAIN HISTORY FOR '1 h'"] if rng.random() < 0.7 else []
+    for _ in range(rng.choice([1, 2, 2])):
+        parts = rng.randint(1, 3)
+        if rng.random() < 0.5:
+            via = rng.choice(["topic", "topic", "file"])
+            feeds.append({"kind": "stated", "via": via, "partitions": parts, "options": kept})
+        else:
+            envelope = rng.choice(["none", "upsert"])
+            spec = {"kind": "using", "format": "json", "envelope": envelope, "partitions": parts}
+            feeds.append({**spec, "options": kept, "bad": rng.choice([0, 0, 0.05])})
+    if rng.random() < 0.5:
+        feeds.append({"kind": "table", "keyed": False, "options": ["timeline = 'tl'", *kept]})
+    return feeds
+
+
+def _transactions(rng: Random) -> list[dict[str, Any]]:
+    """Tables of a captured database, whose transactions stay whole."""
+    epoch = rng.random() < 0.5
+    spec = {
+        "kind": "transactional", "parts": rng.randint(1, 3), "epoch": epoch,
+        "order": rng.choice(["strict", "complete"]), "options": ["RETAIN HISTORY FOR '1 h'"],
+    }  # fmt: skip
+    feeds: list[dict[str, Any]] = [{**spec, "table": t} for t in rng.choice(["a", "ab", "ab"])]
+    return [*feeds, _epoch(rng)] if epoch and rng.random() < 0.4 else feeds
 
 
 def _epoch(rng: Random) -> dict[str, Any]:
