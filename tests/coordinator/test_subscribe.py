@@ -364,6 +364,70 @@ def test_fetch_gives_what_is_there_in_parts_if_asked(shop):
         assert not sub.closed
 
 
+@pytest.mark.parametrize("progress", [False, True])
+def test_fetch_never_divides_a_time(shop, monkeypatch, progress):
+    monkeypatch.setattr(changes, "STEP_ROWS", 4)
+    pieces = in_pieces(monkeypatch)
+    shop.insert("t", [(n, n) for n in range(10, 20)])
+    shop.tick()
+    sub = shop.subscribe(f"SUBSCRIBE t WITH (PROGRESS = {progress})")
+    found = sub.fetch(10)
+    assert len([u for u in found if not u.progressed]) == 12
+    assert [u for u in found if u.progressed] == found[12:]
+    assert len(found[12:]) == progress
+    while sub.fetch():
+        pass
+    shop.insert("t", [(n, n) for n in range(30, 40)])
+    shop.tick()
+    assert len([u for u in sub.fetch(10) if not u.progressed]) == 10
+    assert pieces  # it did come in pieces
+
+
+def test_a_limit_divides_a_time_and_the_rest_comes_next(shop, monkeypatch):
+    in_pieces(monkeypatch)
+    shop.insert("t", [(n, n) for n in range(10, 20)])
+    with shop.subscribe("SUBSCRIBE t") as sub:
+        assert len(sub.fetch(10, 5)) == 3  # what is there of it
+        assert len(sub.fetch(10, 2)) == 2
+        assert len(sub.fetch(10)) == 7
+
+
+def test_a_time_that_is_closed_before_its_end_is_not_there(shop, monkeypatch):
+    shop.insert("t", [(n, n) for n in range(10, 20)])
+    sub = shop.subscribe("SUBSCRIBE t")
+    in_pieces(monkeypatch, sub.close)
+    assert sub.fetch(10) == []
+    assert sub.closed
+    assert holds(shop) == []
+
+
+def test_what_one_does_with_a_list_is_not_seen_by_others(shop):
+    subs = [shop.subscribe("SUBSCRIBE t WITH (SNAPSHOT = false)") for _ in range(2)]
+    for sub in subs:
+        assert sub.fetch() == []
+    shop.execute("INSERT INTO t VALUES (3, 3)")
+    shop.tick()
+    subs[0].fetch(10).clear()
+    assert plain(subs[1].fetch(10)) == [(1, (3, 3))]
+
+
+def in_pieces(monkeypatch, after=lambda: None):
+    """Have batches of at most three rows, and ``after`` called after each; return their sizes."""
+    pieces = []
+    for name in ("snapshot", "streamed"):
+        whole = getattr(changes.Followed, name)
+
+        def small(self, state, time, whole=whole):
+            for batch in whole(self, state, time):
+                for begin in range(0, len(batch), 3):
+                    pieces.append(len(batch[begin : begin + 3]))
+                    yield batch[begin : begin + 3]
+                    after()
+
+        monkeypatch.setattr(changes.Followed, name, small)
+    return pieces
+
+
 def test_an_interrupt_in_the_middle_ends_it_rather_than_repeat(shop, monkeypatch):
     sub = shop.subscribe("SUBSCRIBE t")
     assert len(list(sub)) == 2

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from reclock.sql.parse import Parsed
 
 _FETCH_SECONDS: Final = 0.2
+_FETCH_UPDATES: Final = 1_024
 
 
 class Shell:
@@ -143,7 +144,7 @@ class Shell:
             self._out("\t".join(subscription.columns))
             try:
                 while not subscription.closed:
-                    for update in subscription.fetch(_FETCH_SECONDS):
+                    for update in subscription.fetch(_FETCH_SECONDS, _FETCH_UPDATES):
                         row = cells(subscription.values(update), subscription.schema)
                         self._out("\t".join(row))
             except KeyboardInterrupt:

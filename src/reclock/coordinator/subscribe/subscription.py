@@ -10,7 +10,11 @@ it, when what it follows is dropped, or when who reads it may not do so any more
 the database, is closed, from any thread. However it ends, its hold is released; while it is open,
 everything that was not given yet is held, and no more.
 
-One thread reads at a time. Memory: one step (``changes``), whatever the reader's pace.
+``fetch`` without a limit returns whole times, whatever their size; iterating, and ``fetch`` with a
+limit, divide a time and go on with the rest of it.
+
+One thread reads at a time. Memory: one step (``changes``), whatever the reader's pace; with
+``fetch`` and no limit the largest time, which may be the snapshot.
 
 Tests: tests/coordinator/test_subscribe.py.
 """
@@ -100,6 +104,8 @@ class Subscription:
             )
         self._next: Timestamp | None = None
         self._pending: Iterator[list[Update]] | None = None
+        self._divided = False
+        """Whether what was read last is not all of its time."""
         self._ready: list[Update] = []
         self._given = 0
         self._turn = threading.Lock()
@@ -141,10 +147,12 @@ class Subscription:
         return (*head, update.diff if self._envelope is None else update.state, *update.row)
 
     def fetch(self, timeout: float | None = 0.0, limit: int | None = None) -> list[Update]:
-        """Return what is there, at most ``limit`` updates of it.
+        """Return what is there: whole times, or at most ``limit`` updates.
 
         If nothing is, wait for so many seconds (None: for ever) until something is. Nothing
-        comes back if nothing came, or if it has ended (``closed``).
+        comes back if nothing came, or if it has ended (``closed``). A time that has begun is
+        read to its end, however long that takes. After a ``limit`` has divided a time, the rest
+        of it comes next.
         """
         deadline = None if timeout is None else monotonic() + timeout
         try:
@@ -198,12 +206,21 @@ class Subscription:
     def _take(self, deadline: float | None, limit: int | None) -> list[Update]:
         if self._given >= len(self._ready):
             self._ready, self._given = self._chunk(deadline), 0
-        if limit is None and not self._given:
-            found, self._ready = self._ready, []
-            return found
-        end = len(self._ready) if limit is None else min(len(self._ready), self._given + limit)
+        if limit is None:
+            found = self._ready[self._given :]  # a copy: subscribers share what is decoded
+            self._ready, self._given = [], 0
+            return self._whole(found)
+        end = min(len(self._ready), self._given + limit)
         found = self._ready[self._given : end]
         self._given = end
+        return found
+
+    def _whole(self, found: list[Update]) -> list[Update]:
+        """Return updates with the rest of their time; none if it is closed before that is read."""
+        while self._divided and self._pending is not None:
+            if self._closed:
+                return []
+            found += self._next_of(self._pending)
         return found
 
     def _chunk(self, deadline: float | None) -> list[Update]:
@@ -218,16 +235,20 @@ class Subscription:
                 if not self._wait(deadline):
                     break
                 continue
-            try:
-                chunk = next(self._pending, None)
-            except BaseException:  # also an interrupt: what was given of it must not come again
-                self._closed = True
-                raise
-            if chunk is None:
-                self._pending = None
-            elif chunk:
+            if chunk := self._next_of(self._pending):
                 return chunk
         return []
+
+    def _next_of(self, pending: Iterator[list[Update]]) -> list[Update]:
+        """Return the next updates of what can be read now; after the last there is no more."""
+        try:
+            chunk = next(pending, None)
+        except BaseException:  # also an interrupt: what was given of it must not come again
+            self._closed = True
+            raise
+        if chunk is None:
+            self._pending = None
+        return chunk or []
 
     def _work(self) -> Iterator[list[Update]] | None:
         """Return what can be read now; None if that is nothing."""
@@ -294,6 +315,7 @@ class Subscription:
             told = self._told(self.as_of, [u for batch in batches for u in batch])
             yield told if given else []
         else:
+            self._divided = True
             yield from batches
 
     def _stream(
@@ -304,6 +326,7 @@ class Subscription:
         if self._envelope is not None or self._order:
             yield self._told(step.lower, [u for batch in batches for u in batch])
         else:
+            self._divided = True
             yield from batches
         yield self._moved_to(step.lower)
 
@@ -335,6 +358,7 @@ class Subscription:
         """Note that everything at ``time`` and before was given; tell, if that is asked for."""
         moved = self._next is None or time >= self._next
         self._next = time.step()
+        self._divided = False
         if self._kept_from is not None and time >= self._kept_from:
             self._kept_from = None
             self._grip.holds.pop(0).release()  # the inputs are not needed any more
