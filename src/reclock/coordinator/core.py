@@ -272,6 +272,7 @@ class Core:
             same = self._world.catalog is world.catalog
             self._world = self.history.followed(world, self._world)
             self.moved.notify_all()
+        self.expirations.follow()
         if not same:
             self.intakes.follow(self._world)
             self.exporters.follow(self._world)

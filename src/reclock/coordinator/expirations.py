@@ -2,8 +2,9 @@
 
 A pending arrangement (``operators.temporal``) may have an *until*: updates due at or after it are
 not written. It is durable, in the manifest, beside the runs that were written by it; which until
-a view gets is the decision table of ``time.expiry``, for the process as it was started:
-``compute_replica_expiration_offset`` is read once, and changes what the next process does.
+a view gets is the decision table of ``time.expiry``, for the start of the process and the value
+that ``compute_replica_expiration_offset`` has now. If that window is over already, because the
+setting was made shorter than the process has run, a window begins when it is changed.
 
 Guard. The upper of a timeline goes up to the least until, and not beyond: ``closing`` stands
 before every tick and change of the catalog, where all views, indexes, subscriptions and sinks of
@@ -15,8 +16,8 @@ last complete time, with another until. Its runs take the place of the old ones 
 a tick, with the new until; a crash before that leaves the old runs, the old until and a file that
 nothing names. It happens
 
-- in the first tick of a process whose decision is not the one that is stored: the offset was
-  changed, or time has passed. A smaller window drops, a larger one derives;
+- in the first tick of a process, and in the first one after the offset was changed, if the
+  decision is not the one that is stored. A smaller window drops, a larger one derives;
 - with ``expiration_renewal``, in the last tenth of the window, by a thread beside the ticks. The
   ticks write with the new until meanwhile (``TimelineState.ahead``), so what is derived as of
   the time it began, and what they wrote since, are together what it would be had it never
@@ -101,12 +102,22 @@ class Expirations:
     def __init__(self, core: Core) -> None:
         self._core = core
         offset = core.settings.values.expiration_offset_ms
-        self.lifetime = Lifetime(core.clock.now_ms(), offset)
+        self._started = core.clock.now_ms()
+        self.lifetime = Lifetime(self._started, offset)
         self.dropped: Counter[ArrangementId] = Counter()
         """Updates that this process did not keep."""
         self._begun: set[Pace] = set()
+        """The paces that keep what the decisions of this lifetime say."""
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reclock-renew")
         self._running: dict[Pace, _Running] = {}
+
+    def follow(self) -> None:
+        """Follow the setting, if it has changed: the next ticks keep what it says."""
+        offset, now = self._core.settings.values.expiration_offset_ms, self._core.clock.now_ms()
+        if offset != self.lifetime.offset_ms:
+            is_over = self._started + offset <= now
+            self.lifetime = Lifetime(now if is_over else self._started, offset)
+            self._begun.clear()
 
     # Decisions.
 
@@ -168,7 +179,13 @@ class Expirations:
             wanted = self.untils(state, state.shape)
             if self._renews and _is_past(time, wanted):
                 wanted = self._next(state)
-            changed = {a: until for a, until in wanted.items() if known.get(a) != until}
+            changed = {
+                a: until
+                for a, until in wanted.items()
+                if known.get(a) != until or a in state.ahead
+            }
+            if pace in self._running:
+                self._end(pace)  # it renews what an earlier decision said
             made = self._derived(state, changed)
             self._begun.add(pace)
             return made

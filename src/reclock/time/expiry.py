@@ -29,7 +29,7 @@ update can come any more, and none is missing. After a drop, an ending dataflow 
 ``frontier.meet(expiration)`` instead.
 
 On restart start is new, so e is, and what was dropped is derived again from the inputs.
-The offset is read once, when the process starts: changing the setting affects the next.
+If the offset is changed while the process runs, e follows it; what is stored, the next tick.
 
 Cost O(n) in the inputs. The table, line by line: tests/datadriven/expiry.txt; properties:
 tests/time/test_expiry.py.

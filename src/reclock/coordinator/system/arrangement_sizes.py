@@ -88,7 +88,12 @@ ARRANGEMENT_SIZES = system_relation(
             "of a sink; else the operator whose state it is: `join`, `accumulate`, …",
         ),
         Described("records", BIGINT, "updates in its runs"),
-        Described("pending", BIGINT, "updates at times that are not complete, which wait"),
+        Described(
+            "pending",
+            BIGINT,
+            "updates at times that are not complete, which wait: writes to a table that no tick has "
+            "taken yet, or those of the records of a temporal filter whose time has not come",
+        ),
         Described(
             "bytes", BIGINT, "size of its runs, also of those it has in common with what it reads"
         ),
