@@ -177,7 +177,9 @@ def test_rows_whose_end_is_beyond_can_be_deleted(db):
 
 
 def stored(db: Opened, name: str = "v") -> dict:
-    sql = f"SELECT operator, records, pending FROM reclock.arrangement_sizes WHERE object = '{name}'"
+    sql = (
+        f"SELECT operator, records, pending FROM reclock.arrangement_sizes WHERE object = '{name}'"
+    )
     return {operator: tuple(counts) for operator, *counts in db(sql).rows}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,12 +11,16 @@ from pyarrow import fs
 
 from reclock import ManualClock
 from reclock.arrangement.store import LocalStore, RemoteStore
+from reclock.coordinator import arrangements
+from reclock.coordinator import merging as merging_
 from reclock.coordinator.database import Database
+from reclock.coordinator.merging import FEW_RUNS
 from reclock.coordinator.place import CACHE, open_place
 from reclock.durable.identity import identity_of
-from reclock.errors import Fenced, InvalidValue
+from reclock.errors import Fenced, InvalidValue, StorageError
 from reclock.testing.local_engine import LocalEngine
 from reclock.testing.postgres import running_postgres
+from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,3 +107,47 @@ def test_a_machine_takes_over_from_another(tmp_path):
             assert rows(db) == ROWS[:1]
             assert db.check() == []
             assert isinstance(db._core.segments, LocalStore)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("merging", [False, True])
+def test_a_directory_that_is_moved_away_and_back_loses_nothing(
+    tmp_path, monkeypatch, replaced, merging
+):
+    """Whatever its owner does meanwhile, nothing is published whose file is not there."""
+    monkeypatch.setattr(arrangements, "INLINE_BYTES", 0)
+    monkeypatch.setattr(merging_, "INLINE_BYTES", 0)
+    state, away = tmp_path / "state", tmp_path / "away"
+    clock = ManualClock(1_000)
+    place = open_place(state)
+    written = 0
+    with Database(place, LocalEngine(), clock=clock, background=False) as db:
+        db.execute("CREATE TABLE t (a INT, b TEXT)")
+        for _ in range(FEW_RUNS + 2 if merging else 3):
+            written += _written(db, clock, written)
+        assert not merging or db._core.merger._running
+        db._core.merger.wait()
+        db._core.merger._running.clear()  # as if it had not begun
+        state.rename(away)
+        if replaced:
+            (state / "segments").mkdir(parents=True)
+        with suppress(StorageError):
+            db._core.merger.consider(db._core.world[EPOCH_MS])
+            db._core.merger.wait()
+        with pytest.raises(StorageError, match="gone from where it was"):
+            written += _written(db, clock, written)
+        shutil.rmtree(state, ignore_errors=True)
+        away.rename(state)
+        written += _written(db, clock, written + 1)  # which takes in what waited
+        db._core.merger.wait()
+        db.tick()
+    with opened(state) as db:
+        assert len(rows(db)) == written + 1
+        assert db.check() == []
+
+
+def _written(db: Database, clock: ManualClock, number: int) -> int:
+    clock.advance(1_000)
+    db.execute("INSERT INTO t VALUES ($1, 'x')", (number,))
+    db.tick()
+    return 1

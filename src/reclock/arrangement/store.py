@@ -29,7 +29,7 @@ from reclock.errors import InvalidValue, SegmentMissing, StorageError, StorageFu
 from reclock.failpoints import hit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9._=-]*")
 _PUTS_WHOLE: Final = frozenset({"s3", "gcs", "abfs"})
@@ -63,6 +63,10 @@ class Store(Protocol):
         """Forget a local copy; return whether there was one to forget."""
         ...
 
+    def require(self, names: Iterable[str]) -> None:
+        """Raise unless files that others published are where this store keeps its own."""
+        ...
+
 
 def check_name(name: str) -> str:
     """Return ``name`` if it can name a file anywhere.
@@ -89,10 +93,10 @@ class LocalStore:
     def publish(self, file: Path, name: str) -> None:
         """Fsync, rename, fsync the directory: two fsyncs."""
         with storage_errors("write", name):
-            _fsync(file)
+            fsync(file)
             hit("arrangement.segment.before_rename")
             file.rename(self.root / check_name(name))
-            _fsync(self.root)
+            fsync(self.root)
         hit("arrangement.segment.after_rename")
 
     def map(self, name: str) -> pa.Buffer:
@@ -114,6 +118,9 @@ class LocalStore:
         """Do nothing: the files are no copies."""
         del name
         return False
+
+    def require(self, names: Iterable[str]) -> None:
+        """Do nothing: there is one path, and it is theirs too (``held`` looks)."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +188,9 @@ class RemoteStore:
         local.unlink(missing_ok=True)
         return known
 
+    def require(self, names: Iterable[str]) -> None:
+        """Do nothing: there is one address, and it is theirs too."""
+
     def _path(self, name: str) -> str:
         return f"{self.prefix}/{name}"
 
@@ -224,7 +234,8 @@ def _map(path: Path) -> pa.Buffer:
         return mapped.read_buffer()
 
 
-def _fsync(path: Path) -> None:
+def fsync(path: Path) -> None:
+    """Make a file or a directory durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -223,6 +223,7 @@ def write_runs(
         for arrangement, description in descriptions.items():
             given = updates.get(arrangement, ())
             if given and isinstance(given, tuple):
+                segments.require({ref.segment for ref in given if ref.segment is not None})
                 made[arrangement] = given
                 continue
             layout = layouts[arrangement]

@@ -180,9 +180,7 @@ class Expirations:
             if self._renews and _is_past(time, wanted):
                 wanted = self._next(state)
             changed = {
-                a: until
-                for a, until in wanted.items()
-                if known.get(a) != until or a in state.ahead
+                a: until for a, until in wanted.items() if known.get(a) != until or a in state.ahead
             }
             if pace in self._running:
                 self._end(pace)  # it renews what an earlier decision said

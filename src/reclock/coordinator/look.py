@@ -110,6 +110,10 @@ class Beside:
         """Forget a local copy."""
         return self.theirs.refresh(name)
 
+    def require(self, names: Iterable[str]) -> None:
+        """Raise unless files that tasks of its own published are among its own."""
+        self.ours.require(names)
+
 
 @dataclass(frozen=True)
 class Silent:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyarrow import fs
 
+from reclock.arrangement.held import HeldStore
 from reclock.arrangement.store import LocalStore, RemoteStore
 from reclock.durable.identity import identity_of
 from reclock.durable.postgres import open_postgres
@@ -55,11 +56,13 @@ def open_place(
         records = open_sqlite(directory) if meta is None else open_postgres(meta)
         undo.callback(records.close)
         if store is None and meta is None:
-            place = Place(records, segments_of(directory))
+            files: Store = segments_of(directory)
         else:
-            place = Place(records, files_of(directory, store, identity_of(records)))
+            files = files_of(directory, store, identity_of(records))
+        if isinstance(files, LocalStore):
+            files = HeldStore.hold(files.root)
         undo.pop_all()
-    return place
+    return Place(records, files)
 
 
 def segments_of(path: str | os.PathLike[str]) -> LocalStore:

@@ -91,8 +91,8 @@ ARRANGEMENT_SIZES = system_relation(
         Described(
             "pending",
             BIGINT,
-            "updates at times that are not complete, which wait: writes to a table that no tick has "
-            "taken yet, or those of the records of a temporal filter whose time has not come",
+            "updates at times that are not complete, which wait: writes to a table that no tick "
+            "has taken yet, or those of the records of a temporal filter whose time has not come",
         ),
         Described(
             "bytes", BIGINT, "size of its runs, also of those it has in common with what it reads"
