@@ -14,7 +14,7 @@ from rich.console import Console
 from reclock import ManualClock
 from reclock.cli.loading import loading
 from reclock.cli.log import Log
-from reclock.dataflow.bulk.load import Load
+from reclock.dataflow.job.load import Load
 
 
 def watched(*, terminal, work):

@@ -23,6 +23,7 @@ from reclock.time.antichain import Antichain
 DOCUMENT = Path(__file__).parents[2] / "docs" / "settings.md"
 OTHER = {
     "compute_replica_expiration_offset": "20d",
+    "execution": "driver",
     "expiration_renewal": "false",
     "idle_in_transaction_session_timeout": "10s",
     "idle_session_timeout": "5m",
@@ -33,7 +34,7 @@ OTHER = {
 }
 """A value of every setting that is not its default."""
 
-WORDS = {"expiration_renewal", "transaction_isolation"}
+WORDS = {"execution", "expiration_renewal", "transaction_isolation"}
 """Those whose values are not durations."""
 
 

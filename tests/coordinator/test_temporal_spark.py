@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 import reclock
-from reclock.coordinator import spark_engine
 from reclock.errors import ExpressionFailed
 
 pytestmark = pytest.mark.spark
@@ -84,7 +83,7 @@ def test_a_bound_that_overflows_is_an_error_row(db):
     assert sorted(db.execute("SELECT * FROM v").rows) == [(1,), (2,)]
 
 
-def test_a_tick_in_parts_emits_what_is_due(db, clock, monkeypatch):
+def test_a_tick_in_parts_emits_what_is_due(db, clock):
     db.execute("CREATE TABLE t (a bigint, s text)")
     db.execute(
         "CREATE MATERIALIZED VIEW v AS SELECT s, count(*) AS n FROM t"
@@ -93,7 +92,7 @@ def test_a_tick_in_parts_emits_what_is_due(db, clock, monkeypatch):
     db.execute("INSERT INTO t SELECT 2000 + g, 'x' FROM generate_series(0, 999) AS x (g)")
     clock.set(1_500)
     db.tick()
-    monkeypatch.setattr(spark_engine, "OWN_TICK_ROWS", 10)
+    db.execute("ALTER SYSTEM SET execution = 'spark'")
     db.execute("INSERT INTO t SELECT 2500 + g, 'y' FROM generate_series(0, 99) AS x (g)")
     clock.set(2_700)
     db.tick()

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 
 from reclock.arrangement.store import LocalStore
 from reclock.change.update import Update
-from reclock.dataflow.bulk import stages
-from reclock.dataflow.bulk.workers import Threads
 from reclock.dataflow.envelope import DEBEZIUM, NONE, UPSERT, input_types
 from reclock.dataflow.given import Given
 from reclock.dataflow.graph import collection_of, errors_of
+from reclock.dataflow.job import run
 from reclock.dataflow.render.build import Relation, Source
 from reclock.dataflow.types import arrow_types
 from reclock.ids import ObjectId
@@ -34,6 +33,7 @@ from reclock.testing.envelopes import fold_of
 from reclock.testing.evaluate import evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
 from reclock.testing.evaluator import PythonEvaluator
+from reclock.testing.loop_cluster import LoopCluster
 from reclock.testing.source_graph import SourceGraph
 from reclock.time.timestamp import Timestamp
 
@@ -99,7 +99,7 @@ def histories(draw):
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch):
-    monkeypatch.setattr(stages, "PART_ROWS", 3)
+    monkeypatch.setattr(run, "PART_ROWS", 3)
 
 
 def changes_of(records, first):
@@ -134,8 +134,8 @@ def batch(graph, item, contents, failed):
 def test_views_are_as_if_they_had_always_been_there(history, in_parts):
     ticks, made = history
     with TemporaryDirectory() as one, TemporaryDirectory() as other:
-        workers = Threads(2, PythonEvaluator()) if in_parts else None
-        late = SourceGraph(SOURCES, LocalStore(Path(one)), workers, TABLES)
+        cluster = LoopCluster(PythonEvaluator()) if in_parts else None
+        late = SourceGraph(SOURCES, LocalStore(Path(one)), cluster, TABLES)
         always = SourceGraph(SOURCES, LocalStore(Path(other)), None, TABLES)
         always.create(VIEWS, 0)
         folds, table = {item: fold_of(source) for item, source in SOURCES.items()}, Counter()

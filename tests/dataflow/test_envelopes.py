@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from reclock.arrangement.store import LocalStore
 from reclock.change.update import Update
 from reclock.coordinator.shape import Shape
-from reclock.dataflow.bulk import stages
-from reclock.dataflow.bulk.workers import Threads
+from reclock.dataflow.changes import Changes
 from reclock.dataflow.envelope import DEBEZIUM, NONE, UPSERT, input_types
 from reclock.dataflow.graph import collection_of, errors_of
+from reclock.dataflow.job import run
 from reclock.dataflow.operators.upsert import Upsert
 from reclock.dataflow.render.build import Source, build_graph
 from reclock.dataflow.trace import DeltaTrace
@@ -35,6 +35,7 @@ from reclock.sql.types import DOUBLE, INTEGER, TEXT
 from reclock.testing.deltas import delta_of
 from reclock.testing.envelopes import fold_of
 from reclock.testing.evaluator import PythonEvaluator
+from reclock.testing.loop_cluster import LoopCluster
 from reclock.testing.model_engine import ModelEngine
 from reclock.testing.source_graph import SourceGraph
 from reclock.time.timestamp import Timestamp
@@ -91,7 +92,7 @@ def placed(ticks):
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch):
-    monkeypatch.setattr(stages, "PART_ROWS", 3)
+    monkeypatch.setattr(run, "PART_ROWS", 3)
 
 
 def batch_of(source, records, first):
@@ -108,7 +109,8 @@ class Modelled(SourceGraph):
         return Shape(self.graph, self.plans, {}, kept, self.sources)
 
     def _step(self, changes, shards, lower, upper):
-        return ModelEngine().step(self.shape, changes, shards, lower, upper)
+        arrived = {item: Changes((delta,)) for item, delta in changes.items()}
+        return ModelEngine().step(self.shape, arrived, shards, lower, upper)
 
     def _hydrate(self, new, shards, as_of):
         return ModelEngine().hydrate(self.shape, new, shards, as_of)
@@ -116,8 +118,8 @@ class Modelled(SourceGraph):
 
 def check(source, ticks, *, in_parts=False, compacting=False, graph_type=SourceGraph):
     with TemporaryDirectory() as path:
-        workers = Threads(2, PythonEvaluator()) if in_parts else None
-        graph = graph_type({S: source}, LocalStore(Path(path)), workers)
+        cluster = LoopCluster(PythonEvaluator()) if in_parts else None
+        graph = graph_type({S: source}, LocalStore(Path(path)), cluster)
         fold, expected = fold_of(source), {0: (Counter(), Counter())}
         for number, records in enumerate(ticks):
             first = 1 + number * TICK
@@ -282,7 +284,7 @@ def test_more_deletes_than_rows_are_errors_and_leave_no_debt():
 
 @pytest.mark.parametrize("key", [(), (0,)])
 @pytest.mark.parametrize("envelope", [NONE, UPSERT, DEBEZIUM])
-def test_a_graph_with_sources_can_be_sent_to_workers(envelope, key):
+def test_a_graph_with_sources_can_be_sent_to_cluster(envelope, key):
     source = Source(SCHEMA, key or (0,) if envelope == UPSERT else key, envelope)
     graph, _ = build_graph({}, {}, {}, {S: source})
     sent = pickle.loads(pickle.dumps(graph))

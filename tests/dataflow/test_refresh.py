@@ -19,13 +19,11 @@ from hypothesis import strategies as st
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.store import LocalStore
 from reclock.arrangement.stream import concat
-from reclock.dataflow.bulk import stages
-from reclock.dataflow.bulk.hydrate import hydrate as hydrate_in_parts
-from reclock.dataflow.bulk.workers import Threads
 from reclock.dataflow.graph import collection_of, errors_of
-from reclock.dataflow.hydrate import hydrate
+from reclock.dataflow.job import run
 from reclock.dataflow.operators import refresh, temporal
 from reclock.dataflow.steps.refresh import UNREFRESHED
+from reclock.dataflow.work import InProcess, Work
 from reclock.ids import ObjectId
 from reclock.sql.plan.relation import Get
 from reclock.sql.plan.temporal import at_time
@@ -33,6 +31,7 @@ from reclock.testing.evaluate import evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
 from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.graphs import Changes, MemoryGraph, planned
+from reclock.testing.loop_cluster import LoopCluster
 from reclock.testing.stored_graph import StoredGraph
 from reclock.time.refresh import Every, Schedule
 from reclock.time.timestamp import INT64_MAX, Timestamp
@@ -95,8 +94,8 @@ def check(seed: int, path: Path | None = None) -> None:
     if path is None:
         engine = MemoryGraph(plans, PythonEvaluator(), {VIEW: schedule})
     else:
-        workers = Threads(2, PythonEvaluator())
-        engine = StoredGraph(plans, workers, LocalStore(path), {VIEW: schedule})
+        cluster = LoopCluster(PythonEvaluator())
+        engine = StoredGraph(plans, cluster, LocalStore(path), {VIEW: schedule})
     engine.hydrate(changes.tables, first)
     history.update(changes.history)
     time = first + 1
@@ -137,7 +136,7 @@ def test_more_views_are_their_query_at_the_last_refresh(seed):
 
 @pytest.mark.parametrize("seed", QUICK[:6])
 def test_a_view_is_its_query_at_the_last_refresh_in_parts(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "PART_ROWS", 6)
+    monkeypatch.setattr(run, "PART_ROWS", 6)
     check(seed, tmp_path)
 
 
@@ -146,9 +145,9 @@ def test_a_view_is_its_query_at_the_last_refresh_in_parts(seed, tmp_path, monkey
 def test_a_first_load_in_parts_is_that_in_one(tmp_path, at, query):
     """With errors of the query, and the one that says that the first refresh is to come."""
     plans = {VIEW: planned(query)}
-    workers = Threads(2, PythonEvaluator())
+    cluster = LoopCluster(PythonEvaluator())
     schedule = Schedule(at=(at,), created=3)
-    engine = StoredGraph(plans, workers, LocalStore(tmp_path), {VIEW: schedule})
+    engine = StoredGraph(plans, cluster, LocalStore(tmp_path), {VIEW: schedule})
     rows = {"t": Counter({(n, n % 3, "x"): 1 for n in range(20)})}
     engine.hydrate(rows, 3)
     shards = engine._shards(4)
@@ -156,8 +155,9 @@ def test_a_first_load_in_parts_is_that_in_one(tmp_path, at, query):
     state = engine.graph.state_of(VIEW) - {collection_of(i) for i in engine.graph.tables}
     new = frozenset({*pending, *state})
     traces = {name: shard for name, shard in shards.items() if name not in new}
-    one = hydrate(engine.graph, new, traces, Timestamp(3), PythonEvaluator())
-    parts = hydrate_in_parts(workers, engine.store, engine.graph, new, traces, as_of=Timestamp(3))
+    work = Work.load(engine.graph, new, traces, Timestamp(3))
+    one = InProcess(PythonEvaluator()).run(work)
+    parts = run.Job(cluster, engine.store).run(work)
     assert (errors_of(VIEW) in one) == (errors_of(VIEW) in parts)
     for name in new:
         layout = engine.graph.arrangements[name].keying.layout

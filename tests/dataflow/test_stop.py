@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from reclock.coordinator.interrupt import Interrupt
-from reclock.dataflow.bulk.workers import Threads
 from reclock.dataflow.stop import stoppable
 from reclock.errors import Interrupted
 
@@ -94,17 +92,3 @@ def test_an_error_of_its_own_stays_one(spark: Spark) -> None:
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         run(spark, interrupt, "SELECT 1 / 0")
     assert not spark.bulk.sparkContext.getJobTags()
-
-
-def test_no_part_of_a_load_begins_after_an_end_is_asked_for() -> None:
-    interrupt, begun = Interrupt(), []
-
-    def part(number: int) -> list[object]:
-        begun.append(number)
-        interrupt.set(Interrupted("enough"))
-        return []
-
-    stage = SimpleNamespace(part=part, shelf=SimpleNamespace(parts=SimpleNamespace(count=8)))
-    with pytest.raises(Interrupted, match="enough"):
-        list(Threads(1, None, stop=interrupt).run(stage))
-    assert begun == [0]

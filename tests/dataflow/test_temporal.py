@@ -23,10 +23,9 @@ from reclock.change.consolidate import consolidate
 from reclock.change.model.temporal import Validity, temporal_filter
 from reclock.change.update import Update
 from reclock.dataflow import maintain
-from reclock.dataflow.bulk import stages
-from reclock.dataflow.bulk.workers import Threads
 from reclock.dataflow.evaluate import Evaluated
 from reclock.dataflow.graph import collection_of
+from reclock.dataflow.job import run
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.operators import temporal
 from reclock.ids import ObjectId
@@ -37,6 +36,7 @@ from reclock.testing.evaluate import evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
 from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.graphs import TABLES, Changes, MemoryGraph, planned, written
+from reclock.testing.loop_cluster import LoopCluster
 from reclock.testing.stored_graph import StoredGraph
 from reclock.time.timestamp import INT64_MAX, Timestamp
 
@@ -183,7 +183,7 @@ def check(seed: int, path: Path | None = None) -> None:
     plans = {item: planned(text) for item, text in zip((VIEW, OTHER), texts, strict=True)}
     engine = MemoryGraph(plans, PythonEvaluator())
     if path is not None:
-        engine = StoredGraph(plans, Threads(2, PythonEvaluator()), LocalStore(path))
+        engine = StoredGraph(plans, LoopCluster(PythonEvaluator()), LocalStore(path))
     changes = Changes(random)
     time, first, tables = 1, 0, {}
     for tick in range(9):
@@ -266,7 +266,7 @@ def test_what_is_arranged_keeps_its_place_in_memory(monkeypatch):
 
 @pytest.mark.parametrize("seed", QUICK[:15])
 def test_random_temporal_plans_are_right_in_parts(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "PART_ROWS", 6)
+    monkeypatch.setattr(run, "PART_ROWS", 6)
     check(seed, tmp_path)
 
 
@@ -333,7 +333,7 @@ def test_only_the_batches_that_reach_into_a_tick_are_touched(tmp_path, monkeypat
 
     engine = StoredGraph(
         {VIEW: planned("SELECT a FROM t WHERE mz_now() < a")},
-        Threads(2, PythonEvaluator()),
+        LoopCluster(PythonEvaluator()),
         LocalStore(tmp_path),
     )
     engine.hydrate({"t": Counter({(at, 0, "x"): 1 for at in range(1_000, 9_000)})}, 1)

@@ -63,15 +63,23 @@ class SegmentWriter(AbstractContextManager["SegmentWriter"]):
     Leaving the block without ``finish`` removes what was written. Runs of at most
     ``inline_limit`` bytes travel in their references. Runs without rows take no bytes. What is
     written ``steadily`` goes to the disk bit by bit, so that nobody else waits for all of it.
+    What is not ``durable`` may be gone after a crash of the machine.
     """
 
     def __init__(
-        self, store: Store, stem: str, *, inline_limit: int = 0, steadily: bool = False
+        self,
+        store: Store,
+        stem: str,
+        *,
+        inline_limit: int = 0,
+        steadily: bool = False,
+        durable: bool = True,
     ) -> None:
         self._store = store
         self._stem = check_name(stem)
         self._inline_limit = inline_limit
         self._steadily = steadily
+        self._durable = durable
         self._unsynced = 0
         self._refs: list[RunRef] = []
         self._path: Path | None = None
@@ -118,7 +126,7 @@ class SegmentWriter(AbstractContextManager["SegmentWriter"]):
         name = f"{self._stem}-{blake2b(index, digest_size=8).hexdigest()}{SUFFIX}"
         with storage_errors("write", name):
             self._file.close()
-        self._store.publish(self._path, name)
+        self._store.publish(self._path, name, durable=self._durable)
         self._file = self._path = None
         return tuple(ref if ref.segment is None else replace(ref, segment=name)
                      for ref in self._refs)  # fmt: skip

@@ -80,6 +80,12 @@ class Shard:
         """How many updates are stored."""
         return sum(run.ref.rows for run in self.runs)
 
+    def rows_from(self, lower: Timestamp) -> int:
+        """Return how many updates are stored in runs that reach beyond ``lower``."""
+        floor = Antichain.of(lower)
+        later = (run.ref for run in self.runs if not run.ref.description.upper.precedes(floor))
+        return sum(ref.rows for ref in later)
+
     def lookup(self, keys: pa.Table | pa.RecordBatch) -> Matches:
         """Return the stored updates of ``kh, <key…>``, at all times, not consolidated.
 
@@ -139,6 +145,14 @@ class Shard:
         """Yield the consolidated updates with times in ``[lower, upper)``."""
         runs = [run for family in self._overlapping(lower, upper) for run in family]
         return merged(self.layout, runs, _between(lower, upper))
+
+    def changes_range(
+        self, lower: Timestamp, upper: Antichain[Timestamp], first: int, last: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the same of the rows whose ``kh`` is from ``first`` to ``last``, both included."""
+        runs = [run for family in self._overlapping(lower, upper) for run in family]
+        parts = [within(run, first, last) for run in runs]
+        return merged(self.layout, parts, _between(lower, upper))
 
     def changes_by_run(
         self, lower: Timestamp, upper: Antichain[Timestamp]

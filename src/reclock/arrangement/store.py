@@ -43,8 +43,8 @@ class Store(Protocol):
         """Return a new empty local file to write what will be published."""
         ...
 
-    def publish(self, file: Path, name: str) -> None:
-        """Make a scratch file durable and visible as ``name``."""
+    def publish(self, file: Path, name: str, *, durable: bool = True) -> None:
+        """Make a scratch file visible as ``name``, and durable, unless a crash may forget it."""
         ...
 
     def map(self, name: str) -> pa.Buffer:
@@ -90,13 +90,15 @@ class LocalStore:
         """Return a new empty file beside the others, with a hidden name."""
         return _scratch(self.root, stem)
 
-    def publish(self, file: Path, name: str) -> None:
+    def publish(self, file: Path, name: str, *, durable: bool = True) -> None:
         """Fsync, rename, fsync the directory: two fsyncs."""
         with storage_errors("write", name):
-            fsync(file)
+            if durable:
+                fsync(file)
             hit("arrangement.segment.before_rename")
             file.rename(self.root / check_name(name))
-            fsync(self.root)
+            if durable:
+                fsync(self.root)
         hit("arrangement.segment.after_rename")
 
     def map(self, name: str) -> pa.Buffer:
@@ -140,8 +142,9 @@ class RemoteStore:
         """Return a new empty file in the cache, with a hidden name."""
         return _scratch(self.cache, stem)
 
-    def publish(self, file: Path, name: str) -> None:
+    def publish(self, file: Path, name: str, *, durable: bool = True) -> None:
         """Upload whole, or upload and move; then keep the file as the cached copy."""
+        del durable  # what is uploaded is
         final = self._path(check_name(name))
         whole = self.filesystem.type_name in _PUTS_WHOLE
         upload = final if whole else self._path(file.name)

@@ -98,6 +98,7 @@ class Core:
         """How to let go of what transactions held that nobody ended; done by the next tick."""
         self.history = History(self.settings)
         self._world = self.history.followed(self.load(), None)
+        engine.configure(self.settings.execution)
         drop_others(store, (source.id for source in self._world.catalog.of_kind(Source)))
         SinkStore(store).drop_others(sink.id for sink in self._world.catalog.of_kind(Sink))
         self.intakes = Intakes(self, clusters)
@@ -269,6 +270,7 @@ class Core:
     def _replace(self, world: World) -> None:
         with self.moved:
             self.settings.values = world.settings
+            self.engine.configure(self.settings.execution)
             same = self._world.catalog is world.catalog
             self._world = self.history.followed(world, self._world)
             self.moved.notify_all()

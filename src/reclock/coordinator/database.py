@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from reclock.coordinator.source.connect import Clusters
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.world import World
-    from reclock.dataflow.bulk.load import Load
     from reclock.dataflow.early import EarlySpark
+    from reclock.dataflow.job.load import Load
     from reclock.errors import Error
     from reclock.time.timestamp import Timestamp
 

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.shape import Shape
-    from reclock.dataflow.bulk.load import Load
+    from reclock.dataflow.changes import Changes
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.hydrate import Stream
+    from reclock.dataflow.job.load import Load
     from reclock.dataflow.peek import Pieces
+    from reclock.dataflow.placement import Execution
     from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
@@ -44,10 +46,14 @@ class Engine(Protocol):
         """How far a large first load is that ``hydrate`` is doing, if it is."""
         ...
 
+    def configure(self, execution: Execution) -> None:
+        """Have all that follows run in the driver, in Spark tasks, or where it belongs."""
+        ...
+
     def step(
         self,
         shape: Shape,
-        changes: Mapping[ObjectId, pa.RecordBatch],
+        changes: Mapping[ObjectId, Changes],
         traces: Mapping[ArrangementId, Shard],
         lower: Timestamp,
         upper: Timestamp,
@@ -97,8 +103,9 @@ class Engine(Protocol):
         *,
         lower: Timestamp,
         upper: Timestamp,
-    ) -> Mapping[ArrangementId, pa.RecordBatch]:
-        """Return what ``[lower, upper)`` appends to ``new`` arrangements (``dataflow.follow``).
+        stop: Stop | None = None,
+    ) -> Mapping[ArrangementId, Updates]:
+        """Return what ``[lower, upper)`` appends to ``new`` arrangements.
 
         ``before`` has all, the new ones too, before ``lower``; ``after`` those that are not new,
         before ``upper``.

@@ -90,9 +90,9 @@ class Beside:
         """Return a new empty local file."""
         return self.ours.scratch(stem)
 
-    def publish(self, file: Path, name: str) -> None:
+    def publish(self, file: Path, name: str, *, durable: bool = True) -> None:
         """Make a file visible to this process."""
-        self.ours.publish(file, name)
+        self.ours.publish(file, name, durable=durable)
 
     def map(self, name: str) -> pa.Buffer:
         """Return the bytes of a file."""

@@ -168,7 +168,8 @@ class Prepared:
             with self._core.reading() as world:
                 if not self._is_below(world):
                     return
-                self._follow(_Reach.of(world, world.timelines.get(self._pace), self._shape))
+                reach = _Reach.of(world, world.timelines.get(self._pace), self._shape)
+                self._follow(reach, interrupt)
                 self._core.pin(world)
                 self._core.unpin(self._world)
                 self._world = world
@@ -182,7 +183,7 @@ class Prepared:
         there = (world.items.get(item) for item in self._below)
         return all(item is not None and item.id in world.of(item).sinces for item in there)
 
-    def _follow(self, reach: _Reach) -> None:
+    def _follow(self, reach: _Reach, stop: Interrupt | None = None) -> None:
         """Bring what is filled to where its pace is later."""
         lower, upper = self._reach.upper, reach.upper
         if lower < upper:
@@ -190,7 +191,9 @@ class Prepared:
             after = {**reach.traces, **reach.imports}
             new = self.new - self._copies
             updates = dict(
-                self._core.engine.follow(self._shape, new, before, after, lower=lower, upper=upper)
+                self._core.engine.follow(
+                    self._shape, new, before, after, lower=lower, upper=upper, stop=stop
+                )
             )
             updates |= joint.followed(reach.imports, self._copies, lower, upper)
             self._write(updates, {a: following(self._runs[a], upper) for a in sorted(updates)})

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.config import format_duration, parse_duration
 from reclock.coordinator.client_settings import CLIENT_SETTINGS
+from reclock.dataflow.placement import Execution
 from reclock.errors import Corrupt, Error, InvalidValue, NewerFormat, NotSupported, UndefinedName
 from reclock.ids import ObjectId
 from reclock.time.select import Isolation
@@ -80,6 +81,16 @@ def isolation(text: str) -> str:
     return name
 
 
+def execution(text: str) -> str:
+    """Return the name of a place where work runs."""
+    name = text.lower().strip()
+    places = [one.value for one in Execution]
+    if name not in places:
+        message = f'"{text}" is no place where work runs'
+        raise InvalidValue(message, hint=f"write one of {', '.join(places)}")
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A setting: its default, what it means, what its values are.
@@ -101,6 +112,13 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "how long a process keeps future retractions for, from its start on; 0 is for ever",
         "a duration",
         duration,
+    ),
+    "execution": Setting(
+        "auto",
+        "where ticks, first loads and reading of sources run: auto is in the driver if that takes"
+        " no longer than a tenth of a second, else in Spark tasks",
+        "auto, driver or spark",
+        execution,
     ),
     "expiration_renewal": Setting(
         "true",
@@ -218,6 +236,11 @@ class SystemSettings:
     def logical_compaction_window_ms(self) -> int:
         """How much history an object keeps that does not say otherwise."""
         return self.values.logical_compaction_window_ms
+
+    @property
+    def execution(self) -> Execution:
+        """Where ticks, first loads and reading of sources run."""
+        return Execution(self.values.get("execution"))
 
 
 class SessionSettings:

@@ -1,8 +1,7 @@
 """The engine of a database: ticks by ``dataflow.maintain``, answers by ``dataflow.peek``.
 
-Sources are read in this process if the master is this machine, otherwise in Spark tasks.
-Ticks and first loads of many rows run in parts (``dataflow.bulk``): in threads of this
-process if the master is this machine, otherwise in Spark tasks.
+Ticks, first loads and catching up are ``Work``: it runs in this process if that takes a moment,
+else as a Spark job, on every master (``dataflow.placement``).
 
 Spark starts when an expression or a query first needs it: a tick that only moves rows into
 arrangements runs without, and so does a look-up by a key. Where ticks needed it before, it
@@ -13,23 +12,20 @@ Tests: tests/coordinator/test_spark_engine.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from reclock.dataflow import peek
-from reclock.dataflow.bulk.hydrate import hydrate as hydrate_in_parts
-from reclock.dataflow.bulk.load import Load
-from reclock.dataflow.bulk.tick import step as step_in_parts
-from reclock.dataflow.bulk.workers import Tasks, Threads
 from reclock.dataflow.evaluate import Evaluators
-from reclock.dataflow.follow import follow
-from reclock.dataflow.given import Given
 from reclock.dataflow.graph import collection_of
-from reclock.dataflow.hydrate import hydrate, hydrate_beside
-from reclock.dataflow.maintain import Tick
+from reclock.dataflow.hydrate import hydrate_beside
+from reclock.dataflow.job.load import Load
+from reclock.dataflow.job.run import Chains, Job, SparkCluster
 from reclock.dataflow.operators.temporal import is_due
+from reclock.dataflow.placement import DRIVER_SECONDS, Place, Placement
 from reclock.dataflow.read import read_in_tasks
 from reclock.dataflow.scan import Arranged
 from reclock.dataflow.session import Spark
+from reclock.dataflow.work import InProcess, Work
 from reclock.sql.plan.relation import Get, walk
 
 if TYPE_CHECKING:
@@ -43,30 +39,18 @@ if TYPE_CHECKING:
     from reclock.arrangement.store import Store
     from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
-    from reclock.dataflow.bulk.workers import Workers
+    from reclock.dataflow.changes import Changes
     from reclock.dataflow.early import EarlySpark
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.exchange import Exchange
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.peek import Pieces
+    from reclock.dataflow.placement import Execution
     from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.sql.plan.relation import QueryPlan
     from reclock.time.timestamp import Timestamp
-
-BULK_ROWS: Final = 200_000
-"""New arrangements that read more updates than this are computed in parts."""
-
-TICK_ROWS: Final = 200_000
-"""Ticks of more changes than this run in parts."""
-
-OWN_TICK_ROWS: Final = 2_000_000
-"""The same when the parts are threads of this process.
-
-Measured: up to a million changes the exchange between parts costs more than they gain; beyond
-it the parts bound the memory of a tick.
-"""
 
 
 class SparkEngine:
@@ -84,7 +68,13 @@ class SparkEngine:
         self._spark = Spark(master) if early is None else early.spark
         self._exchanges: list[Exchange] = []
         self._evaluators = Evaluators(self._evaluator)
+        self._chains = Chains(self._spark)
+        self.placement = Placement()
         self.load: Load | None = None
+
+    def configure(self, execution: Execution) -> None:
+        """Run where the setting says."""
+        self.placement.execution = execution
 
     def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer what the steps of a tick ask of Spark, starting it if need be."""
@@ -93,26 +83,16 @@ class SparkEngine:
     def step(
         self,
         shape: Shape,
-        changes: Mapping[ObjectId, pa.RecordBatch],
+        changes: Mapping[ObjectId, Changes],
         traces: Mapping[ArrangementId, Shard],
         lower: Timestamp,
         upper: Timestamp,
     ) -> Mapping[ArrangementId, Updates]:
-        """Run one tick of the graph on the changes; if there are many, in parts."""
-        most = TICK_ROWS if self._spark.own_cores is None else OWN_TICK_ROWS
-        if sum(delta.num_rows for delta in changes.values()) > most:
-            return step_in_parts(
-                self._workers(),
-                self._segments,
-                shape.graph,
-                changes,
-                traces,
-                lower=lower,
-                upper=upper,
-                limits=shape.limits,
-            )
-        times = range(lower, upper)
-        return Tick(shape.graph, changes, traces, times, limits=shape.limits).run(self)
+        """Run one tick of the graph on the changes."""
+        work = Work.tick(
+            shape.graph, changes, traces, lower=lower, upper=upper, limits=shape.limits
+        )
+        return self._run(work, "tick", f"tick {upper.back()}")
 
     def is_due(
         self,
@@ -135,22 +115,14 @@ class SparkEngine:
         beside: Unhurried | None = None,
         stop: Stop | None = None,
     ) -> Mapping[ArrangementId, Updates]:
-        """Fill new arrangements from those that exist; if they are large, in parts."""
+        """Fill new arrangements from those that exist."""
+        work = Work.load(shape.graph, new, traces, as_of, shape.limits)
         if beside is not None:
-            return hydrate_beside(
-                shape.graph, new, traces, as_of, self, limits=shape.limits, beside=beside
-            )
-        sources = Given.of(shape.graph, new, traces).sources(shape.graph, new)
-        if sum(traces[name].rows for name in sources) > BULK_ROWS:
-            self.load = Load()
-            try:
-                return hydrate_in_parts(
-                    self._workers(self.load, stop), self._segments, shape.graph, new, traces,
-                    as_of=as_of, limits=shape.limits,
-                )  # fmt: skip
-            finally:
-                self.load = None
-        return hydrate(shape.graph, new, traces, as_of, self, limits=shape.limits)
+            return hydrate_beside(work, self, beside)
+        try:
+            return self._run(work, "load", f"first load as of {as_of}", stop)
+        finally:
+            self.load = None
 
     def follow(
         self,
@@ -161,12 +133,29 @@ class SparkEngine:
         *,
         lower: Timestamp,
         upper: Timestamp,
-    ) -> Mapping[ArrangementId, pa.RecordBatch]:
+        stop: Stop | None = None,
+    ) -> Mapping[ArrangementId, Updates]:
         """Bring new arrangements from one time to another."""
-        return follow(
-            shape.graph, new, before, after,
-            lower=lower, upper=upper, evaluator=self, limits=shape.limits,
-        )  # fmt: skip
+        work = Work.catch_up(
+            shape.graph, new, before, after, lower=lower, upper=upper, limits=shape.limits
+        )
+        return self._run(work, "catch up", f"catching up to {upper}", stop)
+
+    def _run(
+        self, work: Work, kind: str, title: str, stop: Stop | None = None
+    ) -> Mapping[ArrangementId, Updates]:
+        """Have work done where it belongs."""
+        place = self.placement.choose(work, kind, is_up=self._spark.is_up)
+        if place is Place.DRIVER:
+            if self.placement.estimate(work) > DRIVER_SECONDS:
+                self._spark.begin()
+            return InProcess(self, self.placement.costs).run(work)
+        if self._early is not None:
+            self._early.needed()
+        if work.hydrating:
+            self.load = Load()
+        cluster = SparkCluster(self._spark, self._chains, title, stop, self.load)
+        return Job(cluster, self._segments).run(work)
 
     def peek(
         self,
@@ -221,12 +210,6 @@ class SparkEngine:
         for exchange in self._exchanges:
             exchange.close()
         (self._early or self._spark).close()
-
-    def _workers(self, load: Load | None = None, stop: Stop | None = None) -> Workers:
-        cores = self._spark.own_cores
-        if cores is None:
-            return Tasks(self._spark, load, stop)
-        return Threads(cores, self._evaluators, load, stop)
 
     def _evaluator(self) -> Evaluator:
         from reclock.dataflow.exchange import Exchange  # noqa: PLC0415 - imports pyspark

@@ -25,7 +25,7 @@ Tests: tests/coordinator/test_tick.py; crashes: test_crash.py.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.precedence import PRECEDENCE
@@ -34,6 +34,7 @@ from reclock.coordinator.arrangements import following, layouts_of, write_runs
 from reclock.coordinator.item import Table
 from reclock.coordinator.system.ticks import Watch
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.changes import Changes, Stamped
 from reclock.dataflow.graph import temp_of
 from reclock.dataflow.hydrate import Stream
 from reclock.failpoints import hit
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
     from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
+READ_ROWS: Final = 10_000
+"""Writes of more rows than this are not read before it is decided where a tick runs."""
+
 
 def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
     """Run one tick of ``pace``, if there is anything to close; return its state after.
@@ -74,11 +78,16 @@ def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
         watch = Watch()
         changes = gather(state, core.world.catalog)
         taken = core.intakes.take(state, time)
-        changes |= {i: some.changes for i, some in taken.items() if some.changes is not None}
+        for item, some in taken.items():
+            if some.changes is not None or some.runs:
+                batches = () if some.changes is None else (some.changes,)
+                changes[item] = Changes(batches, some.runs, state.segments)
+            if some.waiting is not None:
+                changes[temp_of(item)] = Changes((some.waiting,))
         if is_joint(pace):
-            changes |= joint.changes(core.world, state, time)
-        changes |= {temp_of(i): t.waiting for i, t in taken.items() if t.waiting is not None}
-        watch.lap(sum(batch.num_rows for batch in changes.values()))
+            followed = joint.changes(core.world, state, time)
+            changes |= {i: Changes((batch,)) for i, batch in followed.items()}
+        watch.lap(sum(change.rows for change in changes.values()))
         hit("tick.compute.before")
         updates = compute(core, begun, changes, time)
         watch.lap(sum(map(rows_in, updates.values())))
@@ -118,19 +127,31 @@ def _time(core: Core, state: TimelineState, *, regular: bool) -> Timestamp | Non
     return state.tick_time(now, interval, staged=staged, own=core.world.own(state.timeline))
 
 
-def gather(state: TimelineState, catalog: Catalog) -> dict[ObjectId, pa.RecordBatch]:
-    """Return what is pending for each table, as a delta."""
-    found: dict[ObjectId, list[pa.RecordBatch]] = {}
+def gather(state: TimelineState, catalog: Catalog) -> dict[ObjectId, Changes]:
+    """Return what is pending for each table; large writes as they lie in the store."""
+    batches: dict[ObjectId, list[pa.RecordBatch]] = {}
+    runs: dict[ObjectId, list[Stamped]] = {}
     for entry in state.wal.pending:
         table = catalog[entry.table]
         assert isinstance(table, Table)
+        if entry.run.rows > READ_ROWS:
+            runs.setdefault(table.id, []).append(Stamped(entry.run))
+            continue
         run = process_cache().open(state.segments, entry.run, table.keying.layout)
-        found.setdefault(table.id, []).extend(table.keying.restore(batch) for batch in run)
-    return {table: deltas.union(batches) for table, batches in found.items() if batches}
+        batches.setdefault(table.id, []).extend(table.keying.restore(batch) for batch in run)
+    return {
+        table: Changes(
+            (deltas.union(batches[table]),) if batches.get(table) else (),
+            tuple(runs.get(table, ())),
+            state.segments,
+        )
+        for table in dict.fromkeys([*batches, *runs])
+        if batches.get(table) or table in runs
+    }
 
 
 def compute(
-    core: Core, state: TimelineState, changes: dict[ObjectId, pa.RecordBatch], time: Timestamp
+    core: Core, state: TimelineState, changes: dict[ObjectId, Changes], time: Timestamp
 ) -> Mapping[ArrangementId, Updates]:
     """Return what a tick appends to every arrangement that changes."""
     lower, upper = state.upper, time.step()

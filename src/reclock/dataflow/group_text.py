@@ -19,27 +19,32 @@ from reclock.dataflow.window_text import constants_of, window_error, window_text
 from reclock.sql.plan.relation import Reduce
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reclock.sql.plan.relation import Window
 
 _ROWS: Final = "\0rows"
 """Where the table stands; no text of SQL has such a character."""
 
 
-def group_text(node: Reduce | Window) -> str:
-    """Return the query over the table ``{rows}``."""
+def group_text(node: Reduce | Window, passing: Sequence[str] = ()) -> str:
+    """Return the query over the table ``{rows}``.
+
+    Columns that are ``passing`` come out as they are, of a version that has one row.
+    """
     columns = Columns.of(node.inputs[0].schema)
     names = [
         f"{to_spark(name, kind)} AS {name}" if has_months(kind) else name
         for name, kind in zip(columns.names, columns.kinds, strict=True)
     ]
-    source = f"(SELECT {', '.join(['version', *names])} FROM {_ROWS})"
+    source = f"(SELECT {', '.join(['version', *names, *passing])} FROM {_ROWS})"
     text = (
-        _reduce(node, columns, source)
+        _reduce(node, columns, source, passing)
         if isinstance(node, Reduce)
-        else _window(node, columns, source)
+        else _window(node, columns, source, passing)
     )
     made = [f"{from_spark(f'c{i}', c.type)} AS c{i}" for i, c in enumerate(node.schema)]
-    return _template(f"SELECT {', '.join(['version', *made, 'bad'])} FROM ({text})")
+    return _template(f"SELECT {', '.join(['version', *made, 'bad', *passing])} FROM ({text})")
 
 
 def _template(text: str) -> str:
@@ -51,24 +56,27 @@ def _template(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}").replace(_ROWS, "{rows}")
 
 
-def _reduce(node: Reduce, columns: Columns, source: str) -> str:
+def _reduce(node: Reduce, columns: Columns, source: str, passing: Sequence[str]) -> str:
     keys = [columns[k] for k in node.keys]
     calls = [call for _, call in node.aggregates]
     values = [*keys, *(aggregate_text(call, columns) for call in calls)]
     items = [f"{text} AS c{i}" for i, text in enumerate(values)]
     bad = _first([aggregate_error(call, columns) for call in calls])
     grouped = ", ".join(dict.fromkeys(["version", *keys]))
-    return f"SELECT {', '.join(['version', *items, bad])} FROM {source} GROUP BY {grouped}"
+    firsts = [f"first({name}) AS {name}" for name in passing]
+    made = ", ".join(["version", *items, bad, *firsts])
+    return f"SELECT {made} FROM {source} GROUP BY {grouped}"
 
 
-def _window(node: Window, columns: Columns, source: str) -> str:
+def _window(node: Window, columns: Columns, source: str, passing: Sequence[str]) -> str:
     known = constants_of(node.input)
     partition = ["version", *columns.some(node.partition)]
     calls = [call for _, call in node.calls]
     values = [window_text(call, columns, partition, node.order, known) for call in calls]
     errors = [window_error(call, columns, partition, node.order, known) for call in calls]
     items = [*columns.names, *(f"{text} AS c{len(columns) + i}" for i, text in enumerate(values))]
-    return f"SELECT {', '.join(['version', *items, _first(errors)])} FROM {source}"
+    made = ", ".join(["version", *items, _first(errors), *passing])
+    return f"SELECT {made} FROM {source}"
 
 
 def _first(errors: list[str | None]) -> str:

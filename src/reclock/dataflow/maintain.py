@@ -15,6 +15,7 @@ rows at each of them.
 from __future__ import annotations
 
 from collections import deque
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from reclock.arrangement.consolidate import consolidate
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import Limits, Output, errors_of
 from reclock.dataflow.operators.temporal import is_due
+from reclock.dataflow.placement import ARRANGE
 from reclock.dataflow.trace import EmptyTrace
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.graph import ArrangementId, Graph, Running
     from reclock.dataflow.keying import Keying
+    from reclock.dataflow.placement import Costs
     from reclock.dataflow.trace import Trace
     from reclock.ids import ObjectId
 
@@ -45,7 +48,7 @@ class Tick:
     ``times`` are those of ``[lower, upper)``. ``hydrating`` says that the steps begin from
     nothing. Of a part of a graph ``given`` has the outputs of some steps, ``errors`` the error
     rows below these that are to be delayed, and only the ``wanted`` arrangements, and what they
-    need, are computed.
+    need, are computed. What its steps take is noted in ``costs``.
     """
 
     def __init__(
@@ -60,7 +63,9 @@ class Tick:
         wanted: frozenset[ArrangementId] | None = None,
         limits: Limits | None = None,
         errors: Mapping[ArrangementId, Sequence[pa.RecordBatch]] | None = None,
+        costs: Costs | None = None,
     ) -> None:
+        self._costs = costs
         self._graph = graph
         self._written = written
         self._traces = traces
@@ -142,16 +147,39 @@ class Tick:
         while ready or waiting:
             while ready:
                 at = ready.popleft()
+                begun = perf_counter()
                 started = self._start(at)
                 if isinstance(started, Output):
+                    self._note(at, perf_counter() - begun)
                     finish(at, started)
                 else:
                     advance(at, started, None)
             wave, waiting = waiting, []
+            begun = perf_counter()
             answers = evaluator.evaluate([request for _, _, request in wave]) if wave else []
+            self._note_wave(wave, perf_counter() - begun)
             for (at, running, _), answer in zip(wave, answers, strict=True):
                 advance(at, running, answer)
-        return self._appended()
+        begun = perf_counter()
+        appended = self._appended()
+        if self._costs is not None:
+            rows = sum(updates.num_rows for updates in appended.values())
+            self._costs.note(ARRANGE, rows, perf_counter() - begun)
+        return appended
+
+    def _note(self, at: int, seconds: float) -> None:
+        """Note what a step took."""
+        if self._costs is not None:
+            step = self._graph.steps[at]
+            rows = sum(self._outputs[i].oks.num_rows for i in step.inputs)
+            self._costs.note(type(step).__name__, rows, seconds)
+
+    def _note_wave(self, wave: Sequence[tuple[int, Running, Request]], seconds: float) -> None:
+        """Note what Spark took: it is shared among the steps that asked, by their rows."""
+        rows = sum(request.rows.num_rows for _, _, request in wave)
+        if rows:
+            for at, _, request in wave:
+                self._note(at, seconds * request.rows.num_rows / rows)
 
     def _missing(self, at: int) -> int:
         """Return how many inputs must run before step ``at``."""

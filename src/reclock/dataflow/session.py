@@ -3,7 +3,8 @@
 ``Spark`` is a user's handle; making one costs nothing. ``session`` is for jobs over few
 rows, of which there are many: one task without shuffles or broadcasts, no code generation
 (compiling costs a new query two to five times what running it does), no adaptive planning.
-``bulk`` is for jobs over whole collections, with all of that. Both compute in ANSI mode
+``bulk`` is for jobs over whole collections, with all of that; ``jobs`` for ticks and loads
+(``dataflow.job``), whose partitions are parts. All compute in ANSI mode
 and in UTC, on which the text of every expression relies (``sql.plan.spark_text``).
 
 Spark is silent: what it and its workers write goes to a file of a temporary directory,
@@ -25,11 +26,12 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from threading import RLock
+from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.dataflow.class_archive import ClassArchive
 from reclock.dataflow.pool import fairly
+from reclock.dataflow.shipping import ship
 from reclock.errors import SparkError
 from reclock.java import provide_java, spark_options
 
@@ -78,10 +80,17 @@ _BULK: Final = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.codegen.wholeStage": "true",
 }
+_JOBS: Final = {
+    # A part is a partition: none may be joined with another, or left out.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "true",
+}
 _ROOM: Final = "-Xss8m"
 """For calls of the JVM's threads: Spark calls itself for each level of a plan or expression."""
 
 _GIBIBYTE: Final = 1 << 30
+_OWN: Final = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
+"""Masters whose tasks run on this machine, below this process."""
 
 
 class Spark:
@@ -104,13 +113,27 @@ class Spark:
         return _shared.sessions(self, self._master)[1]
 
     @property
+    def jobs(self) -> SparkSession:
+        """The session for jobs of many stages whose plans are used again (``job``)."""
+        return _shared.sessions(self, self._master)[2]
+
+    @property
+    def is_up(self) -> bool:
+        """Whether using it waits for no start."""
+        return _shared.is_up
+
+    def begin(self) -> None:
+        """Start Spark in the background, if it is not up."""
+        _shared.begin(self, self._master)
+
+    @property
     def own_cores(self) -> int | None:
         """How many cores there are to use, if they are this process's; else None.
 
         >>> Spark("local[3]").own_cores, Spark("local").own_cores, Spark("yarn").own_cores
         (3, 1, None)
         """
-        found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", self._master)
+        found = _OWN.fullmatch(self._master)
         if found is None:
             return None
         return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
@@ -136,13 +159,14 @@ class _Shared:
     def __init__(self) -> None:
         self._lock = RLock()
         self._users: set[Spark] = set()
-        self._sessions: tuple[SparkSession, SparkSession] | None = None
+        self._sessions: tuple[SparkSession, SparkSession, SparkSession] | None = None
         self._scratch: Path | None = None
         self._started_here = False
         self._archive: ClassArchive | None = None
+        self._starting: Thread | None = None
 
-    def sessions(self, user: Spark, master: str) -> tuple[SparkSession, SparkSession]:
-        """Return both sessions, which are started if nobody did, and note their user."""
+    def sessions(self, user: Spark, master: str) -> tuple[SparkSession, SparkSession, SparkSession]:
+        """Return all sessions, which are started if nobody did, and note their user."""
         with self._lock:
             if self._sessions is None or self._sessions[0].sparkContext._jsc is None:  # noqa: SLF001 - no public way to see that someone stopped it
                 self._sessions = self._start(master)
@@ -152,6 +176,23 @@ class _Shared:
                 raise SparkError(message, hint=f"use that master, or close it to use {master}")
             self._users.add(user)
             return self._sessions
+
+    @property
+    def is_up(self) -> bool:
+        """Whether there are sessions."""
+        found = self._sessions
+        return found is not None and found[0].sparkContext._jsc is not None  # noqa: SLF001 - as below
+
+    def begin(self, user: Spark, master: str) -> None:
+        """Start in a thread, once; who uses the sessions finds out what goes wrong."""
+
+        def start() -> None:
+            with suppress(Exception):
+                self.sessions(user, master)
+
+        if not self.is_up and (self._starting is None or not self._starting.is_alive()):
+            self._starting = Thread(target=start, name="reclock-spark", daemon=True)
+            self._starting.start()
 
     def leave(self, user: Spark) -> None:
         """Forget a user; stop what was started here when there are none left."""
@@ -166,7 +207,7 @@ class _Shared:
                 self._started_here = False
             self._sessions = None
 
-    def _start(self, master: str) -> tuple[SparkSession, SparkSession]:
+    def _start(self, master: str) -> tuple[SparkSession, SparkSession, SparkSession]:
         from pyspark import SparkContext  # noqa: PLC0415 - half a second that many never need
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
@@ -183,7 +224,11 @@ class _Shared:
         for name, value in (_SESSION | _BULK).items():
             bulk.conf.set(name, value)
         bulk.conf.set("spark.sql.shuffle.partitions", str(2 * cores))
-        return first, bulk
+        jobs = first.newSession()
+        for name, value in (_SESSION | _JOBS).items():
+            jobs.conf.set(name, value)
+        jobs.conf.set("spark.sql.shuffle.partitions", str(cores))
+        return first, bulk, jobs
 
     def _start_context(self, master: str) -> None:
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415
@@ -207,6 +252,8 @@ class _Shared:
             context = SparkContext(conf=conf, gateway=gateway)
             if master.startswith("local"):
                 context.pythonExec = sys.executable  # the Python that has what this one has
+            if not is_own(master):
+                ship(context, scratch)
         except Exception as cause:
             process = getattr(gateway, "proc", None)  # None, if somebody else launched it
             if self._archive is not None and process is not None and process.poll() is not None:
@@ -245,6 +292,15 @@ class _Shared:
 
 
 _shared: Final = _Shared()
+
+
+def is_own(master: str) -> bool:
+    """Return whether the tasks of a master run on this machine, below this process.
+
+    >>> is_own("local[2]"), is_own("local-cluster[2,1,1024]"), is_own("spark://host:7077")
+    (True, False, False)
+    """
+    return _OWN.fullmatch(master) is not None
 
 
 def _of_machine(master: str, scratch: Path) -> dict[str, str]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.dataflow.follow import follow
-from reclock.dataflow.hydrate import hydrate, hydrate_beside
-from reclock.dataflow.maintain import Tick
+from reclock.dataflow.hydrate import hydrate_beside
 from reclock.dataflow.operators.temporal import is_due
+from reclock.dataflow.work import InProcess, Work
 from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.model_engine import ModelEngine
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
+    from reclock.dataflow.changes import Changes
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
@@ -37,15 +37,17 @@ class LocalEngine(ModelEngine):
     def step(
         self,
         shape: Shape,
-        changes: Mapping[ObjectId, pa.RecordBatch],
+        changes: Mapping[ObjectId, Changes],
         traces: Mapping[ArrangementId, Shard],
         lower: Timestamp,
         upper: Timestamp,
     ) -> dict[ArrangementId, pa.RecordBatch]:
         """Run one tick of the graph on the changes."""
         self.steps += 1
-        tick = Tick(shape.graph, changes, traces, range(lower, upper), limits=shape.limits)
-        return tick.run(PythonEvaluator())
+        work = Work.tick(
+            shape.graph, changes, traces, lower=lower, upper=upper, limits=shape.limits
+        )
+        return InProcess(PythonEvaluator()).run(work)
 
     def is_due(
         self,
@@ -70,12 +72,10 @@ class LocalEngine(ModelEngine):
     ) -> Mapping[ArrangementId, Updates]:
         """Fill new arrangements from those that exist."""
         del stop
-        evaluator, limits = PythonEvaluator(), shape.limits
+        work = Work.load(shape.graph, new, traces, as_of, shape.limits)
         if beside is None:
-            return hydrate(shape.graph, new, traces, as_of, evaluator, limits=limits)
-        return hydrate_beside(
-            shape.graph, new, traces, as_of, evaluator, limits=limits, beside=beside
-        )
+            return InProcess(PythonEvaluator()).run(work)
+        return hydrate_beside(work, PythonEvaluator(), beside)
 
     def follow(
         self,
@@ -86,9 +86,11 @@ class LocalEngine(ModelEngine):
         *,
         lower: Timestamp,
         upper: Timestamp,
-    ) -> Mapping[ArrangementId, pa.RecordBatch]:
+        stop: Stop | None = None,
+    ) -> Mapping[ArrangementId, Updates]:
         """Bring new arrangements from one time to another."""
-        return follow(
-            shape.graph, new, before, after,
-            lower=lower, upper=upper, evaluator=PythonEvaluator(), limits=shape.limits,
-        )  # fmt: skip
+        del stop
+        work = Work.catch_up(
+            shape.graph, new, before, after, lower=lower, upper=upper, limits=shape.limits
+        )
+        return InProcess(PythonEvaluator()).run(work)

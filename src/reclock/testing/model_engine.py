@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
-    from reclock.dataflow.bulk.load import Load
+    from reclock.dataflow.changes import Changes
     from reclock.dataflow.graph import Arrangement, ArrangementId
+    from reclock.dataflow.job.load import Load
     from reclock.dataflow.keying import Keying
+    from reclock.dataflow.placement import Execution
     from reclock.dataflow.render.build import Source
     from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
@@ -66,10 +68,14 @@ class ModelEngine:
         self.steps = 0
         self.load: Load | None = None
 
+    def configure(self, execution: Execution) -> None:
+        """Do nothing: there is one place."""
+        del execution
+
     def step(
         self,
         shape: Shape,
-        changes: Mapping[ObjectId, pa.RecordBatch],
+        changes: Mapping[ObjectId, Changes],
         traces: Mapping[ArrangementId, Shard],
         lower: Timestamp,
         upper: Timestamp,
@@ -81,8 +87,13 @@ class ModelEngine:
         """
         self.steps += 1
         before = _contents(shape, traces, lower.back())
+        graph = shape.graph
+        deltas_of = {
+            item: change.delta(graph.keying(graph.entry(item)[1]))
+            for item, change in changes.items()
+        }
         updates: dict[ArrangementId, list[tuple[Row, int, int]]] = {}
-        times = {t for batch in changes.values() for t in time_of(batch).tolist()}
+        times = {t for batch in deltas_of.values() for t in time_of(batch).tolist()}
         if _is_temporal(shape):
             times.add(int(lower))
         times |= _refreshes(shape, lower, upper)
@@ -91,7 +102,7 @@ class ModelEngine:
             time = min(times - done)
             done.add(time)
             after = {a: Counter(rows) for a, rows in before.items()}
-            for item, batch in changes.items():
+            for item, batch in deltas_of.items():
                 due = batch.filter(pa.array(time_of(batch) == time))
                 if item in shape.sources and shape.sources[item].envelope == NONE:
                     _add(item, due, after)
@@ -150,8 +161,10 @@ class ModelEngine:
         *,
         lower: Timestamp,
         upper: Timestamp,
-    ) -> Mapping[ArrangementId, pa.RecordBatch]:
+        stop: Stop | None = None,
+    ) -> Mapping[ArrangementId, Updates]:
         """Return what some times append to new arrangements: computed at each of them."""
+        del stop
         held = _contents(shape, before, lower.back())
         there = held.keys() & after.keys() - new  # others were dropped, and are not read
         kept = [shape.graph.arrangements[name] for name in sorted(there)]

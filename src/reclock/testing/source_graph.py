@@ -16,13 +16,13 @@ from reclock.arrangement.merge import merge
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.shard import Shard
 from reclock.change.value import canonical
-from reclock.dataflow.bulk.hydrate import hydrate as hydrate_in_parts
-from reclock.dataflow.bulk.tick import step as step_in_parts
+from reclock.dataflow.changes import Changes
 from reclock.dataflow.envelope import NONE
 from reclock.dataflow.graph import collection_of, errors_of
-from reclock.dataflow.hydrate import Stream, hydrate
-from reclock.dataflow.maintain import Tick
+from reclock.dataflow.hydrate import Stream
+from reclock.dataflow.job.run import Job
 from reclock.dataflow.render.build import View, build_graph, key_of
+from reclock.dataflow.work import InProcess, Work
 from reclock.sql.names import CatalogItem
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.store import Store
     from reclock.coordinator.engine import Updates
-    from reclock.dataflow.bulk.workers import Workers
     from reclock.dataflow.graph import ArrangementId
+    from reclock.dataflow.job.run import Cluster
     from reclock.dataflow.render.build import Relation, Source
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
@@ -53,19 +53,19 @@ Rows = Counter[tuple[Any, ...]]
 class SourceGraph:
     """A graph of sources, tables and views, each called by its id.
 
-    With ``workers``, ticks and first loads run in parts.
+    With a ``cluster``, ticks and first loads run in parts.
     """
 
     def __init__(
         self,
         sources: Mapping[ObjectId, Source],
         store: Store,
-        workers: Workers | None = None,
+        cluster: Cluster | None = None,
         tables: Mapping[ObjectId, Relation] | None = None,
     ) -> None:
         self.sources, self.tables = dict(sources), dict(tables or {})
         self.plans: dict[ObjectId, Node] = {}
-        self.store, self.workers = store, workers
+        self.store, self.cluster = store, cluster
         self.runs: dict[ArrangementId, list[RunRef]] = {}
         self._names = 0
         self._upper = Timestamp(0)
@@ -158,11 +158,8 @@ class SourceGraph:
         lower: Timestamp,
         upper: Timestamp,
     ) -> Mapping[ArrangementId, Updates]:
-        if self.workers is None:
-            return Tick(self.graph, changes, shards, range(lower, upper)).run(PythonEvaluator())
-        return step_in_parts(
-            self.workers, self.store, self.graph, changes, shards, lower=lower, upper=upper
-        )
+        arrived = {item: Changes((delta,)) for item, delta in changes.items()}
+        return self._run(Work.tick(self.graph, arrived, shards, lower=lower, upper=upper))
 
     def _hydrate(
         self,
@@ -170,9 +167,12 @@ class SourceGraph:
         shards: Mapping[ArrangementId, Shard],
         as_of: Timestamp,
     ) -> Mapping[ArrangementId, Updates]:
-        if self.workers is None:
-            return hydrate(self.graph, new, shards, as_of, PythonEvaluator())
-        return hydrate_in_parts(self.workers, self.store, self.graph, new, shards, as_of=as_of)
+        return self._run(Work.load(self.graph, new, shards, as_of))
+
+    def _run(self, work: Work) -> Mapping[ArrangementId, Updates]:
+        if self.cluster is None:
+            return InProcess(PythonEvaluator()).run(work)
+        return Job(self.cluster, self.store).run(work)
 
     def _append(
         self,

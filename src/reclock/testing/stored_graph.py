@@ -1,7 +1,7 @@
 """A graph with its state in a segment store, whose ticks run in parts.
 
 What ``coordinator.spark_engine`` does with a tick of many changes, without a coordinator
-and, with threads for workers, without Spark: so it can be tested by the thousand cases.
+and, with a loop for a cluster, without Spark: so it can be tested by the thousand cases.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.shard import Shard
 from reclock.arrangement.stream import concat
-from reclock.dataflow.bulk.tick import step
+from reclock.dataflow.changes import Changes
+from reclock.dataflow.job.run import Job
 from reclock.dataflow.trace import DeltaTrace
+from reclock.dataflow.work import Work
 from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.graphs import Log, MemoryGraph, written
 from reclock.time.description import Description
@@ -26,25 +28,25 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.store import Store
-    from reclock.dataflow.bulk.workers import Workers
     from reclock.dataflow.graph import ArrangementId
+    from reclock.dataflow.job.run import Cluster
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
     from reclock.time.refresh import Schedule
 
 
 class StoredGraph(MemoryGraph):
-    """The same with its state in runs of ``store``; ticks run in parts, by ``workers``."""
+    """The same with its state in runs of ``store``; ticks run in parts, on a ``cluster``."""
 
     def __init__(
         self,
         plans: Mapping[ObjectId, Node],
-        workers: Workers,
+        cluster: Cluster,
         store: Store,
         schedules: Mapping[ObjectId, Schedule] | None = None,
     ) -> None:
         super().__init__(plans, PythonEvaluator(), schedules)
-        self.workers = workers
+        self.cluster = cluster
         self.store = store
         self.runs: dict[ArrangementId, list[RunRef]] = {}
 
@@ -54,11 +56,12 @@ class StoredGraph(MemoryGraph):
             super().tick(logs, times, hydrating=True)
             self._begin(times[-1])
             return
-        changes = written(logs)
-        made = step(
-            self.workers, self.store, self.graph, changes, self._shards(times[0]),
+        changes = {item: Changes((delta,)) for item, delta in written(logs).items()}
+        work = Work.tick(
+            self.graph, changes, self._shards(times[0]),
             lower=Timestamp(times[0]), upper=Timestamp(times[-1] + 1),
         )  # fmt: skip
+        made = Job(self.cluster, self.store).run(work)
         for name, refs in made.items():
             self.runs[name] += refs
             layout = self.graph.arrangements[name].keying.layout

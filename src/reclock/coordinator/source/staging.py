@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reclock.change.update import Update
+    from reclock.dataflow.changes import Stamped
     from reclock.remap.trace import Remap
     from reclock.time.antichain import Antichain
 
@@ -71,12 +72,14 @@ class Taken(NamedTuple):
     """What a tick binds: the remap after it, what that appends, and the changes it brings.
 
     ``waiting`` is how what is read and not published changes, of a source that has such.
+    ``runs`` are changes that tasks have staged, with the times that they are bound to.
     """
 
     remap: Remap[Any]
     updates: list[Update[Any, Timestamp]]
     changes: pa.RecordBatch | None
     waiting: pa.RecordBatch | None = None
+    runs: tuple[Stamped, ...] = ()
 
 
 @dataclass(frozen=True)

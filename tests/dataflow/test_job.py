@@ -1,7 +1,7 @@
 """Large first loads and large ticks give what small ones give: every arrangement, row for row.
 
 The same statements run in two databases, whose only difference is where state is computed:
-in the driver, or in parts. Random plans at every time are in test_bulk_tick.py.
+in the driver, or in Spark jobs. Random plans at every time are in test_job_tick.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,7 @@ import pytest
 
 import reclock
 from reclock import ManualClock
-from reclock.coordinator import spark_engine
-from reclock.dataflow.bulk import stages
-from reclock.dataflow.bulk.hydrate import hydrate
-from reclock.dataflow.bulk.tick import step
-from reclock.dataflow.bulk.workers import Tasks
+from reclock.dataflow.job import run
 from reclock.errors import ExpressionFailed
 
 pytestmark = pytest.mark.spark
@@ -120,49 +116,29 @@ def contents(db: reclock.Database) -> dict[str, Counter[str]]:
     return found
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "tasks"])
-def in_tasks(request):
-    return request.param
-
-
 @pytest.fixture
-def loads(monkeypatch):
-    """Return the switch between the two paths, and how many loads and ticks were large."""
-    calls = []
+def jobs(monkeypatch):
+    """Return the titles of the jobs that ran."""
+    titles = []
+    execute = run.SparkCluster.execute
 
-    def switch(*, large: bool, in_tasks: bool = False) -> list[str]:
-        def counted(work):
-            def run(*arguments, **named):
-                calls.append(work.__name__)
-                made = work(*arguments, **named)
-                load = arguments[0].load
-                assert load.done >= load.total
-                assert (load.total > 0) == (work is hydrate)
-                return made
+    def counted(cluster, schedule, errand):
+        titles.append(cluster.title)
+        made = execute(cluster, schedule, errand)
+        assert cluster.load is None or cluster.load.done == cluster.load.total > 0
+        return made
 
-            return run
-
-        for limit in ("BULK_ROWS", "TICK_ROWS", "OWN_TICK_ROWS"):
-            monkeypatch.setattr(spark_engine, limit, -1 if large else 1 << 60)
-        monkeypatch.setattr(spark_engine, "hydrate_in_parts", counted(hydrate))
-        monkeypatch.setattr(spark_engine, "step_in_parts", counted(step))
-        if in_tasks:
-            monkeypatch.setattr(
-                spark_engine.SparkEngine,
-                "_workers",
-                lambda engine, load=None, stop=None: Tasks(engine._spark, load, stop),
-            )
-        monkeypatch.setattr(stages, "PART_ROWS", 100)
-        return calls
-
-    return switch
+    monkeypatch.setattr(run.SparkCluster, "execute", counted)
+    monkeypatch.setattr(run, "PART_ROWS", 100)
+    return titles
 
 
-def made(path, switch, *, large: bool, in_tasks: bool, views: dict[str, str]) -> reclock.Database:
-    switch(large=False)
+def made(path, execution: str, views: dict[str, str]) -> reclock.Database:
     db = reclock.open(path, clock=ManualClock(1), background=False)
+    db.execute("ALTER SYSTEM SET execution = 'driver'")
     filled(db, 7)
-    switch(large=large, in_tasks=in_tasks)
+    db.execute("ALTER SYSTEM SET execution = 'auto'")  # as many changes, so that ids are the same
+    db.execute(f"ALTER SYSTEM SET execution = '{execution}'")
     for name, query in views.items():
         options = "WITH (allow_full_recompute = true)"
         db.execute(f"CREATE MATERIALIZED VIEW {name} {options} AS {query}")
@@ -171,46 +147,65 @@ def made(path, switch, *, large: bool, in_tasks: bool, views: dict[str, str]) ->
 
 
 SOME_CHANGES = (CHANGES[0], CHANGES[2], CHANGES[3], CHANGES[6])
-SOME = ("outer_joined", "reduced", "windows", "computed", "failing", "failing_sum", "unnested")
+SOME = (
+    "joined",
+    "outer_joined",
+    "reduced",
+    "windows",
+    "general",
+    "computed",
+    "unnested",
+    "on_views",
+    "failing",
+    "failing_sum",
+)
 
 
-def test_large_loads_and_ticks_give_what_small_ones_give(tmp_path, loads, in_tasks):
-    views = {name: VIEWS[name] for name in SOME} if in_tasks else VIEWS
-    changes = SOME_CHANGES if in_tasks else CHANGES
-    small = made(tmp_path / "small", loads, large=False, in_tasks=False, views=views)
-    large = made(tmp_path / "large", loads, large=True, in_tasks=in_tasks, views=views)
-    calls = loads(large=False)
-    assert Counter(calls) == {"step": 1, "hydrate": len(views) + 1}
+def check(path, jobs, views, changes):
+    small = made(path / "small", "driver", views)
+    assert not jobs
+    large = made(path / "large", "spark", views)
+    loads = [title for title in jobs if title.startswith("first load")]
+    assert len(loads) == len(views) + 1
     with small:
         expected = contents(small)
         assert contents(large) == expected
         assert any(expected[name] for name in expected if name.endswith("!errors"))
         for change in changes:
             for db in (small, large):
-                loads(large=db is large, in_tasks=in_tasks)
                 db.execute(change)
+                before = len(jobs)
                 db.tick()
+                assert (len(jobs) > before) == (db is large)
             assert contents(large) == contents(small), change
         expected = contents(small)
-        assert calls.count("step") == 1 + len(changes)
         state = next(iter(large._core.world.timelines.values()))
         there = {n for n in large._core.segments.names() if not n.startswith(("merge-", "."))}
         assert there <= set(state.named_segments())
     large.close()
-    with reclock.open(tmp_path / "large", clock=ManualClock(1), background=False) as again:
+    with reclock.open(path / "large", clock=ManualClock(1), background=False) as again:
         assert contents(again) == expected
 
 
-def test_an_error_is_there_until_its_row_is_gone_and_nothing_is_left_behind(tmp_path, loads):
-    loads(large=False)
+def test_jobs_give_what_the_driver_gives(tmp_path, jobs):
+    check(tmp_path, jobs, {name: VIEWS[name] for name in SOME}, SOME_CHANGES)
+
+
+@pytest.mark.slow
+def test_more_jobs_give_what_the_driver_gives(tmp_path, jobs):
+    check(tmp_path, jobs, VIEWS, CHANGES)
+
+
+@pytest.mark.usefixtures("jobs")
+def test_an_error_is_there_until_its_row_is_gone_and_nothing_is_left_behind(tmp_path):
     with reclock.open(tmp_path, clock=ManualClock(1), background=False) as db:
         db.execute("CREATE TABLE t (id INT PRIMARY KEY, x INT)")
         db.execute("INSERT INTO t VALUES (1, 1), (2, 0), (3, 5)")
-        loads(large=True)
+        db.execute("ALTER SYSTEM SET execution = 'spark'")
         db.execute("CREATE MATERIALIZED VIEW v AS SELECT id, 10 / x AS y FROM t")
         db.execute("CREATE MATERIALIZED VIEW w AS SELECT y, count(*) AS n FROM v GROUP BY y")
         db.execute("CREATE MATERIALIZED VIEW both AS SELECT v.id, w.n FROM v JOIN w ON v.y = w.y")
-        loads(large=False)
+        db.execute("ALTER SYSTEM SET execution = 'driver'")
         db.execute("CREATE MATERIALIZED VIEW chain AS SELECT n FROM both")
         anyway = "WITH (allow_full_recompute = true)"
         query = "SELECT v.id FROM v JOIN w ON v.y = w.y + 8"

@@ -1,26 +1,25 @@
 """Ticks in parts give what ticks in the driver give: every view, at every time (P3).
 
-The random plans and changes of test_maintain.py, with threads and an evaluator in Python;
-with Spark, whole databases. ``RECLOCK_SEED=n`` replays one failing case.
+The random plans and changes of test_maintain.py, on a cluster that is a loop, with an evaluator
+in Python; with Spark, whole databases (test_job.py). ``RECLOCK_SEED=n`` replays one failing case.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
 
 from reclock.arrangement.store import LocalStore
-from reclock.dataflow.bulk import stages
-from reclock.dataflow.bulk.workers import Threads
+from reclock.dataflow.job import run
 from reclock.ids import ObjectId
 from reclock.testing.evaluate import evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
 from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.graphs import Changes, MemoryGraph, planned
+from reclock.testing.loop_cluster import LoopCluster
 from reclock.testing.queries import random_query
 from reclock.testing.stored_graph import StoredGraph
 
@@ -30,12 +29,12 @@ QUICK = [int(SEED)] if SEED else list(range(12))
 MORE = [int(SEED)] if SEED else list(range(12, 400))
 
 
-def check(seed: int, path, workers=None) -> None:
+def check(seed: int, path, *, twice=False) -> None:
     random = Random(seed)
     texts = random_query(random), random_query(random)
     plans = {item: planned(text) for item, text in zip((VIEW, OTHER), texts, strict=True)}
-    workers = workers or Threads(2, PythonEvaluator())
-    engine = StoredGraph(plans, workers, LocalStore(path))
+    cluster = LoopCluster(PythonEvaluator(), twice=twice)
+    engine = StoredGraph(plans, cluster, LocalStore(path))
     alone = MemoryGraph(plans, PythonEvaluator())
     changes = Changes(random)
     time, first = 1, 0
@@ -68,21 +67,9 @@ def check(seed: int, path, workers=None) -> None:
     assert set(engine.store.names()) == left, said
 
 
-class TwiceAtOnce(Threads):
-    """Runs every part in two threads, and goes on with what the second says."""
-
-    def run(self, stage):
-        parts = range(stage.shelf.parts.count)
-        with ThreadPoolExecutor(2) as pool:
-            both = [(pool.submit(stage.part, n), pool.submit(stage.part, n)) for n in parts]
-            for one, other in both:
-                assert one.result() == other.result()
-                yield from other.result()
-
-
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch):
-    monkeypatch.setattr(stages, "PART_ROWS", 6)
+    monkeypatch.setattr(run, "PART_ROWS", 6)
 
 
 @pytest.mark.parametrize("seed", QUICK)
@@ -91,8 +78,8 @@ def test_random_plans_are_right_at_every_time(seed, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_parts_that_run_twice_at_once_leave_the_same_files(seed, tmp_path):
-    check(seed, tmp_path, TwiceAtOnce(2, PythonEvaluator()))
+def test_parts_that_run_twice_leave_the_same_files_and_messages(seed, tmp_path):
+    check(seed, tmp_path, twice=True)
 
 
 @pytest.mark.slow

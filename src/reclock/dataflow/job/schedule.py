@@ -4,9 +4,9 @@ A step runs in the first stage in which all of its inputs can be had:
 
 * what is ``given`` (collections that are kept, or in a tick the changes of tables and the
   records of sources) can be read in every stage, by parts;
-* a step that looks at one update at a time takes the rows its worker has, so it runs where
-  its inputs do; but if its expressions are Spark's and workers cannot ask (``ahead``), one
-  stage later, when they were asked;
+* a step that looks at one update at a time takes the rows its part has, so it runs where its
+  inputs do; but if its expressions are Spark's, one stage later: Spark computes them between
+  the two;
 * an operator with a key takes its input by ranges of that key: from an arrangement that is
   kept, at once; otherwise one stage after the step whose rows are to be exchanged;
 * accumulators exchange partial totals instead of rows.
@@ -17,9 +17,11 @@ An arrangement is complete, and its runs are written, one stage after its source
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from reclock.dataflow.graph import collection_of, delayed_of, errors_of
+from reclock.dataflow.job.message import EXCHANGED, ROWS
 from reclock.dataflow.steps.accumulate import Accumulate, Stage
 from reclock.dataflow.steps.debezium import Floor, Fresh
 from reclock.dataflow.steps.groups import Groups
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from reclock.dataflow.given import Given
     from reclock.dataflow.graph import ArrangementId, Graph, Step
+    from reclock.dataflow.job.parts import Parts
     from reclock.ids import ObjectId
     from reclock.sql.plan.scalar import Scalar
 
@@ -61,12 +64,18 @@ class StagePlan:
     finished: set[ArrangementId] = field(default_factory=set)
     """The new arrangements that are complete, and written."""
 
+    @property
+    def sends(self) -> bool:
+        """Whether parts send something to other parts."""
+        return bool(self.exchanged or self.errors or self.kept_errors)
+
 
 @dataclass(frozen=True)
 class Schedule:
-    """The stages that compute the updates of ``new`` arrangements of a graph."""
+    """The stages that compute the updates of ``new`` arrangements of a graph, in parts."""
 
     graph: Graph
+    parts: Parts
     new: frozenset[ArrangementId]
     given: Mapping[int, ArrangementId]
     """Steps whose rows are there, and how they lie."""
@@ -76,22 +85,21 @@ class Schedule:
 
     @classmethod
     def of_load(
-        cls, graph: Graph, new: frozenset[ArrangementId], given: Given, *, ahead: bool
+        cls, graph: Graph, parts: Parts, new: frozenset[ArrangementId], given: Given
     ) -> Schedule:
-        """Return how to fill new arrangements; ``ahead`` if Spark is asked before a stage."""
-        steps = graph.needed(new, given.steps) - given.steps.keys()
-        stages = _Scheduler(graph, new, given.steps, given.errors, steps, ahead=ahead).stages()
+        """Return how to fill new arrangements, or to bring them up to date."""
+        steps = frozenset(graph.needed(new, given.steps) - given.steps.keys())
+        stages = _Scheduler(graph, new, given.steps, given.errors, steps).stages()
         collections = {at: collection_of(item) for at, item in given.steps.items()}
-        return cls(graph, new, collections, steps, stages)
+        return cls(graph, parts, new, collections, steps, stages)
 
     @classmethod
     def of_tick(
         cls,
         graph: Graph,
+        parts: Parts,
         changed: Collection[ObjectId],
         due: Collection[ArrangementId] = (),
-        *,
-        ahead: bool,
     ) -> Schedule:
         """Return how to bring every arrangement up to date with changes from outside.
 
@@ -109,8 +117,36 @@ class Schedule:
         }  # fmt: skip
         tables = graph.arrangements.keys() & given.values()
         new = frozenset(touched - tables)
-        scheduler = _Scheduler(graph, new, given, {}, steps, ahead=ahead)
-        return cls(graph, new | tables, given, steps, scheduler.stages(finished=tables))
+        scheduler = _Scheduler(graph, new, given, {}, steps)
+        return cls(graph, parts, new | tables, given, steps, scheduler.stages(finished=tables))
+
+    @cached_property
+    def last_uses(self) -> Mapping[tuple[int, str], int]:
+        """The last stage that reads each message, by its kind and name."""
+        found: dict[tuple[int, str], int] = {}
+
+        def use(kind: int, name: object, number: int) -> None:
+            found[kind, str(name)] = max(number, found.get((kind, str(name)), -1))
+
+        for number, plan in enumerate(self.stages):
+            for name in plan.finished:
+                use(EXCHANGED, name, number)
+            for source in plan.asked:
+                use(ROWS, source, number)
+            for at in (*plan.exchanged.values(), *plan.kept):
+                use(ROWS, at, number)
+            for at in (*plan.steps, *plan.exchanged.values()):
+                step = self.graph.steps[at]
+                for source in step.inputs:
+                    use(ROWS, source, number)
+                if isinstance(step, Accumulate):
+                    use(EXCHANGED, step.state, number)
+                elif isinstance(step, Keyed):
+                    for _, name in keyed_inputs(step):
+                        use(EXCHANGED, name, number)
+                if at in self.graph.delayed:
+                    use(EXCHANGED, delayed_of(self.graph.delayed[at]), number)
+        return found
 
 
 def keyed_inputs(step: Keyed) -> tuple[tuple[int, ArrangementId], ...]:
@@ -137,15 +173,12 @@ class _Scheduler:
         given: Collection[int],
         kept_errors: Mapping[ArrangementId, frozenset[ObjectId]],
         steps: frozenset[int],
-        *,
-        ahead: bool,
     ) -> None:
         self._graph = graph
         self._new = new
         self._given = given
         self._kept_errors = kept_errors
         self._steps = steps
-        self._ahead = ahead
         self._made: dict[int, int] = {}
         self._stages: list[StagePlan] = []
 
@@ -192,10 +225,10 @@ class _Scheduler:
         self._stage(number).steps.append(at)
 
     def _asked(self, source: int, at: int) -> int:
-        """Return the stage in which Spark has computed a step over the rows of another."""
+        """Return the stage in which Spark has computed a step over the rows of another one."""
         if source not in self._given and source not in self._made:
             return 0  # it does not change: there is nothing to ask
-        number = 0 if source in self._given else self._made[source] + self._ahead
+        number = 0 if source in self._given else self._made[source] + 1
         self._stage(number).asked.setdefault(source, []).append(at)
         self._keep(source, number)
         return number

@@ -1,0 +1,135 @@
+"""Where work runs: in the driver, or as a Spark job. One rule.
+
+Rule. The driver would need about ``estimate`` seconds for some work. It does what takes at most
+``DRIVER_SECONDS``; everything else is a Spark job, on every master. What ran as a job before is
+one until the estimate is half of that, so that work near the limit stays where it is. Until Spark
+is up the driver does what takes at most ``UNTIL_UP_SECONDS``; what takes longer waits for Spark.
+A setting (``execution``) decides instead, if it says so.
+
+Estimate. ``rows × Σ cost(operator)`` over the operators that the work reaches, where the cost of
+an operator is what this process measured: seconds for each row that came in, an average that
+follows the last ticks (``Costs``). Before anything was measured it is ``FIRST_COST``.
+
+Tests: tests/dataflow/test_placement.py has the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reclock.dataflow.work import Work
+
+DRIVER_SECONDS: Final = 0.1
+UNTIL_UP_SECONDS: Final = 2.0
+
+FIRST_COST: Final = 0.5e-6
+"""Seconds a row: what joins and aggregates take on a laptop, about."""
+
+LEAST_ROWS: Final = 256
+"""Fewer rows than this say little of the cost of a row."""
+
+_WEIGHT: Final = 0.25
+"""How much of an average the last measurement is."""
+
+ARRANGE: Final = "arrange"
+"""The cost of arranging the updates of a tick, beside that of its operators."""
+
+
+class Execution(Enum):
+    """What the setting says."""
+
+    AUTO = "auto"
+    DRIVER = "driver"
+    SPARK = "spark"
+
+
+class Place(Enum):
+    """Where work runs."""
+
+    DRIVER = "driver"
+    SPARK = "spark"
+
+
+class Costs:
+    """What a row costs each operator in this process; any thread may note and ask."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._lock = Lock()
+
+    def note(self, operator: str, rows: int, seconds: float) -> None:
+        """Note that an operator took so long for so many rows."""
+        if rows < LEAST_ROWS:
+            return
+        with self._lock:
+            known = self._seconds.get(operator, FIRST_COST)
+            self._seconds[operator] = known + _WEIGHT * (seconds / rows - known)
+
+    def of(self, operators: Iterable[str]) -> float:
+        """Return what a row costs all of these."""
+        with self._lock:
+            return sum(self._seconds.get(operator, FIRST_COST) for operator in operators)
+
+
+def place(
+    seconds: float,
+    *,
+    execution: Execution = Execution.AUTO,
+    before: Place = Place.DRIVER,
+    is_up: bool = True,
+) -> Place:
+    """Return where work runs that takes the driver so many seconds.
+
+    >>> place(0.05), place(0.2), place(0.2, is_up=False), place(0.07, before=Place.SPARK)
+    (<Place.DRIVER: 'driver'>, <Place.SPARK: 'spark'>, <Place.DRIVER: 'driver'>, <Place.SPARK: 'spark'>)
+    """  # noqa: E501 - what it prints
+    if execution is not Execution.AUTO:
+        return Place(execution.value)
+    if not is_up:
+        return Place.DRIVER if seconds <= UNTIL_UP_SECONDS else Place.SPARK
+    limit = DRIVER_SECONDS if before is Place.DRIVER else DRIVER_SECONDS / 2
+    return Place.DRIVER if seconds <= limit else Place.SPARK
+
+
+def operators_of(work: Work) -> list[str]:
+    """Return the operators that work reaches, by name, each as often as it runs."""
+    graph = work.graph
+    if work.wanted is not None:
+        steps = graph.needed(work.wanted, work.given.steps) - work.given.steps.keys()
+    else:
+        live = {graph.entry(item)[0] for item in work.changes}
+        for at, step in enumerate(graph.steps):
+            if not live.isdisjoint(step.inputs):
+                live.add(at)
+        steps = frozenset(live)
+    return [ARRANGE, *(type(graph.steps[at]).__name__ for at in sorted(steps))]
+
+
+@dataclass
+class Placement:
+    """The rule at work: it remembers where each kind of work ran last."""
+
+    costs: Costs = field(default_factory=Costs)
+    execution: Execution = Execution.AUTO
+    _before: dict[str, Place] = field(default_factory=dict)
+
+    def estimate(self, work: Work) -> float:
+        """Return how many seconds the driver would need, about."""
+        return work.rows * self.costs.of(operators_of(work))
+
+    def choose(self, work: Work, kind: str, *, is_up: bool) -> Place:
+        """Return where work of a kind runs now."""
+        chosen = place(
+            self.estimate(work),
+            execution=self.execution,
+            before=self._before.get(kind, Place.DRIVER),
+            is_up=is_up,
+        )
+        self._before[kind] = chosen
+        return chosen

@@ -1,0 +1,189 @@
+"""What is to be computed, wherever it runs: a tick, a first load, or catching up.
+
+Definition. ``Work`` asks for the updates in ``[lower, upper)`` of the ``wanted`` arrangements of a
+graph, given
+
+* a *tick*: the changes that came from outside, and the state before ``lower``;
+* a *first load*: nothing before, and all rows of kept collections as of ``upper − 1``;
+* *catching up*: what changed in kept collections, and the state before ``lower`` of what a first
+  load has filled.
+
+``InProcess`` computes it in this process, ``job.run.SparkJob`` in Spark tasks. Both run the same
+steps and operators and give the same updates (P3); the one in memory, the other as runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from reclock.arrangement.consolidate import consolidate
+from reclock.dataflow import delta as deltas
+from reclock.dataflow.given import Given
+from reclock.dataflow.graph import Limits, Output, collection_of, errors_of
+from reclock.dataflow.maintain import Tick
+from reclock.time.frontier import at
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from reclock.arrangement.shard import Shard
+    from reclock.dataflow.changes import Changes
+    from reclock.dataflow.evaluate import Evaluator
+    from reclock.dataflow.graph import ArrangementId, Graph
+    from reclock.dataflow.placement import Costs
+    from reclock.ids import ObjectId
+    from reclock.time.timestamp import Timestamp
+
+
+@dataclass(frozen=True)
+class Work:
+    """See the head of this module; ``tick``, ``load`` and ``catch_up`` make it."""
+
+    graph: Graph
+    lower: Timestamp
+    upper: Timestamp
+    changes: Mapping[ObjectId, Changes] = field(default_factory=dict)
+    """From outside, in a tick."""
+    wanted: frozenset[ArrangementId] | None = None
+    """None: all, in a tick."""
+    kept: Mapping[ArrangementId, Shard] = field(default_factory=dict)
+    """Collections that are read, unless it is a tick."""
+    state: Mapping[ArrangementId, Shard] = field(default_factory=dict)
+    """What operators look up: nothing in a first load."""
+    hydrating: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def tick(
+        cls,
+        graph: Graph,
+        changes: Mapping[ObjectId, Changes],
+        traces: Mapping[ArrangementId, Shard],
+        *,
+        lower: Timestamp,
+        upper: Timestamp,
+        limits: Limits | None = None,
+    ) -> Work:
+        """Return the work of a tick."""
+        return cls(graph, lower, upper, changes, state=traces, limits=limits or Limits())
+
+    @classmethod
+    def load(
+        cls,
+        graph: Graph,
+        new: frozenset[ArrangementId],
+        traces: Mapping[ArrangementId, Shard],
+        as_of: Timestamp,
+        limits: Limits | None = None,
+    ) -> Work:
+        """Return the work that fills new arrangements as of a time."""
+        return cls(
+            graph, as_of, as_of.step(), wanted=new, kept=traces, hydrating=True,
+            limits=limits or Limits(),
+        )  # fmt: skip
+
+    @classmethod
+    def catch_up(
+        cls,
+        graph: Graph,
+        new: frozenset[ArrangementId],
+        before: Mapping[ArrangementId, Shard],
+        after: Mapping[ArrangementId, Shard],
+        *,
+        lower: Timestamp,
+        upper: Timestamp,
+        limits: Limits | None = None,
+    ) -> Work:
+        """Return the work that brings new arrangements from ``lower`` to ``upper``.
+
+        ``before`` has all, the new ones too, before ``lower``; ``after`` those that are not new,
+        before ``upper``.
+        """
+        return cls(
+            graph, lower, upper, wanted=new, kept=after, state=before, limits=limits or Limits()
+        )
+
+    @cached_property
+    def given(self) -> Given:
+        """What a first load begins from."""
+        assert self.wanted is not None
+        return Given.of(self.graph, self.wanted, self.kept)
+
+    @cached_property
+    def rows(self) -> int:
+        """How many updates come in, at most."""
+        if self.wanted is None:
+            return sum(change.rows for change in self.changes.values())
+        sources = self.given.sources(self.graph, self.wanted)
+        if self.hydrating:
+            return sum(self.kept[name].rows for name in sources)
+        return sum(self.kept[name].rows_from(self.lower) for name in sources)
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Computes in this process; Spark, if it is needed, is asked by an evaluator."""
+
+    evaluator: Evaluator
+    costs: Costs | None = None
+    """Where what it takes is noted."""
+
+    def run(self, work: Work) -> dict[ArrangementId, pa.RecordBatch]:
+        """Return the updates of every arrangement that changes, consolidated."""
+        graph, times = work.graph, range(work.lower, work.upper)
+        if work.wanted is None:
+            changes = {
+                item: change.delta(graph.keying(graph.entry(item)[1]))
+                for item, change in work.changes.items()
+            }
+            tick = Tick(graph, changes, work.state, times, limits=work.limits, costs=self.costs)
+            return tick.run(self.evaluator)
+        given = work.given
+        steps = {
+            step: Output(self._read(work, collection_of(given.steps[step])))
+            for step in sorted(graph.needed(work.wanted, given.steps) & given.steps.keys())
+        }
+        known = {  # each view's own: they need not be the same
+            name: [e for i in sorted(items) if (e := self._read(work, errors_of(i))).num_rows]
+            for name, items in given.errors.items()
+        }
+        tick = Tick(
+            graph, {}, work.state, times, hydrating=work.hydrating, given=steps,
+            wanted=work.wanted, limits=work.limits, errors=known, costs=self.costs,
+        )  # fmt: skip
+        return with_errors(graph, tick.run(self.evaluator), known)
+
+    def _read(self, work: Work, name: ArrangementId) -> pa.RecordBatch:
+        """Return the rows of a kept collection, or what changed in it, as a delta."""
+        keying = work.graph.arrangements[name].keying
+        shard = work.kept.get(name)
+        if shard is None:
+            return deltas.empty(keying.types)
+        if work.hydrating:
+            found = shard.snapshot(work.lower)
+        else:
+            found = shard.changes(work.lower, at(work.upper))
+        parts = [keying.restore(batch) for batch in found]
+        return deltas.union(parts) if parts else deltas.empty(keying.types)
+
+
+def with_errors(
+    graph: Graph,
+    made: dict[ArrangementId, pa.RecordBatch],
+    known: Mapping[ArrangementId, Sequence[pa.RecordBatch]],
+) -> dict[ArrangementId, pa.RecordBatch]:
+    """Return updates with the error rows that views take over from those they are made of.
+
+    Those that are delayed were given to the step that does.
+    """
+    found = dict(made)
+    for name in known.keys() - graph.delayed.values():
+        keying = graph.arrangements[name].keying
+        errs = [*known[name], *([keying.restore(made[name])] if name in made else ())]
+        if errs:
+            found[name] = consolidate(keying.layout, keying.arrange(deltas.union(errs)))
+    return found

@@ -1,0 +1,49 @@
+"""Where work runs: the rule as a table, and what is measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from reclock.dataflow.placement import (
+    FIRST_COST,
+    LEAST_ROWS,
+    Costs,
+    Execution,
+    Place,
+    place,
+)
+
+AUTO, DRIVER, SPARK = Execution.AUTO, Place.DRIVER, Place.SPARK
+
+TABLE = [
+    # seconds, the setting, where it ran before, Spark is up: where it runs
+    (0.00, AUTO, DRIVER, True, DRIVER),
+    (0.10, AUTO, DRIVER, True, DRIVER),
+    (0.11, AUTO, DRIVER, True, SPARK),
+    (0.11, AUTO, SPARK, True, SPARK),
+    (0.06, AUTO, SPARK, True, SPARK),
+    (0.06, AUTO, DRIVER, True, DRIVER),
+    (0.05, AUTO, SPARK, True, DRIVER),
+    (60.0, AUTO, DRIVER, True, SPARK),
+    (1.00, AUTO, DRIVER, False, DRIVER),
+    (1.00, AUTO, SPARK, False, DRIVER),
+    (2.00, AUTO, DRIVER, False, DRIVER),
+    (2.10, AUTO, DRIVER, False, SPARK),
+    (60.0, Execution.DRIVER, SPARK, True, DRIVER),
+    (0.00, Execution.SPARK, DRIVER, False, SPARK),
+]
+
+
+@pytest.mark.parametrize(("seconds", "execution", "before", "is_up", "expected"), TABLE)
+def test_the_rule(seconds, execution, before, is_up, expected):
+    assert place(seconds, execution=execution, before=before, is_up=is_up) is expected
+
+
+def test_costs_follow_what_was_measured():
+    costs = Costs()
+    assert costs.of(["Join", "Accumulate"]) == pytest.approx(2 * FIRST_COST)
+    for _ in range(50):
+        costs.note("Join", 1_000, 0.004)
+    assert costs.of(["Join"]) == pytest.approx(4e-6, rel=0.01)
+    costs.note("Join", LEAST_ROWS - 1, 10.0)
+    assert costs.of(["Join"]) == pytest.approx(4e-6, rel=0.01)
