@@ -8,15 +8,16 @@ or none. From all that was read so far::
     complete(x)  it has ended, and as many rows of it are there as were counted
 
     strict       released = the transactions up to the first that is not complete
-    complete     released = those that are complete, and have no row that follows, with the same
-                 key in the same partition, one of a transaction that is not released
+    complete     released = those that are complete, and have no row whose key a row has of a
+                 transaction with a smaller number that is not released
 
     OUTPUT       the rows of what is released; and those that name no transaction
     TEMP         the other rows, and the mentions of what is not released
 
 Repetitions say nothing: a row at the same place of a transaction, and the mention of one that has
 not ended, or is among the last ``REMEMBERED`` that were mentioned. What is released stays released
-when more is read, and OUTPUT and TEMP hold everything that was read, once.
+when more is read, and OUTPUT and TEMP hold everything that was read, once. Of two rows of one key
+that are released the later one is that of the greater number, then that of the greater place.
 
 This is what ``coordinator.source.transactions`` computes step by step; no part of the system
 runs it. Tests: tests/coordinator/source/test_transactions.py.
@@ -27,7 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 REMEMBERED: Final = 1_000
 """Of how many transactions, those last mentioned, repetitions are known."""
@@ -107,7 +108,8 @@ def summary(mentions: Sequence[Mention], rows: Sequence[Row], *, strict: bool) -
             released.add(t.id)
     else:
         released = complete
-        while blocked := {name for name in released if _follows(name, distinct, released)}:
+        ranks = {t.id: t.number for t in known}
+        while blocked := {name for name in released if _follows(name, distinct, released, ranks)}:
             released -= blocked
     number = {t.id: t.number for t in known if t.id in released}
     output = frozenset(
@@ -119,13 +121,15 @@ def summary(mentions: Sequence[Mention], rows: Sequence[Row], *, strict: bool) -
     return Summary(output, frozenset([*waiting, *(t for t in known if t.id not in released)]))
 
 
-def _follows(name: str, rows: Sequence[Row], released: set[str]) -> bool:
-    """Return whether a row of a transaction follows one, of its key, that is not released."""
+def _follows(
+    name: str, rows: Sequence[Row], released: set[str], numbers: Mapping[str, int]
+) -> bool:
+    """Return whether a transaction has the key of one before it that is not released."""
     return any(
         row.transaction == name
         and other.transaction not in {None, *released}
-        and (other.key, other.partition) == (row.key, row.partition)
-        and other.offset < row.offset
+        and other.key == row.key
+        and numbers.get(other.transaction or "", len(numbers) + 1) < numbers[name]
         for row in rows
         for other in rows
     )

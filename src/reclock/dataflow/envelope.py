@@ -34,8 +34,9 @@ In the transactions envelope a record is one of debezium that belongs to a ``tra
 place in it (``total_order``, and ``collection_order`` among those of its table), or what is said
 of a transaction: it has a ``status``, BEGIN, or END with the ``count`` of its rows in this source,
 NULL if that is not among the ``collections`` that it names. A ``number`` is given to it when it is
-kept; what was released is kept by its number for a while, as DONE. These too wait outside of the
-graph; rows of a transaction that is whole come into it as with the envelope debezium.
+kept; what was released is kept by its number for a while, as DONE, and a key that was changed out
+of turn with the number and the ``total_order`` of that change, without a status. These too wait
+outside of the graph; rows of a transaction that is whole come into it as with the envelope debezium.
 
 Tests: tests/dataflow/test_envelopes.py.
 """

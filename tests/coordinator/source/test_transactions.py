@@ -34,7 +34,8 @@ def batch(rows):
 
 def of_row(row):
     return {
-        "k": row.key, "x": row.data, "has_before": False, "has_after": True, "op": "c",
+        "k": row.key, "x": f"{row.partition} {row.offset}",
+        "has_before": False, "has_after": True, "op": "c",
         "partition": row.partition, "order": row.offset, "transaction": row.transaction,
         "total_order": row.order, "collection_order": row.order,
     }  # fmt: skip
@@ -85,7 +86,8 @@ class Durable:
         for row, time, diff in rows_of(offer.closed, PUBLISHED):
             assert self.upper <= time < offer.upper
             assert diff == 1
-            self.output[row["partition"], row["order"], time] += 1
+            partition, offset = map(int, row["x"].split())
+            self.output[partition, offset, time] += 1
         for row, time, diff in rows_of(offer.waiting, NAMES):
             assert time == offer.upper - 1
             self.temp[tuple(row.items())] += diff
@@ -147,11 +149,13 @@ def defined(mentions, logs, read, *, strict):
 
 def waits(temp):
     """Return what waits, as the definition has it, and what is remembered beside it."""
-    rows, numbers, ends, done = set(), {}, {}, set()
+    rows, numbers, ends, done, passed = set(), {}, {}, set(), set()
     for pairs in temp.elements():
         row = dict(pairs)
         name = row["transaction"]
-        if row["status"] is None:
+        if row["status"] is None and row["number"] is not None:
+            passed.add((row["k"], row["number"]))
+        elif row["status"] is None:
             rows.add((row["partition"], row["order"]))
         elif row["status"] == "DONE":
             done.add(row["number"])
@@ -160,6 +164,8 @@ def waits(temp):
             if row["status"] == "END":
                 ends[name] = row["count"]
     mentioned = {Transaction(n, i, i in ends, ends.get(i)) for i, n in numbers.items()}
+    open_ = min((t.number for t in mentioned), default=1 << 60)
+    assert all(number > open_ for _, number in passed)  # older ones may still come
     return rows, mentioned, done
 
 

@@ -186,6 +186,13 @@ class Ledger:
         """The first number that is not released."""
         return min(self._numbered, default=self.last + 1)
 
+    def next_without(self, released: Iterable[Open]) -> int:
+        """Return the first number that is not released when these are."""
+        gone = {entry.number for entry in released}
+        return min(
+            (number for number in self._numbered if number not in gone), default=self.last + 1
+        )
+
     @property
     def reach(self) -> int:
         """The first number that is not released, and cannot be now, in order."""

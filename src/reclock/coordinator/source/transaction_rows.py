@@ -4,9 +4,9 @@ A ``Part`` is some statements of the envelope ``transactions``, each marked with
 transaction in the ledger, or as *loose* if it belongs to none. ``Columns`` knows where everything
 is in them, and makes of the parts what a tick publishes.
 
-A row that is released out of turn must not overtake an older one of its key: ``blocked`` are the
-transactions that would. Rows of a key are in one partition, in their order, so whatever is older
-has been read before.
+A row that is released out of turn must not overtake an older one of its key that waits: ``blocked``
+are the transactions that would. Which of two rows is older, and what becomes of one that was passed
+before it came, is ``transaction_order``, ``passed``.
 
 Cost: vectorised over what waits. Tests: tests/coordinator/source/test_transactions.py.
 """
@@ -20,7 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reclock.arrangement.column import canonical
 from reclock.connectors.transactions import END
+from reclock.coordinator.source.transaction_order import ranks
 from reclock.coordinator.source.waiting import concat
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import DEBEZIUM, TRANSACTIONS, envelope_columns, envelope_fields
@@ -41,6 +43,7 @@ LOOSE: Final = -1
 """The code of rows that belong to no transaction."""
 
 _POSITION: Final = "position_1"
+_LAST: Final = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,18 @@ def joined(parts: Sequence[Part]) -> list[Part]:
     return made
 
 
+def looked_up(found: Part | None, codes: Int64s, values: Mapping[int, int], loose: int) -> Int64s:
+    """Return the value of each row's transaction, by its code; that of loose rows is given."""
+    if found is None:
+        return np.empty(0, np.int64)
+    made: Int64s = np.full(len(found.codes), loose, np.int64)
+    if len(codes):
+        of = np.array([values[code] for code in codes.tolist()], np.int64)
+        at = np.minimum(np.searchsorted(codes, found.codes), len(codes) - 1)
+        made = np.where(found.loose, loose, of[at])
+    return made
+
+
 @dataclass(frozen=True)
 class Columns:
     """Statements about rows of these types, with a key or (empty) without."""
@@ -95,23 +110,35 @@ class Columns:
         return envelope_columns(TRANSACTIONS, self.row, rows)
 
     @property
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
+        """The names of the columns that statements have beside those of the row."""
         return [f.name for f in envelope_fields(TRANSACTIONS, self.row)]
 
     def numbered(self, rows: pa.RecordBatch, numbers: Sequence[int | None]) -> pa.RecordBatch:
         """Return statements with these numbers of their transactions."""
-        at = len(self.row) + self._names.index("number")
+        at = len(self.row) + self.names.index("number")
         return rows.set_column(at, rows.schema.names[at], pa.array(numbers, pa.int64()))
 
-    def in_order(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        """Return of stored statements those of transactions, as they came, and rows."""
+    def in_order(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, ...]:
+        """Return of stored statements those of transactions, as they came, rows, and keys."""
         said = self.of(rows)
         data = said["status"].is_null()
         number = said["number"].fill_null(0).to_numpy()
         ends = [status == END for status in said["status"].to_pylist()]
         order = pa.array(np.lexsort([said["order"].fill_null(0).to_numpy(), ends, number]))
         mentions = rows.take(order).filter(pc.invert(data).take(order))
-        return mentions, rows.filter(data)
+        passed = pc.and_(data, said["number"].is_valid())
+        names = self.nothing.schema.names
+        return (
+            mentions,
+            rows.filter(pc.and_not(data, passed)),
+            rows.filter(passed).rename_columns(names),
+        )
+
+    @property
+    def nothing(self) -> pa.RecordBatch:
+        """No statements."""
+        return self.statements(0, {})
 
     def done(self, some: Sequence[Done]) -> pa.RecordBatch:
         """Return released transactions as statements, to be remembered."""
@@ -120,9 +147,15 @@ class Columns:
             "status": [DONE] * len(some), "number": [d.number for d in some],
             "count": [d.rows for d in some],
         }  # fmt: skip
-        columns = [pa.nulls(len(some), kind) for kind in self.row]
+        return self.statements(len(some), given)
+
+    def statements(
+        self, size: int, given: Mapping[str, object], row: Mapping[int, pa.Array] | None = None
+    ) -> pa.RecordBatch:
+        """Return statements that have these columns alone, by name; those of the row, by place."""
+        columns = [(row or {}).get(at, pa.nulls(size, kind)) for at, kind in enumerate(self.row)]
         columns += [
-            pa.array(given[f.name], f.type) if f.name in given else pa.nulls(len(some), f.type)
+            pa.array(given[f.name], f.type) if f.name in given else pa.nulls(size, f.type)
             for f in envelope_fields(TRANSACTIONS, self.row)
         ]
         return pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
@@ -132,7 +165,7 @@ class Columns:
 
         Released out of turn, rows are not in the order of their database's log.
         """
-        width, names, made = len(self.row), self._names, []
+        width, names, made = len(self.row), self.names, []
         for f in envelope_fields(DEBEZIUM, self.row):
             column = columns[width + names.index(f.name)]
             if f.name == _POSITION and not strict:
@@ -140,46 +173,60 @@ class Columns:
             made.append(column)
         return [*columns[:width], *made]
 
-    def closed(
-        self, parts: Sequence[Part], times: Mapping[int, int], first: int, *, strict: bool
-    ) -> pa.RecordBatch | None:
-        """Return the delta of released rows, by codes; loose ones are at the time ``first``."""
-        codes = np.array(sorted(times), np.int64)
-        at_times = np.array([times[code] for code in codes.tolist()], np.int64)
+    def released(self, parts: Sequence[Part], codes: Int64s) -> Part | None:
+        """Return the rows that go when transactions with these codes are released."""
         made = []
         for part in parts:
             which = part.released(codes)
             which &= self.of(part.rows)["status"].is_null().to_numpy(zero_copy_only=False)
-            if not which.any():
-                continue
-            found = part.filter(which)
-            when = np.full(len(found.codes), first, np.int64)
-            if len(codes):
-                at = np.minimum(np.searchsorted(codes, found.codes), len(codes) - 1)
-                when = np.where(found.loose, first, at_times[at])
-            columns = self.taken_in(found.rows.columns, strict=strict)
-            made.append(deltas.build(columns, when, np.ones(len(when), np.int64)))
-        return deltas.union(made) if made else None
+            made.append(part.filter(which))
+        rows = concat([part.rows for part in made])
+        if rows is None or not rows.num_rows:
+            return None
+        return Part(rows, np.concatenate([part.codes for part in made]))
 
-    def blocked(self, parts: Sequence[Part], complete: set[int]) -> set[int]:
-        """Return the codes of transactions with a row whose key has an earlier row that waits."""
-        keys, partitions, orders, codes = [], [], [], []
+    def closed(
+        self, found: Part, number: Int64s, when: Int64s, *, strict: bool
+    ) -> pa.RecordBatch | None:
+        """Return the delta of released rows, of transactions with these numbers, at these times.
+
+        They get the order of their changes. Loose rows are placed in the database's log by
+        themselves: what is known of one kind makes no repetition of the other.
+        """
+        columns = self.taken_in(found.rows.columns, strict=strict)
+        names = [f.name for f in envelope_fields(DEBEZIUM, self.row)]
+        at = {name: len(self.row) + names.index(name) for name in ("order", "partition")}
+        columns[at["order"]] = pa.array(ranks(self.of(found.rows), number, found.loose))
+        if found.loose.any():
+            partition = columns[at["partition"]]
+            own = pc.subtract(pa.scalar(-1, pa.int32()), partition)
+            columns[at["partition"]] = pc.if_else(pa.array(found.loose), own, partition)
+        return deltas.build(columns, when, np.ones(len(when), np.int64))
+
+    def blocked(
+        self, parts: Sequence[Part], complete: set[int], numbers: Mapping[int, int]
+    ) -> set[int]:
+        """Return the codes of transactions with a row whose key has an earlier row that waits.
+
+        ``numbers`` are theirs; of those that nothing is said of yet, they will be greater.
+        """
+        keys, codes = [], []
         width = len(self.row)
         for part in (part for part in parts if not part.mentions):
             said = self.of(part.rows)
             old = said["has_before"].fill_null(False).to_numpy(zero_copy_only=False)
             for which, begin in ((~part.loose, 0), (~part.loose & old, width)):
                 here = pa.array(np.flatnonzero(which))
-                row = [part.rows.column(begin + at).take(here) for at in self.key]
+                row = [canonical(part.rows.column(begin + at).take(here)) for at in self.key]
                 keys.append(deltas.key_hash(row, len(here)))
-                partitions.append(said["partition"].take(here).to_numpy(zero_copy_only=False))
-                orders.append(said["order"].take(here).to_numpy())
                 codes.append(part.codes[which])
         if not codes:
             return set()
-        key, partition, order, code = map(np.concatenate, (keys, partitions, orders, codes))
-        by = np.lexsort([order, partition, key])
-        same = (key[by][1:] == key[by][:-1]) & (partition[by][1:] == partition[by][:-1])
+        key, code = np.concatenate(keys), np.concatenate(codes)
+        known, of = np.unique(code, return_inverse=True)
+        number = np.array([numbers.get(c, _LAST) for c in known.tolist()], np.int64)[of]
+        by = np.lexsort([number, key])
+        same = key[by][1:] == key[by][:-1]
         pairs = np.stack([code[by][:-1][same], code[by][1:][same]], axis=1)
         follows = {(first, then) for first, then in np.unique(pairs, axis=0).tolist()}
         found = set(code.tolist()) - complete

@@ -9,7 +9,8 @@ of a transaction are published in one piece::
 
 at its number or, if the system gives the times, at that of the tick (``at``), which is told which
 to release (``together``). Rows that name no transaction, and records that do not decode, come with
-the next that is released.
+the next that is released. Which of two rows of a key is the later change is their transactions' to
+say, and not that of the order in which they were read (``transaction_order``).
 
 Cost: an offer looks at what waits; what was released before leaves nothing behind but the ids of
 the last ``REMEMBERED`` (P5). Tests: tests/coordinator/source/test_transactions.py.
@@ -26,15 +27,27 @@ import pyarrow as pa
 from reclock.change.transactions import REMEMBERED
 from reclock.connectors.transactions import END
 from reclock.coordinator.source.ledger import Done, Ledger
-from reclock.coordinator.source.transaction_rows import DONE, LOOSE, Columns, Part, joined
+from reclock.coordinator.source.passed import Passing
+from reclock.coordinator.source.transaction_rows import (
+    DONE,
+    LOOSE,
+    Columns,
+    Part,
+    joined,
+    looked_up,
+)
 from reclock.coordinator.source.waiting import Offer, changed, concat
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from reclock.coordinator.source.ledger import Known, Open
     from reclock.dataflow.delta import Types
+
+    Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,8 @@ class Release(Offer):
     forgotten: tuple[Done, ...] = ()
     reach: int = 0
     """All transactions before this number are released with it."""
+    passed: pa.RecordBatch | None = None
+    """The keys that were changed out of turn, then."""
 
 
 class Transactions:
@@ -72,11 +87,12 @@ class Transactions:
         self._kept: list[Part] = []  # of which there is a durable copy
         self._fresh: list[Part] = []
         self._fault: str | None = None
+        self._passed: pa.RecordBatch | None = None
         self.size = 0
         """Of all rows that wait, in bytes."""
         found = concat([*durable])
         if found is not None:
-            some = self._columns.in_order(found)
+            *some, self._passed = self._columns.in_order(found)
             self._kept = [part for batch in some for part in self._noted(batch)]
 
     @property
@@ -169,23 +185,52 @@ class Transactions:
         times = self._times(released, at)
         first = int(at) if at is not None else times[released[0].code]
         upper = Timestamp(max([first, *times.values()]) + 1)
-        codes = np.array([*times], np.int64)
+        codes = np.array(sorted(times), np.int64)
         remembered, forgotten = self._ledger.remembered(released)
         gone = [part.rows.filter(pa.array(part.released(codes))) for part in self._kept]
         come = [part.rows.filter(pa.array(~part.released(codes))) for part in self._fresh]
         gone.append(self._columns.done(forgotten))
         come.append(self._columns.done(remembered))
+        found = self._columns.released(self._parts, codes)
+        numbers = {entry.code: entry.number or 0 for entry in released}
+        number = looked_up(found, codes, numbers, 0)
+        passed = None
+        if not self._strict:
+            passed = self._pass(found, number, released, gone, come)
+        if found is not None and self._passed is not None:
+            found, number = Passing(self._columns).not_passed(found, number, self._passed)
+        closed = None
+        if found is not None:
+            when = looked_up(found, codes, times, first)
+            closed = self._columns.closed(found, number, when, strict=self._strict)
         return Release(
             upper,
             complete=False,
-            closed=self._columns.closed(self._parts, times, first, strict=self._strict),
+            closed=closed,
             waiting=changed(gone, come, int(upper) - 1),
             fresh=len(self._fresh),
             released=tuple(released),
             remembered=remembered,
             forgotten=forgotten,
             reach=max([self._ledger.next, *((entry.number or 0) + 1 for entry in released)]),
+            passed=passed,
         )
+
+    def _pass(
+        self,
+        found: Part | None,
+        number: Int64s,
+        released: Sequence[Open],
+        gone: list[pa.RecordBatch],
+        come: list[pa.RecordBatch],
+    ) -> pa.RecordBatch:
+        """Return which keys were changed out of turn when these are released, and note that."""
+        least = self._ledger.next_without(released)
+        before = self._columns.nothing if self._passed is None else self._passed
+        kept, past, new = Passing(self._columns).passing(found, number, before, least)
+        gone.append(past)
+        come.append(new)
+        return pa.concat_batches([kept, new])
 
     def check(self) -> None:
         """Raise what is wrong with transactions that cannot be released."""
@@ -199,7 +244,8 @@ class Transactions:
         if not whole:
             return []
         self._fresh = joined(self._fresh)
-        blocked = self._columns.blocked(self._parts, {entry.code for entry in whole})
+        numbers = {entry.code: entry.number or 0 for entry in self._ledger.numbered()}
+        blocked = self._columns.blocked(self._parts, {entry.code for entry in whole}, numbers)
         return [entry for entry in whole if entry.code not in blocked]
 
     def _some(self, entries: Iterable[Open], limit: int | None, most: int) -> list[Open]:
@@ -234,6 +280,7 @@ class Transactions:
         left = (part.filter(~part.released(codes)) for part in known)
         self._kept = joined([part for part in left if len(part.codes)])
         self._fresh = self._fresh[offer.fresh :]
+        self._passed = offer.passed
         self._fault = None
         self.size = sum(part.size for part in self._parts)
 
