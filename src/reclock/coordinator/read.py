@@ -40,10 +40,9 @@ from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.answer import with_rows
 from reclock.coordinator.system.relation import Moment
 from reclock.coordinator.tick import tick
-from reclock.dataflow.error_rows import hint_of
+from reclock.dataflow.error_rows import failure
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.errors import (
-    ExpressionFailed,
     HoldViolation,
     InvalidValue,
     StatementTimeout,
@@ -271,8 +270,7 @@ def check_errors(world: World, plan: QueryPlan, as_of: Timestamp) -> None:
             if there.num_rows:
                 codes, messages = (c.to_pylist() for c in arrangement.keying.columns(there))
                 code, message = min(zip(codes, messages, strict=True))
-                detail = f"in {item} at {as_of}; the error goes when its row does"
-                raise ExpressionFailed(message, code=code, detail=detail, hint=hint_of(code))
+                raise failure(code, message, f"in {item} at {as_of}")
 
 
 def _holder() -> HolderId:

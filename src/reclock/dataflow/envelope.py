@@ -36,7 +36,8 @@ of a transaction: it has a ``status``, BEGIN, or END with the ``count`` of its r
 NULL if that is not among the ``collections`` that it names. A ``number`` is given to it when it is
 kept; what was released is kept by its number for a while, as DONE, and a key that was changed out
 of turn with the number and the ``total_order`` of that change, without a status. These too wait
-outside of the graph; rows of a transaction that is whole come into it as with the envelope debezium.
+outside of the graph; rows of a transaction that is whole come into it as with the envelope
+debezium.
 
 Tests: tests/dataflow/test_envelopes.py.
 """

@@ -2,6 +2,9 @@
 
 Expressions report an error as text ``SQLSTATE|message``; an error row is the pair, at the
 time and with the diff of the row that caused it, so it goes away with that row.
+
+The error that a source ends with has a detail and a hint of its own: they are lines of the message
+(``told``), and come apart again where it is raised (``failure``).
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from reclock.errors import ExpressionFailed
 
 ERROR_TYPES: Final = (pa.string(), pa.string())
 """An error row is (SQLSTATE, message)."""
@@ -31,6 +36,46 @@ _HINTS: Final = {
     "54000": "leave out such rows, with WHERE or CASE, or take less of them, with left(…): what "
     "functions make has at most 64 MiB, and a series 10 million elements",
 }
+
+
+_DETAIL: Final = "\ndetail: "
+_HINT: Final = "\nhint: "
+
+
+def told(message: str, detail: str | None, hint: str | None) -> str:
+    """Return an error as the message of an error row.
+
+    >>> told("it stopped", "at 7", None).splitlines()
+    ['it stopped', 'detail: at 7']
+    """
+    return "".join(
+        [message, *([_DETAIL + detail] if detail else []), *([_HINT + hint] if hint else [])]
+    )
+
+
+def parted(text: str) -> tuple[str, str | None, str | None]:
+    """Return message, detail and hint of the message of an error row.
+
+    >>> parted(told("it stopped", None, "drop it"))
+    ('it stopped', None, 'drop it')
+    """
+    text, _, hint = text.partition(_HINT)
+    message, _, detail = text.partition(_DETAIL)
+    return message, detail or None, hint or None
+
+
+def failure(code: str, text: str, where: str) -> ExpressionFailed:
+    """Return the error that an error row stands for; ``where`` it is, is part of its detail.
+
+    >>> error = failure("55000", told("it stopped", "at 7", "drop it"), "in s")
+    >>> error.message, error.detail, error.hint
+    ('it stopped', 'at 7; in s', 'drop it')
+    """
+    message, detail, hint = parted(text)
+    if detail is None and hint is None:
+        where += "; the error goes when its row does"
+    made = where if detail is None else f"{detail}; {where}"
+    return ExpressionFailed(message, code=code, detail=made, hint=hint or hint_of(code))
 
 
 def hint_of(code: str) -> str | None:

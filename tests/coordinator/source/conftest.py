@@ -234,3 +234,50 @@ def shop(opener: Any) -> Shop:
 def make_shop() -> Callable[[Any], Shop]:
     """For hypothesis: a shop of its own per example."""
     return Shop
+
+
+class Feed:
+    """A topic of CDCv2 messages, and a source over it."""
+
+    def __init__(self, opener: Any, partitions: int = 2) -> None:
+        self.opener = opener
+        self.kafka = opener.kafka
+        self.topic = self.kafka.create_topic(partitions)
+        self.db = opener()
+
+    def create(
+        self, name: str = "cdc", options: str = "RETAIN HISTORY FOR '1 h'", topic: str | None = None
+    ) -> None:
+        self.db.execute(
+            f"CREATE SOURCE {name} (id BIGINT, x TEXT) FROM KAFKA BROKER 'b:1' TOPIC "
+            f"'{topic or self.topic}' FORMAT JSON ENVELOPE MATERIALIZE WITH ({options})"
+        )
+
+    def send(self, *messages: Any, partition: int = 0, topic: str | None = None) -> None:
+        values = (m if isinstance(m, bytes) else json.dumps(m).encode() for m in messages)
+        self.kafka.produce(topic or self.topic, partition, *map(Record, values))
+
+    def tick(self, ms: int = 0) -> Any:
+        self.opener.clock.advance(ms)
+        return self.db.tick()
+
+    def rows(self, query: str) -> Any:
+        return sorted(self.db.execute(query).rows, key=repr)
+
+    def status(self, columns: str = "state, detail", source: str = "cdc") -> Any:
+        query = f"SELECT {columns} FROM reclock.source_status WHERE source = '{source}'"
+        return self.db.execute(query).rows[0]
+
+    def crash(self) -> None:
+        self.db = self.opener.reopened(self.db)
+
+
+@pytest.fixture
+def feed(opener: Any) -> Feed:
+    return Feed(opener)
+
+
+@pytest.fixture(scope="session")
+def make_feed() -> Callable[[Any], Feed]:
+    """For hypothesis: a topic of its own per example."""
+    return Feed

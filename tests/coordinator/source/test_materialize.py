@@ -18,7 +18,6 @@ from reclock.coordinator.item import Sink
 from reclock.coordinator.source import stated
 from reclock.errors import Error, StatementTimeout, TimelineMismatch, Unreadable
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.strategies.changes import multiset_logs
 from reclock.testing.strategies.statements import deliveries
 
@@ -38,43 +37,6 @@ def progress(lower, upper, *counts):
     made = [{"time": t, "count": n} for t, n in counts]
     end = [] if upper is None else [upper]
     return {"progress": {"lower": [lower], "upper": end, "counts": made}}
-
-
-class Feed:
-    def __init__(self, opener, partitions=2):
-        self.opener = opener
-        self.kafka = opener.kafka
-        self.topic = self.kafka.create_topic(partitions)
-        self.db = opener()
-
-    def create(self, name="cdc", options=KEPT, topic=None):
-        self.db.execute(
-            f"CREATE SOURCE {name} {COLUMNS} FROM KAFKA BROKER 'b:1' TOPIC "
-            f"'{topic or self.topic}' FORMAT JSON ENVELOPE MATERIALIZE WITH ({options})"
-        )
-
-    def send(self, *messages, partition=0, topic=None):
-        values = (m if isinstance(m, bytes) else json.dumps(m).encode() for m in messages)
-        self.kafka.produce(topic or self.topic, partition, *map(Record, values))
-
-    def tick(self, ms=0):
-        self.opener.clock.advance(ms)
-        return self.db.tick()
-
-    def rows(self, query):
-        return sorted(self.db.execute(query).rows, key=repr)
-
-    def status(self, columns="state, detail", source="cdc"):
-        query = f"SELECT {columns} FROM reclock.source_status WHERE source = '{source}'"
-        return self.db.execute(query).rows[0]
-
-    def crash(self):
-        self.db = self.opener.reopened(self.db)
-
-
-@pytest.fixture
-def feed(opener):
-    return Feed(opener)
 
 
 def test_a_time_is_there_when_all_of_it_is(feed):
@@ -301,8 +263,10 @@ def collected(log, time):
     st.lists(st.sampled_from(["tick", "crash", "send"]), max_size=14),
     st.data(),
 )
-def test_any_delivery_is_the_collection_at_every_time(make_opener, delivery, actions, data):
-    feed = Feed(make_opener())
+def test_any_delivery_is_the_collection_at_every_time(
+    make_opener, make_feed, delivery, actions, data
+):
+    feed = make_feed(make_opener())
     feed.create()
     query = "SELECT id, count(*) AS n FROM cdc GROUP BY id"
     feed.db.execute(f"CREATE MATERIALIZED VIEW n WITH ({KEPT}) AS {query}")
@@ -443,9 +407,9 @@ def test_more_than_fits_stalls_the_source_says_so_and_stops_nobody(feed, monkeyp
     assert feed.status() == ("running", None)
 
 
-def test_a_strict_read_of_a_source_that_lags_gives_up_and_names_it(opener):
+def test_a_strict_read_of_a_source_that_lags_gives_up_and_names_it(opener, make_feed):
     opener.clock.set(NOW)
-    feed = Feed(opener)
+    feed = make_feed(opener)
     feed.create(options="epoch_ms_timeline = true")
     feed.send(updates((1, "a", NOW - HOUR, 1)), progress(0, NOW - HOUR + 1, (NOW - HOUR, 1)))
     feed.tick(1_000)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from reclock.errors import Error
 from reclock.testing.kafka_conformance import Record
 
 KEPT = "RETAIN HISTORY FOR '1 h'"
@@ -53,6 +54,22 @@ def test_as_of_a_time_only_what_was_known_then_is(bound):
     assert rows(bound, query.format(4_000)) == [(False,)]
     offsets = "SELECT max(\"offset\") FROM reclock.translate('s', 9000) AS OF 3000"
     assert rows(bound, offsets) == [(2,)]
+
+
+@pytest.mark.parametrize("rest", ["9000", "'0:2'", "'0', 2"])
+def test_a_name_that_is_no_source_is_an_error(bound, rest):
+    bound.execute("CREATE TABLE t (id BIGINT)")
+    for name, code in (("ss", "42P01"), ("t", "42809")):
+        for _ in range(2):
+            with pytest.raises(Error) as caught:
+                rows(bound, f"SELECT * FROM reclock.translate('{name}', {rest})")
+            assert caught.value.code == code
+            assert f'"{name}"' in caught.value.message
+            with pytest.raises(Error) as caught:
+                bound.execute(f"SELECT * FROM reclock.translate($1, {rest})", [name])
+            assert caught.value.code == code
+        bound.execute(f"SELECT * FROM reclock.translate($1, {rest})", ["s"])
+    assert bound.execute(f"SELECT * FROM reclock.translate($1, {rest})", ["s"]).rows
 
 
 def test_both_directions_agree_on_every_offset(bound):

@@ -34,6 +34,7 @@ from reclock.coordinator.source.columns import decode_of, extra_columns, field_o
 from reclock.coordinator.source.consistency import discover_counter
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import input_types
+from reclock.dataflow.error_rows import told
 from reclock.dataflow.types import arrow_type
 from reclock.errors import Error, InvalidValue, SourceStopped
 from reclock.remap.codec import FILES, KAFKA, TOPICS
@@ -141,17 +142,16 @@ class Connected:
 
     def failed(self, failure: Error, time: Timestamp) -> pa.RecordBatch:
         """Return the change that a lasting failure is: one error row."""
-        text = failed_text(self.name, failure.message)
-        if failure.detail is not None:
-            text += f"; {failure.detail}"
+        text = told(failed_text(self.name, failure.message), failure.detail, failure.hint)
         given = {len(self.types) - 2: failure.code, len(self.types) - 1: text}
         columns = [pa.array([given.get(at)], kind) for at, kind in enumerate(self.types)]
         return deltas.build(columns, np.array([time], np.int64), np.ones(1, np.int64))
 
 
 def failed_text(name: str, message: str) -> str:
-    """Return the text of the error row that a source ends with."""
-    return f'source "{name}": {message}'
+    """Return the message of the error row that a source ends with: it names the source, once."""
+    own = f'source "{name}"'
+    return message if message.startswith(own) else f"{own}: {message}"
 
 
 Clusters = Callable[[Connection], Cluster]

@@ -109,20 +109,29 @@ class StatedIntake(OwnIntake):
     def _conflict(self, error: ConflictingStatements) -> SourceStopped:
         message = f'source "{self._source.name}" contradicts itself: {error.message}'
         hint = "drop the source, and create it anew when its sender is mended"
-        return SourceStopped(message, detail=error.detail, hint=hint)
+        return SourceStopped(message, code=error.code, detail=error.detail, hint=hint)
 
     def waits(self, now_ms: int) -> str | None:
         """Say what it waits for, for a person; None if all that was stated is published."""
         with self.room:
             count, limit = self.statements.waiting, self.limit(now_ms)
-            waits = self.statements.waiting_for()
+            waits, faults = self.statements.waiting_for(), self.statements.faults
             if waits is None and limit is not None and self.statements.stated > limit:
                 waits = f"times from {limit} on are too far ahead of the clock"
             said = [] if waits is None else [waits, *([f"{count} updates wait"] if count else [])]
+            if faults:
+                others = [f"{len(faults) - 1} more records are wrong"] if len(faults) > 1 else []
+                said = [faults[0][1], *others, *said]
             if self.is_full:
                 most = f"{MOST_BYTES >> 20} MiB"
                 said.append(f"no more than {most} may, and nothing is read until these are fewer")
             return "; ".join(said) or None
+
+    @property
+    def faults(self) -> list[tuple[str, str]]:
+        """The records that do not decode, and are not published yet: code and text."""
+        with self.room:
+            return self.statements.faults
 
     def closable(self, state: TimelineState, now_ms: int) -> Timestamp | None:
         """Return the last time that is complete now; None if no other is than before."""

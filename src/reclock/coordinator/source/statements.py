@@ -14,6 +14,9 @@ Nothing can be read before ``FIRST``, the time after 0: what is said of 0 is pub
 An ``Offer`` (``waiting``) is that of one moment. A restarted process that reads what waits, and
 goes on where reading stood, makes the same offers (P2).
 
+A record that does not decode, a *fault*, is of the first time that is open when it comes: it is
+published with it, and told at once (``faults``).
+
 Statements that cannot both be true raise ``ConflictingStatements`` when the time is closed that
 they are about: nothing of it is published. ``change.cdcv2.reader`` says the same, message by
 message, in plain Python.
@@ -35,7 +38,7 @@ import pyarrow as pa
 from reclock.change.cdcv2.coverage import END, Coverage
 from reclock.change.cdcv2.message import Progress
 from reclock.coordinator.arrangements import FIRST
-from reclock.coordinator.source.waiting import Offer, changed, concat
+from reclock.coordinator.source.waiting import Offer, changed, concat, faults_of
 from reclock.dataflow import delta as deltas
 from reclock.errors import ConflictingStatements
 from reclock.time.antichain import Antichain
@@ -65,10 +68,18 @@ class _Part:
     rows: pa.RecordBatch
     last: Int64s
     updates: Bools
+    """Which are updates, or faults."""
 
     def filter(self, keep: Bools) -> _Part:
         mask = pa.array(keep)
         return _Part(self.rows.filter(mask), self.last[keep], self.updates[keep])
+
+    @property
+    def times(self) -> Int64s:
+        """The times of the updates."""
+        code = self.rows.column(self.rows.num_columns - 2)
+        made: Int64s = self.last[self.updates & code.is_null().to_numpy(zero_copy_only=False)]
+        return made
 
 
 class Statements:
@@ -144,7 +155,13 @@ class Statements:
     @property
     def waiting(self) -> int:
         """How many updates wait."""
-        return sum(int(p.updates.sum()) for p in (*self._kept, *self._fresh))
+        return sum(len(p.times) for p in (*self._kept, *self._fresh))
+
+    @property
+    def faults(self) -> list[tuple[str, str]]:
+        """The records that do not decode, and are not published yet."""
+        parts = (*self._kept, *self._fresh)
+        return faults_of((p.rows.column(-2), p.rows.column(-1)) for p in parts)
 
     @property
     def stated(self) -> int:
@@ -165,7 +182,7 @@ class Statements:
                 return None
             later = "" if stated.later is None else f"; it is stated from {stated.later} on"
             return f"no progress is stated for time {stated.upper}{later}"
-        parts = [p.last[p.updates] for p in (*self._kept, *self._fresh)]
+        parts = [p.times for p in (*self._kept, *self._fresh)]
         every = np.concatenate([*parts, np.empty(0, np.int64)])
         times, counts = np.unique(every, return_counts=True)
         arrived = dict(zip(times.tolist(), counts.tolist(), strict=True))

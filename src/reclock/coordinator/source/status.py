@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.coordinator.source.connect import failed_text
 from reclock.coordinator.source.own import OwnIntake
+from reclock.dataflow.error_rows import parted
 from reclock.dataflow.graph import errors_of
 from reclock.time.position import offsets_of
 
@@ -41,9 +42,10 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
     bound = _sum(remap.latest) if remap.bindings else None
     intake = core.intakes.get(source.id)
     if intake is None:
-        if remap.latest.is_closed or (source.using and not _has_failed(world, source)):
+        reason = _failure(world, source)
+        if remap.latest.is_closed or (source.using and reason is None):
             return Status("complete", upstream=bound, bound=bound, lag_ms=0)
-        detail = "reclock.errors has the reason; drop the source and create it anew"
+        detail = reason or "reclock.errors has the reason; drop the source and create it anew"
         return Status("failed", bound=bound, detail=detail)
     with intake.room:
         counts = intake.counts
@@ -67,15 +69,16 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
     )
 
 
-def _has_failed(world: World, source: Source) -> bool:
-    """Return whether the last of a source is that it failed; what it could not decode is not."""
+def _failure(world: World, source: Source) -> str | None:
+    """Return what a source failed of, if that is its last; what it could not decode is not."""
     state, name = world.of(source), errors_of(source.id)
     keying = state.shape.graph.arrangements[name].keying
-    return any(
-        text.startswith(failed_text(source.name, ""))
-        for batch in state.traces[name].snapshot(state.upper.back())
-        for text in keying.columns(batch)[1].to_pylist()
-    )
+    for batch in state.traces[name].snapshot(state.upper.back()):
+        for text in keying.columns(batch)[1].to_pylist():
+            if text.startswith((failed_text(source.name, ""), f'source "{source.name}" ')):
+                message, detail, _ = parted(text)
+                return f"{message}: {detail}" if detail else message
+    return None
 
 
 def _own_state(

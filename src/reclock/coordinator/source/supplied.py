@@ -157,7 +157,7 @@ class SuppliedIntake(OwnIntake):
     @staticmethod
     def _refused(error: InvalidValue) -> SourceStopped:
         hint = "mend the bindings, drop the source and create it anew"
-        return SourceStopped(error.message, detail=error.detail, hint=hint)
+        return SourceStopped(error.message, code=error.code, detail=error.detail, hint=hint)
 
     def _stage(self, chunk: Chunk) -> None:
         self._batches.extend(batch for batch in chunk.records if batch.num_rows)

@@ -36,7 +36,7 @@ from reclock.coordinator.source.transaction_rows import (
     joined,
     looked_up,
 )
-from reclock.coordinator.source.waiting import Offer, changed, concat
+from reclock.coordinator.source.waiting import Offer, changed, concat, faults_of
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -86,7 +86,6 @@ class Transactions:
         self._ledger = Ledger(base, remembered)
         self._kept: list[Part] = []  # of which there is a durable copy
         self._fresh: list[Part] = []
-        self._fault: str | None = None
         self._passed: pa.RecordBatch | None = None
         self.size = 0
         """Of all rows that wait, in bytes."""
@@ -109,8 +108,6 @@ class Transactions:
         said = self._columns.of(rows)
         rows_alone = said["status"].null_count == rows.num_rows
         part = self._rows(rows, said) if rows_alone else self._mentions(rows, said)
-        if said["code"].null_count < rows.num_rows and self._fault is None:
-            self._fault = next(text for text in said["message"].to_pylist() if text is not None)
         if len(part.codes):
             self.size += part.size
             yield part
@@ -281,7 +278,6 @@ class Transactions:
         self._kept = joined([part for part in left if len(part.codes)])
         self._fresh = self._fresh[offer.fresh :]
         self._passed = offer.passed
-        self._fault = None
         self.size = sum(part.size for part in self._parts)
 
     # What is shown.
@@ -297,6 +293,12 @@ class Transactions:
         return self.loose + self._ledger.arrived
 
     @property
+    def faults(self) -> list[tuple[str, str]]:
+        """The records that do not decode, and are not published yet."""
+        said = (self._columns.of(part.rows) for part in self._parts)
+        return faults_of((some["code"], some["message"]) for some in said)
+
+    @property
     def stated(self) -> int:
         """The number after the last that was mentioned."""
         return self._ledger.last + 1
@@ -308,9 +310,8 @@ class Transactions:
 
     def waiting_for(self) -> str | None:
         """Say, for a person, what the next transaction lacks; None if nothing is open."""
-        lacks = self._ledger.lacks()
-        if lacks is not None:
-            return lacks if self._fault is None else f"{lacks}; a record is wrong: {self._fault}"
+        if (lacks := self._ledger.lacks()) is not None:
+            return lacks
         if self.loose:
             return "rows without a transaction wait for the first that is complete"
         return None

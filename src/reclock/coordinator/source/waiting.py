@@ -79,6 +79,11 @@ class Waiting(Protocol):
         """The last time that is spoken of; None if none is."""
         ...
 
+    @property
+    def faults(self) -> list[tuple[str, str]]:
+        """The code and the text of every record that does not decode, and is not published yet."""
+        ...
+
     def waiting_for(self) -> str | None:
         """Say, for a person, what the next time lacks; None if nothing is open."""
         ...
@@ -96,6 +101,17 @@ def changed(
                 diffs = np.full(rows.num_rows, diff, np.int64)
                 made.append(deltas.build(rows.columns, times, diffs))
     return deltas.union(made) if made else None
+
+
+def faults_of(columns: Iterable[tuple[pa.Array, pa.Array]]) -> list[tuple[str, str]]:
+    """Return the faults among codes and messages, in their order."""
+    return [
+        fault
+        for codes, messages in columns
+        if codes.null_count < len(codes)
+        for fault in zip(codes.to_pylist(), messages.to_pylist(), strict=True)
+        if fault[0] is not None
+    ]
 
 
 def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch | None:

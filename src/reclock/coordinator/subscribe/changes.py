@@ -25,10 +25,9 @@ import numpy as np
 from reclock.arrangement.layout import diff_of, time_of
 from reclock.arrangement.stream import concat
 from reclock.coordinator.subscribe.update import Update
-from reclock.dataflow.error_rows import hint_of
+from reclock.dataflow.error_rows import failure
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.values import to_python
-from reclock.errors import ExpressionFailed
 from reclock.time.frontier import at
 from reclock.time.timestamp import Timestamp
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reclock.coordinator.timeline import TimelineState
+    from reclock.errors import ExpressionFailed
     from reclock.ids import ObjectId
     from reclock.sql.types import Type
 
@@ -230,8 +230,7 @@ def errors_over(
 
 def failed(code: str, message: str, time: Timestamp) -> ExpressionFailed:
     """Return the error that a view has at a time."""
-    detail = f"at {time}; the error goes when its row does"
-    return ExpressionFailed(message, code=code, detail=detail, hint=hint_of(code))
+    return failure(code, message, f"at {time}")
 
 
 def _errors(

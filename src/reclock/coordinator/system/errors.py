@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.layout import diff_of
+from reclock.coordinator.item import Source
+from reclock.coordinator.source.stated import StatedIntake
 from reclock.coordinator.system.relation import Described, system_relation
+from reclock.dataflow.error_rows import parted
 from reclock.dataflow.graph import errors_of
 from reclock.sql.types import BIGINT, TEXT
 
@@ -19,8 +22,13 @@ if TYPE_CHECKING:
     from reclock.time.timestamp import Timestamp
 
 
+_SHOWN: Final = 100
+"""How many records of a source are shown that wait for their time."""
+
+
 def _rows(moment: Moment) -> Iterator[Row]:
     yield from _of_views(moment)
+    yield from _of_sources(moment)
     yield from _of_the_loop(moment)
 
 
@@ -31,9 +39,21 @@ def _of_views(moment: Moment) -> Iterator[Row]:
             if state.frontier.less_equal(as_of):
                 continue  # nothing is complete yet
             name = moment.world.items[view].name
-            for (code, message), count in sorted(view_errors(state, view, as_of).items()):
-                detail = "for one row" if count == 1 else f"for {count} rows"
+            for (code, text), count in sorted(view_errors(state, view, as_of).items()):
+                message, own, hint = parted(text)
+                times = "for one row" if count == 1 else f"for {count} rows"
+                detail = "; ".join(filter(None, (own, hint))) or times
                 yield name, int(as_of), code, message, detail
+
+
+def _of_sources(moment: Moment) -> Iterator[Row]:
+    """Yield the records that do not decode, of times that are not complete yet."""
+    for source in moment.world.catalog.of_kind(Source):
+        intake = moment.core.intakes.get(source.id)
+        if isinstance(intake, StatedIntake):
+            detail = "its time is not complete yet"
+            for code, message in intake.faults[:_SHOWN]:
+                yield source.name, int(intake.upper), code, message, detail
 
 
 def view_errors(state: TimelineState, view: ObjectId, as_of: Timestamp) -> Counter[tuple[str, str]]:

@@ -238,7 +238,9 @@ def _table(node: exp.Expr) -> q.FromItem:
     if isinstance(node.this, exp.Anonymous):
         expect_only(node.this, "this", "expressions")
         if _is_translate(node):
-            return q.DerivedTable(convert_query(translated(node.this)), alias or q.Alias(NAME))
+            query = convert_query(translated(node.this))
+            source = convert_expression(node.this.expressions[0])
+            return q.DerivedTable(query, alias or q.Alias(NAME), source=source)
         return _function(node.this, alias, ordinality=bool(node.args.get("ordinality")))
     if not isinstance(node.this, exp.Identifier):
         raise unsupported(type(node.this).__name__ + " in FROM", node)

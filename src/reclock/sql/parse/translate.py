@@ -7,8 +7,9 @@
     reclock.translate('orders', 'a.csv', 120) the same, of a part and an offset
 
 It stands for a query over ``reclock.bindings`` with its arguments in it, so it has the moment of
-the query around it, AS OF too. A position that is not bound has the timestamp NULL. Arguments
-are constants or parameters: which of the two directions is meant is seen here.
+the query around it, AS OF too. A position that is not bound has the timestamp NULL; a name that is
+no source is an error. Arguments are constants or parameters: which of the two directions is
+meant is seen here.
 
 Tests: tests/sql/test_translate.py; over bindings: tests/coordinator/source/test_translate.py.
 """

@@ -27,11 +27,12 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class DerivedTable:
-    """A query in FROM."""
+    """A query in FROM; ``source`` is the name of the source that it asks about, if it is one."""
 
     query: Query
     alias: Alias | None = None
     lateral: bool = False
+    source: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeGuard
 
-from reclock.errors import AmbiguousName, NotSupported, UndefinedName
-from reclock.sql.names import Scope, ScopeColumn, columns_hint, resolve_relation
+from reclock.errors import AmbiguousName, NotSupported, UndefinedName, WrongType
+from reclock.sql.names import Scope, ScopeColumn, columns_hint, near_hint, resolve_relation
 from reclock.sql.plan.build.block import ONE_EMPTY_ROW, Block, blind, offering
 from reclock.sql.plan.build.conjunct import conjuncts, reads_subquery
 from reclock.sql.plan.build.expression import ExpressionBuilder
@@ -24,9 +24,10 @@ from reclock.sql.plan.relation import (
     column,
     keep,
 )
-from reclock.sql.plan.scalar import Coalesce, ColumnRef, OuterRef, Scalar
+from reclock.sql.plan.scalar import Coalesce, ColumnRef, Literal, OuterRef, Scalar
 from reclock.sql.plan.scalar import transform as transform_scalar
 from reclock.sql.syntax import query as q
+from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
     from reclock.sql.plan.build.block import Planner
@@ -78,6 +79,8 @@ def _item(at: _From, item: q.FromItem) -> Rows:
         case q.TableName():
             return _table(at, item)
         case q.DerivedTable():
+            if item.source is not None:
+                _check_source(at.planner, item.source)
             outer = at.around if item.lateral else at.blind
             node = at.planner.query(at.planner, item.query, outer).relation
             return node, _scope(node, item.alias, None, item.alias)
@@ -85,6 +88,22 @@ def _item(at: _From, item: q.FromItem) -> Rows:
             return _function(at, item)
         case q.JoinText():
             return _join(at, item)
+
+
+def _check_source(planner: Planner, given: s.Expression) -> None:
+    """Refuse the name of something that is no source."""
+    name = ExpressionBuilder(planner, Block())(given)
+    if not isinstance(name, Literal) or name.value is None:
+        return  # NULL is the name of nothing
+    text = str(name.value)
+    found = planner.catalog.resolve((text,))
+    if found is None:
+        hint = near_hint(Name((text,)), planner.catalog.relation_names())
+        message = f'source "{text}" does not exist'
+        raise UndefinedName(message, code="42P01", hint=hint)
+    if found.kind != "source":
+        message = f'"{text}" is a {found.kind}, not a source'
+        raise WrongType(message, code="42809", hint="it has no positions to translate")
 
 
 def _scope(node: Node, alias: q.Alias | None, default: str | None, named: q.Alias | None) -> Scope:
