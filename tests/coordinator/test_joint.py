@@ -112,6 +112,8 @@ def test_errors_of_what_is_read_are_errors(sender):
 def test_what_is_further_behind_than_the_others_remember_is_refused(opener):
     opener.clock.set(1_763_280_000_000)
     sender = Sender(opener, "epoch_ms_timeline = true")
+    sender.send(1_000)
+    sender.db.tick()
     with pytest.raises(Unreadable) as caught:
         sender.db.execute(f"CREATE MATERIALIZED VIEW v AS {QUERY}")
     assert "cdc is readable in" in caught.value.detail
@@ -124,6 +126,101 @@ def test_what_is_further_behind_than_the_others_remember_is_refused(opener):
     opener.clock.advance(2_000)
     sender.db.tick()
     assert sender.rows("SELECT * FROM v") == [(1, "a")]
+
+
+EARLY = {
+    "two": "SELECT a.id, b.x FROM cdc a JOIN other b ON a.id = b.id",
+    "a table": QUERY,
+    "three": "SELECT count(*) AS n, max(a.x) AS x FROM cdc a JOIN other b ON a.id = b.id "
+    "JOIN t ON a.id = t.id",
+}
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("engine", [ModelEngine, LocalEngine])
+@pytest.mark.parametrize("kind", EARLY)
+def test_a_view_made_before_there_is_any_time_waits(opener, kind, engine, dies):
+    opener.engine = engine
+    sender = Sender(opener)
+    query = EARLY[kind]
+    sender.db.execute(f"CREATE MATERIALIZED VIEW v WITH ({KEPT}) AS {query}")
+    sender.db.tick()
+    with pytest.raises(Unreadable, match="not complete"):
+        sender.rows("SELECT * FROM v")
+    sender.db.execute(f"CREATE MATERIALIZED VIEW w WITH ({KEPT}) AS {query}")
+    sender.db.execute("CREATE MATERIALIZED VIEW over AS SELECT count(*) AS n FROM v")
+    sender.db.execute("CREATE INDEX i ON v (x)")
+    if dies:
+        sender.crash()
+    sender.send(10, (1, "a", 3, 1), (1, "b", 5, 1))  # one of them has begun
+    for _ in range(2):
+        sender.db.tick()
+    if dies:
+        sender.crash()
+    sender.send(8, (1, "z", 2, 1), (2, "y", 4, 1), name="other")
+    for _ in range(2):
+        sender.db.tick()
+    sender.db.execute("INSERT INTO t VALUES (1), (2)")
+    for name in ("cdc", "other"):
+        sender.send(90, (1, "c", 60, 1), name=name)
+    for _ in range(2):
+        sender.db.tick()
+    if dies:
+        sender.crash()
+    last = sender.upper("v")
+    assert last >= 60
+    for time in range(1, last):
+        rows = sender.rows(f"{query} AS OF {time}")
+        assert sender.rows(f"SELECT * FROM v AS OF {time}") == rows, time
+        assert sender.rows(f"SELECT * FROM w AS OF {time}") == rows, time
+    assert sender.rows("SELECT n FROM over") == [(len(sender.rows("SELECT * FROM v")),)]
+    assert sender.db.check() == []
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("engine", [ModelEngine, LocalEngine])
+def test_one_that_waits_begins_where_the_others_can_still_be_read(opener, engine, dies):
+    """The view has the table from the first time on that this is kept of, and never before."""
+    now = 1_763_280_000_000
+    opener.engine = engine
+    opener.clock.set(now)
+    sender = Sender(opener, "epoch_ms_timeline = true")
+    sender.db.execute("CREATE TABLE u (id BIGINT)")
+    query = QUERY.replace("FROM t", "FROM u").replace("t.id", "u.id")
+    for n in range(3):
+        sender.db.execute(f"INSERT INTO u VALUES ({n})")
+        opener.clock.advance(5_000)
+        sender.db.tick()
+    sender.db.execute(f"CREATE MATERIALIZED VIEW v WITH ({KEPT}) AS {query}")
+    made = now + 15_000
+    for n in range(3, 6):
+        opener.clock.advance(5_000)
+        sender.db.execute(f"INSERT INTO u VALUES ({n})")
+        sender.db.tick()
+        if dies:
+            sender.crash()
+    sender.send(now, (1, "a", now - 10, 1))
+    sender.db.tick()  # complete, but before what the table has kept for the view
+    assert sender.upper("v") == 0
+    sender.send(made + 10_000, (1, "b", made + 7_000, 1))
+    for _ in range(2):
+        sender.db.tick()
+    if dies:
+        sender.crash()
+    last = sender.upper("v") - 1
+    assert last == made + 9_999
+    expected = {
+        made - 10_001: [(0, None)],
+        made + 4_000: [(0, None), (1, "a"), (2, None)],
+        made + 6_000: [(0, None), (1, "a"), (2, None), (3, None)],
+        last: [(0, None), (1, "a"), (1, "b"), (2, None), (3, None)],
+    }
+    for time, rows in expected.items():
+        assert sender.rows(f"SELECT * FROM v AS OF {time}") == rows, time
+    for time in (2, now):
+        with pytest.raises(Error):
+            sender.rows(f"SELECT * FROM v AS OF {time}")
+    assert sender.db.check() == []
 
 
 def test_what_a_view_reads_is_held_for_it_and_no_longer(sender):
@@ -231,18 +328,21 @@ def outcome(sender, sql):
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.sampled_from(["cdc", "other", "write", "tick", "crash"]), max_size=16))
-def test_a_view_is_its_query_at_every_time(make_opener, actions):
+@given(
+    st.lists(st.sampled_from(["cdc", "other", "write", "tick", "crash"]), max_size=16),
+    st.booleans(),
+)
+def test_a_view_is_its_query_at_every_time(make_opener, actions, early):
     sender = Sender(make_opener())
     query = (
         "SELECT a.id, count(*) AS n FROM cdc a JOIN other b ON a.id = b.id JOIN t ON a.id = t.id "
     )
     query += "GROUP BY a.id"
-    for name in ("cdc", "other"):
+    for name in () if early else ("cdc", "other"):
         sender.send(3, name=name)
     sender.db.tick()
     sender.db.execute(f"CREATE MATERIALIZED VIEW v WITH ({KEPT}) AS {query}")
-    begun = sender.upper("v") - 1
+    begun = max(1, (sender.upper("v") or 0) - 1)
     for n, action in enumerate([*actions, "cdc", "other", "tick", "tick"]):
         if action in sender.at:
             upper = sender.at[action][1]
@@ -253,6 +353,43 @@ def test_a_view_is_its_query_at_every_time(make_opener, actions):
             sender.crash()
         else:
             sender.db.tick()
-    for time in range(begun, sender.upper("v")):
+    for time in range(begun, sender.upper("v") or 0):
         assert sender.rows(f"SELECT * FROM v AS OF {time}") == sender.rows(f"{query} AS OF {time}")
+    assert sender.db.check() == []
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("what", ["cdc", "v"])
+@pytest.mark.parametrize("timeline", ["timeline = 'x'", "epoch_ms_timeline = true"])
+def test_a_sink_of_what_has_no_time_yet_waits_too(opener, timeline, what, dies):
+    opener.clock.set(100_000)
+    sender = Sender(opener, timeline)
+    sender.db.execute(f"CREATE MATERIALIZED VIEW v WITH ({KEPT}) AS {QUERY}")
+    sender.db.execute("INSERT INTO t VALUES (1)")
+    where = "KAFKA BROKER 'b:1' TOPIC 'out' FORMAT JSON ENVELOPE MATERIALIZE"
+    sender.db.execute(f"CREATE SINK k FROM {what} INTO {where} WITH (reuse_topic = true)")
+    sender.db.tick()
+    if dies:
+        sender.crash()
+    sender.send(100_005, (1, "a", 3, 1))
+    for _ in range(3):
+        opener.clock.advance(10)
+        sender.db.tick()
+    if dies:
+        sender.crash()
+    sender.send(100_200, (1, "b", 100_100, 1))
+    for _ in range(3):
+        opener.clock.advance(100)
+        sender.db.tick()
+    sender.db.execute(
+        f"CREATE SOURCE back (id BIGINT, x TEXT) FROM {where} WITH ({timeline}, {KEPT})"
+    )
+    for _ in range(6):
+        opener.clock.advance(1_000)
+        sender.db.tick()
+    upper = sender.upper("back")  # that nothing changes is said now and then
+    assert 100_005 <= upper <= sender.upper(what) == 100_200
+    for time in range(100_001, upper, 7):
+        rows = sender.rows(f"SELECT * FROM {what} AS OF {time}")
+        assert sender.rows(f"SELECT * FROM back AS OF {time}") == rows, time
     assert sender.db.check() == []

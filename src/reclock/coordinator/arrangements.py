@@ -257,9 +257,11 @@ def beginning(as_of: Timestamp) -> Description[Timestamp]:
     return Description(at(0), at(as_of.step()), at(as_of))
 
 
-def following(refs: tuple[RunRef, ...], upper: Timestamp) -> Description[Timestamp]:
+def following(
+    refs: tuple[RunRef, ...], upper: Timestamp, since: Timestamp | None = None
+) -> Description[Timestamp]:
     """Return what the next run of an arrangement describes: from where the last one ends."""
-    return Description(refs[-1].description.upper, at(upper), at(0))
+    return Description(refs[-1].description.upper, at(upper), at(since or 0))
 
 
 def _appended(known: tuple[RunRef, ...], added: tuple[RunRef, ...]) -> tuple[RunRef, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from reclock.coordinator import joint
 from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.item import MaterializedView
 from reclock.coordinator.prepare import Prepared
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.item import Item
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.world import World
+    from reclock.time.pace import Pace
 
 T = TypeVar("T")
 
@@ -78,6 +80,14 @@ def prepared(
         yield ready
 
 
+def _waits(world: World, pace: Pace) -> bool:
+    """Return whether objects of a pace cannot be filled yet: there is no complete time."""
+    state = world.timelines.get(pace)
+    if is_joint(pace) and (state is None or not state.arrangements.runs):
+        return not joint.has_begun(world, pace)
+    return state is None or state.upper <= FIRST
+
+
 def _begun(
     core: Core, make: Callable[[World], Item | None], stack: ExitStack, *, transient: bool
 ) -> Prepared | None:
@@ -94,8 +104,7 @@ def _begun(
         if item is None or item.timeline is None:
             return None
         pace = world.catalog.pace(item.timeline, item.depends)
-        state = world.timelines.get(pace)
-        if not is_joint(pace) and (state is None or state.upper <= FIRST):
+        if _waits(world, pace):
             return None
         ready = Prepared(core, world, pace, item, transient=transient)
         if not ready.new:

@@ -29,7 +29,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reclock.coordinator import joint
-from reclock.coordinator.arrangements import beginning, layouts_of, write_runs
+from reclock.coordinator.arrangements import FIRST, beginning, layouts_of, write_runs
 from reclock.coordinator.expirations import Renewal
 from reclock.coordinator.item import MaterializedView, Source, Table
 from reclock.coordinator.shape import Shape
@@ -232,7 +232,8 @@ def _hydrate(
     as_of = state.upper.back()
     kept = {name: until for name, until in untils.items() if until is not None}
     limited = replace(shape, limits=Limits(kept, core.expirations.dropped))
-    given = joint.traces_of(core.world, shape.imports)
+    waits = state.upper <= FIRST  # for imports that have no complete time yet
+    given = {} if waits else joint.traces_of(core.world, shape.imports)
     copies = {name for item in shape.imports for name in (collection_of(item), errors_of(item))}
     rest = frozenset(new - copies)
     traces = {**state.traces, **given} if given else state.traces

@@ -106,10 +106,12 @@ class History:
         for gone in self._joint.keys() - joint.keys():
             self._joint.pop(gone)[1].release()
         for pace, state in joint.items():
-            imports, since = state.shape.imports, at(state.upper.back())
+            imports, waits = state.shape.imports, state.upper <= FIRST
+            since = None if waits else at(state.upper.back())  # it waits at what there is
             known = self._joint.get(pace)
             if known is not None and known[0] == imports:
-                known[1].downgrade(since)
+                if since is not None:
+                    known[1].downgrade(since)
                 continue
             for item in imports:
                 self._track(world.of(world.items[item]), [item])
@@ -135,6 +137,8 @@ class History:
             wanted = policy.wanted(BEGINNING, upper)
             if state.is_own:
                 wanted = wanted.join(at(FIRST))
+            if state.shape.imports:
+                wanted = wanted.join(state.stored_since(item))  # later than it began to wait
             sinces[item] = self.holds.advance(item, wanted)
         return replace(state, sinces=sinces)
 

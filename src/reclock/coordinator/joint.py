@@ -11,7 +11,10 @@ while the import itself is ahead; and it holds the imports back to that time, so
 changed since then can still be told (``history``).
 
 A joint view begins at the last time that is complete in all imports, and kept by all: where
-there is none, because a source is further behind than the others remember, it is refused.
+there is none, because a source is further behind than the others remember, it is refused. While
+some import has no complete time at all, the view waits: it has no time either, and holds the
+others where they are. Its first tick closes a time at which all are complete and kept; it takes
+them as they are at the first such time, from which on the view can be read.
 
 Cost: the changes of the imports, and their copies. Tests: tests/coordinator/test_joint.py.
 """
@@ -23,6 +26,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from reclock.arrangement.stream import concat
+from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.item import RelationItem
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.error_rows import ERROR_TYPES
@@ -30,9 +34,10 @@ from reclock.dataflow.graph import collection_of, errors_of
 from reclock.errors import Unreadable
 from reclock.time.antichain import meet_all
 from reclock.time.frontier import at, last_complete, readable_since
+from reclock.time.pace import parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.shape import Shape
@@ -40,17 +45,41 @@ if TYPE_CHECKING:
     from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
     from reclock.ids import ObjectId
+    from reclock.time.frontier import Bounds
+    from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
 
 def complete(world: World, state: TimelineState) -> Timestamp | None:
     """Return the last time that is complete in all imports; None if that is no news."""
     last = _last(world, state.shape.imports)
-    return last if last is not None and last >= state.upper else None
+    if last is None or last < state.upper:
+        return None
+    return last if last >= first(world, state) else None
+
+
+def first(world: World, state: TimelineState) -> Timestamp:
+    """Return the first time that the next tick of a joint pace is right at.
+
+    That is where it stands; if it has not begun, where all imports can be read.
+    """
+    if state.upper > FIRST:
+        return state.upper
+    return state.upper.join(readable_since([*_bounds(world, state.shape.imports)]))
+
+
+def _bounds(world: World, imports: Iterable[ObjectId]) -> Iterator[Bounds]:
+    for item in imports:
+        relation = world.items[item]
+        assert isinstance(relation, RelationItem)
+        yield world.of(relation).bounds(relation)
 
 
 def _last(world: World, imports: Iterable[ObjectId]) -> Timestamp | None:
-    states = [world.of(world.items[item]) for item in imports]
+    return _last_of([world.of(world.items[item]) for item in imports])
+
+
+def _last_of(states: Sequence[TimelineState]) -> Timestamp | None:
     going = [state for state in states if not state.frontier.is_closed]
     if going:
         return last_complete(meet_all(state.frontier for state in going))
@@ -77,8 +106,8 @@ def _changed(
     for name in (collection_of(item), errors_of(item)):
         if name not in graph.arrangements:
             continue
-        keying = graph.arrangements[name].keying
-        for batch in origin.traces[name].changes(state.upper, at(time.step())):
+        keying, trace = graph.arrangements[name].keying, origin.traces[name]
+        for batch in _since(trace, state.upper, first(world, state), time):
             delta = keying.restore(batch)
             size, columns = delta.num_rows, deltas.rows_of(delta)
             if name == collection_of(item):
@@ -88,16 +117,33 @@ def _changed(
             yield deltas.build(columns, *delta.columns[-2:])
 
 
+def _since(
+    trace: Shard, upper: Timestamp, begin: Timestamp, time: Timestamp
+) -> Iterator[pa.RecordBatch]:
+    """Yield what changed from ``upper`` to ``time``; what is there at ``begin``, if later."""
+    if begin > upper:
+        yield from trace.snapshot(begin)
+        upper = begin.step()
+    yield from trace.changes(upper, at(time.step()))
+
+
+def has_begun(world: World, pace: Pace) -> bool:
+    """Return whether there is a time that is complete in all that a joint pace follows."""
+    states = [world.timelines[part] for part in parts_of(pace) if part != pace]
+    return _last_of(states) is not None
+
+
 def begin(world: World, shape: Shape) -> Timestamp:
-    """Return the upper that a new joint pace has: all imports are complete before it."""
+    """Return the upper that a new joint pace has: all imports are complete before it.
+
+    If some have no complete time yet, it has none either.
+    """
     last = _last(world, shape.imports)
-    bounds = []
-    for item in shape.imports:
-        relation = world.items[item]
-        assert isinstance(relation, RelationItem)
-        bounds.append(world.of(relation).bounds(relation))
+    if last is None:
+        return FIRST
+    bounds = [*_bounds(world, shape.imports)]
     since = readable_since(bounds)
-    if last is None or last < since:
+    if last < since:
         message = "there is no time at which all that is read is complete and still kept"
         detail = ", ".join(f"{b.object} is readable in [{b.since}, {b.upper})" for b in bounds)
         hint = "wait until the last one is further, or let the others RETAIN HISTORY FOR longer"

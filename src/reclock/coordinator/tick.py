@@ -91,7 +91,8 @@ def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
         hit("tick.compute.before")
         updates = compute(core, begun, changes, time)
         watch.lap(sum(map(rows_in, updates.values())))
-        added = write(begun, updates, time)
+        since = joint.first(core.world, state) if is_joint(pace) else state.upper
+        added = write(begun, updates, time, since if since > state.upper else None)
         written = sum(map(rows_in, added.values()))
         watch.lap(written)
         renewed = {*renewal.untils, *state.ahead}
@@ -161,13 +162,21 @@ def compute(
     return core.engine.step(shape, changes, state.traces, lower, upper)
 
 
-def write(state: TimelineState, updates: Mapping[ArrangementId, Updates], time: Timestamp) -> Runs:
-    """Return the runs that a tick adds, written but not published."""
-    if not updates:
+def write(
+    state: TimelineState,
+    updates: Mapping[ArrangementId, Updates],
+    time: Timestamp,
+    since: Timestamp | None = None,
+) -> Runs:
+    """Return the runs that a tick adds, written but not published.
+
+    With ``since`` nothing can be read before that time, whatever changed.
+    """
+    if since is None and not updates:
         return {}
     descriptions = {
-        arrangement: following(state.arrangements.runs[arrangement], time.step())
-        for arrangement in updates
+        arrangement: following(state.arrangements.runs[arrangement], time.step(), since)
+        for arrangement in (updates if since is None else state.arrangements.runs)
     }
     stem = state.stem("tick", time)
     return write_runs(state.segments, stem, updates, layouts_of(state.shape.graph), descriptions)

@@ -6,6 +6,8 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from reclock.coordinator import joint
+from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.beside import beside
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.history import needed_of
@@ -26,6 +28,7 @@ from reclock.coordinator.tick import tick
 from reclock.errors import SinkRegressed, UndefinedName
 from reclock.ids import HolderId
 from reclock.sinks.failure import SendFailed
+from reclock.time.pace import is_joint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,7 +71,7 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
             item = core.world.catalog.next_id
             # What is new to the graph is made a moment later, and the sink needs all since then.
             needed = needed_of(core.world, state, relation.id)
-            as_of = _first(state, needed)
+            as_of = _first(core.world, state, needed)
             held = core.hold(HolderId(f"create/{next(_numbers)}"), needed, as_of)
         with held:
             facts = decide(statement, item, as_of, root=root)
@@ -78,10 +81,12 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
     return Result("CREATE SINK", notices=already_there(statement.name) if exists else ())
 
 
-def _first(state: TimelineState, needed: Iterable[ObjectId]) -> Timestamp:
+def _first(world: World, state: TimelineState, needed: Iterable[ObjectId]) -> Timestamp:
     """Return the last complete time or, if there is none yet, the first that will be."""
-    sinces = (state.sinces[item].element() for item in needed if item in state.sinces)
-    return max(state.upper.back(), *sinces)
+    sinces = [state.sinces[item].element() for item in needed if item in state.sinces]
+    if is_joint(state.pace) and state.upper <= FIRST:
+        sinces.append(joint.first(world, state))
+    return max([state.upper.back(), *sinces])
 
 
 def _publish(context: Context, made: Sink) -> None:

@@ -203,7 +203,7 @@ class Exporter:
             reach = changes.reach(state, lower, state.upper)
             if reach.failure is not None and reach.upper == lower:
                 raise reach.failure
-            self._current.work = Work(sink, world.catalog, state, changes, reach)
+            self._current.work = Work(sink, world, state, changes, reach)
             try:
                 done = machine.advance(at(reach.upper), self._core.clock.now_ms())
             finally:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Sink, Source
     from reclock.coordinator.sink.changes import Changes, Reach
     from reclock.coordinator.timeline import TimelineState
+    from reclock.coordinator.world import World
     from reclock.sinks.encode.encoder import Encoded
     from reclock.sinks.log import Messages
     from reclock.time.frontier import Frontier
@@ -37,7 +37,7 @@ class Work(NamedTuple):
     """A sink, the world it is in, its changes, and how far they can be written."""
 
     sink: Sink
-    catalog: Catalog
+    world: World
     state: TimelineState
     changes: Changes
     reach: Reach
@@ -61,7 +61,7 @@ class Work(NamedTuple):
         time = frontier.element().back()
         found = {}
         for name, source in self._sources(frontier).items():
-            remap = self.state.bindings[source.id].remap
+            remap = self.world.of(source).bindings[source.id].remap  # its pace may be another
             last = [b.frontier for b in remap.bindings if b.time <= time]
             reached = offsets_of(last[-1] if last else remap.origin)
             found[name] = {str(part): offset for part, offset in reached.items()}
@@ -73,7 +73,7 @@ class Work(NamedTuple):
 
     def _sources(self, frontier: Frontier) -> dict[str, Source]:
         relation = self.changes.relation_at(frontier.element().back())
-        return sources_of(self.catalog, relation)
+        return sources_of(self.world.catalog, relation)
 
 
 class Current:
