@@ -109,6 +109,9 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:  # noqa: P
         return value
     if target == t.TEXT:
         return _text(value, source)
+    if isinstance(source, t.Array) and isinstance(target, t.Array):
+        inner = source.element, target.element
+        return tuple(None if v is None else cast_value(v, *inner) for v in value)
     if source == t.TEXT:
         try:
             return fits(read_literal(value, target), target)
@@ -224,7 +227,28 @@ def _extreme(choose: Callable[[list[Any]], object]) -> Callable[..., object]:
     return lambda *values: choose([v for v in values if v is not None] or [None])
 
 
+def _quantified(compare: Callable[[Any, Any], object], every: bool) -> Callable[..., object]:
+    """Return ``x op ANY (array)`` or ``ALL``: undecided is NULL, nothing to compare decides."""
+
+    def value(x: Any, array: tuple[Any, ...] | None) -> object:
+        if array is None:
+            return None
+        found = {None if x is None or y is None else bool(compare(x, y)) for y in array}
+        if (not every) in found:
+            return not every
+        return None if None in found else every
+
+    return value
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], object]] = {
+    "=": operator.eq, "<>": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
 _NULL_AWARE: dict[str, Callable[..., object]] = {
+    **{f"{o} any": _quantified(f, every=False) for o, f in _COMPARISONS.items()},
+    **{f"{o} all": _quantified(f, every=True) for o, f in _COMPARISONS.items()},
     "is null": lambda x: x is None,
     "is true": lambda x: x is True,
     "is false": lambda x: x is False,
@@ -332,12 +356,7 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("mod", 2): _modulo,
     ("-", 1): operator.neg,
     ("abs", 1): abs,
-    ("=", 2): operator.eq,
-    ("<>", 2): operator.ne,
-    ("<", 2): operator.lt,
-    ("<=", 2): operator.le,
-    (">", 2): operator.gt,
-    (">=", 2): operator.ge,
+    **{(symbol, 2): compare for symbol, compare in _COMPARISONS.items()},
     ("not", 1): operator.not_,
     ("mz_timestamp", 1): _milliseconds,
     ("date_bin", 3): _binned,

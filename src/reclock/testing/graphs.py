@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.evaluate import Evaluator
     from reclock.dataflow.graph import ArrangementId
     from reclock.ids import ObjectId
+    from reclock.sql.names import CatalogItem
     from reclock.sql.plan.node import Node
     from reclock.sql.types import Type
     from reclock.time.refresh import Schedule
@@ -63,10 +64,12 @@ class MemoryGraph:
         plans: Mapping[ObjectId, Node],
         evaluator: Evaluator,
         schedules: Mapping[ObjectId, Schedule] | None = None,
+        tables: Mapping[str, CatalogItem] = TABLES,
     ) -> None:
+        self._tables = tables
         relations = {
             item.id: Relation(item.schema, tuple(range(len(item.schema))))
-            for item in TABLES.values()
+            for item in tables.values()
         }
         self.plans = plans
         known = schedules or {}
@@ -77,7 +80,7 @@ class MemoryGraph:
 
     def tick(self, logs: Mapping[str, Log], times: range, *, hydrating: bool = False) -> None:
         """Run one tick on the changes of the tables."""
-        tick = Tick(self.graph, written(logs), self.state, times, hydrating=hydrating)
+        tick = Tick(self.graph, written(logs, self._tables), self.state, times, hydrating=hydrating)
         for name, updates in tick.run(self.evaluator).items():
             layout = self.graph.arrangements[name].keying.layout
             if updates.schema.types != layout.schema.types:
@@ -119,11 +122,13 @@ class MemoryGraph:
         return Counter({row: n for row, n in found.items() if n})
 
 
-def written(logs: Mapping[str, Log]) -> dict[ObjectId, pa.RecordBatch]:
+def written(
+    logs: Mapping[str, Log], tables: Mapping[str, CatalogItem] = TABLES
+) -> dict[ObjectId, pa.RecordBatch]:
     """Return changes of tables as the tick takes them."""
     return {
-        TABLES[name].id: delta_of(
-            arrow_types(TABLES[name].schema), [Update(r, Timestamp(t), d) for r, t, d in log]
+        tables[name].id: delta_of(
+            arrow_types(tables[name].schema), [Update(r, Timestamp(t), d) for r, t, d in log]
         )
         for name, log in logs.items()
         if log

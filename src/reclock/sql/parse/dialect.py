@@ -60,6 +60,14 @@ class _Parser(PostgresParser):
             join.meta[COMMA] = True  # no argument: queries over the catalog are printed again
         return join
 
+    def _parse_wrapped_select(self, *args: Any, **named: Any) -> exp.Expr | None:
+        """Read joins in parentheses that begin with LATERAL or a function, too."""
+        made = super()._parse_wrapped_select(*args, **named)
+        if isinstance(made, exp.Lateral | exp.Unnest):
+            for join in self._parse_joins():
+                made.append("joins", join)
+        return made
+
 
 class _Tokenizer(Postgres.Tokenizer):
     COMMANDS = set()  # noqa: RUF012  # a command would swallow the rest of the text

@@ -150,6 +150,7 @@ class ExpressionConverter:
         expect_only(node, "this", "expression", "negate", "full_match")
         symbol = _BINARY[type(node)]
         left, right = node.this, node.args["expression"]
+        right = _as_quantifier(right)
         if isinstance(right, exp.Any | exp.All):
             made = self._quantified(left, symbol, right)
         else:
@@ -421,6 +422,16 @@ class ExpressionConverter:
                 return "current row", None
             return str(side).lower(), None
         return str(side).lower(), self(cast("exp.Expr", bound))
+
+
+def _as_quantifier(node: exp.Expr) -> exp.Expr:
+    """Return ALL and SOME of an array, which sqlglot takes for functions, as quantifiers."""
+    if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+        kinds: dict[str, type[exp.Expr]] = {"all": exp.All, "some": exp.Any}
+        kind = kinds.get(str(node.this).lower())
+        if kind is not None:
+            return kind(this=node.expressions[0])
+    return node
 
 
 def _construct(node: exp.Expr) -> str:

@@ -242,6 +242,8 @@ def _table(node: exp.Expr) -> q.FromItem:
             source = convert_expression(node.this.expressions[0])
             return q.DerivedTable(query, alias or q.Alias(NAME), source=source)
         return _function(node.this, alias, ordinality=bool(node.args.get("ordinality")))
+    if isinstance(node.this, exp.Values):  # in parentheses, with a join behind it
+        return q.DerivedTable(q.Query(_values(node.this)), alias)
     if not isinstance(node.this, exp.Identifier):
         raise unsupported(type(node.this).__name__ + " in FROM", node)
     parts = (node.args.get("catalog"), node.args.get("db"), node.this)

@@ -35,7 +35,7 @@ from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax import query as q
 from reclock.sql.syntax.place import placed
-from reclock.sql.types import BIGINT
+from reclock.sql.types import BIGINT, TEXT, UNKNOWN
 
 if TYPE_CHECKING:
     from reclock.sql.names import CatalogItem, CatalogView
@@ -188,9 +188,16 @@ def _set_operation(
         message = f"each {body.operator.upper()} query must have the same number of columns"
         hint = f"the left one has {left.width}, the right one {right.width}"
         raise WrongType(message, code="42601", hint=hint)
-    pairs = zip(left.schema, right.schema, strict=True)
-    kinds = [common_type((a.type, b.type), body.operator.upper()) for a, b in pairs]
-    left, right = _as_types(left, kinds), _as_types(right, kinds)
+    untyped = _untyped(body.left), _untyped(body.right)
+    kinds = [
+        common_type(
+            [c.type for c, known in zip(pair, untyped, strict=True) if known.get(at) is None]
+            or [TEXT],
+            body.operator.upper(),
+        )
+        for at, pair in enumerate(zip(left.schema, right.schema, strict=True))
+    ]
+    left, right = _as_types(left, kinds, untyped[0]), _as_types(right, kinds, untyped[1])
     if body.operator == "union":
         both = Union((left, right))
         return both if body.every else Distinct(both)
@@ -200,10 +207,29 @@ def _set_operation(
     return missing if body.operator == "except" else Union((left, Negate(missing)))
 
 
-def _as_types(node: Node, kinds: list[Type]) -> Node:
+def _untyped(query: q.Query) -> dict[int, Literal]:
+    """Return the columns of a query that are quoted literals or NULL, which have no type yet."""
+    body = query.body
+    if isinstance(body, q.Query) and not query.order_by:
+        return _untyped(body)
+    if not isinstance(body, q.Select) or any(isinstance(i.expression, s.Star) for i in body.items):
+        return {}
+    made = {}
+    for at, item in enumerate(body.items):
+        if isinstance(item.expression, s.NullText):
+            made[at] = Literal(None, UNKNOWN)
+        elif isinstance(item.expression, s.StringText):
+            made[at] = Literal(item.expression.text, UNKNOWN)
+    return made
+
+
+def _as_types(node: Node, kinds: list[Type], untyped: dict[int, Literal]) -> Node:
     if [c.type for c in node.schema] == kinds:
         return node
-    outputs = ((c.name, convert(column(node, i), kinds[i])) for i, c in enumerate(node.schema))
+    outputs = (
+        (c.name, convert(untyped.get(i) or column(node, i), kinds[i]))
+        for i, c in enumerate(node.schema)
+    )
     return Project(node, tuple(outputs))
 
 

@@ -249,15 +249,22 @@ class ExpressionBuilder:
         operand, array = self(e.operand), self(e.array)
         if array.type == UNKNOWN:
             array = convert(array, Array(operand.type))
-        if e.symbol != "=" or e.every:
-            message = f"{e.symbol} {'ALL' if e.every else 'ANY'} (array) is not supported"
-            raise NotSupported(message, hint="= ANY (array) is")
         if not isinstance(array.type, Array):
             message = "op ANY/ALL (array) requires array on right side"
             raise WrongType(message, code="42809")
+        if e.symbol not in COMPARISONS:
+            message = f"{e.symbol} {'ALL' if e.every else 'ANY'} (array) is not supported"
+            raise NotSupported(message, hint="it is for comparisons: =, <>, <, <=, > and >=")
         if isinstance(array, Literal) and isinstance(array.value, tuple):
-            tests = tuple(
-                self._call("=", operand, Literal(v, array.type.element)) for v in array.value
-            )
-            return Or(tests) if tests else Literal(False, BOOLEAN)
-        return self._call("array_contains", array, convert(operand, array.type.element))
+            literals = (Literal(v, array.type.element) for v in array.value)
+            tests = tuple(self._call(e.symbol, operand, literal) for literal in literals)
+            if not tests:
+                return Literal(e.every, BOOLEAN)
+            return And(tests) if e.every else Or(tests)
+        kind = common_type((operand.type, array.type.element), "ANY/ALL")
+        name, spark = ("all", "forall") if e.every else ("any", "exists")
+        made = Overload(
+            f"{e.symbol} {name}", (kind, Array(kind)), BOOLEAN,
+            f"{spark}({{1}}, x -> {{0}} {e.symbol} x)", makes_null=True,
+        )  # fmt: skip
+        return Call(made, (convert(operand, kind), convert(array, Array(kind))), BOOLEAN)

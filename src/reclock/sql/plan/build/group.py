@@ -28,6 +28,7 @@ from reclock.sql.plan.relation import (
     column,
 )
 from reclock.sql.plan.scalar import ColumnRef, Literal, OuterRef, Scalar
+from reclock.sql.plan.scalar import walk as walk_scalar
 from reclock.sql.syntax import expression as s
 from reclock.sql.types import INTEGER, TEXT, UNKNOWN, Numeric, as_numeric
 
@@ -146,6 +147,7 @@ def _aggregate(build: ExpressionBuilder, e: s.FunctionText, inputs: _Inputs) -> 
         SortKey(inputs.place(build.value(i.expression)), i.descending, i.nulls_first) for i in kept
     )
     condition = None if e.filter is None else build.condition(e.filter, "FILTER")
+    _check_level(e, (*converted, *(() if condition is None else (condition,))))
     distinct = e.distinct and name not in {"min", "max", "bool_and", "bool_or"}
     return AggregateCall(
         found,
@@ -155,6 +157,16 @@ def _aggregate(build: ExpressionBuilder, e: s.FunctionText, inputs: _Inputs) -> 
         None if condition is None else inputs.place(condition),
         sort,
     )
+
+
+def _check_level(e: s.FunctionText, read: tuple[Scalar, ...]) -> None:
+    """Refuse an aggregate over columns of an enclosing query only: it is that query's."""
+    levels = {type(part) for scalar in read for part in walk_scalar(scalar)}
+    if OuterRef in levels and ColumnRef not in levels:
+        message = f"{e.name} over columns of an enclosing query only is not supported"
+        detail = "it would aggregate the rows of that query, not of the one it stands in"
+        hint = "compute it in a subquery of the enclosing query's FROM, and use its column here"
+        raise NotSupported(message, detail=detail, hint=hint, position=e.position)
 
 
 def _reduced(

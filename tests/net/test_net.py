@@ -1,0 +1,108 @@
+"""Random whole queries against PostgreSQL, on every path that an answer can take.
+
+A block is a history of the tables and some queries over them (``support/net``). Every query is
+asked of PostgreSQL and compared with its plan before and after all rewrites, with an equal query
+by PostgreSQL's manual (partitions by a condition among them), with a view made before and one
+made after the data, through random writes, and with Spark's answers. Every run draws other
+queries; a failure says the number that draws them again: ``RECLOCK_NET_SEED=number``. What was
+found is kept in tests/slt/net.slt.
+"""
+
+from __future__ import annotations
+
+import os
+from random import SystemRandom
+from typing import TYPE_CHECKING
+
+import pytest
+
+from net.judge import Judge
+from net.run import Net
+from net.shrink import script, shrunk
+from reclock.testing.postgres import running_postgres
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.dataflow.evaluate import Evaluator
+    from reclock.dataflow.session import Spark
+
+pytestmark = pytest.mark.postgres
+
+CHOSEN = os.environ.get("RECLOCK_NET_SEED")
+FIRST = int(CHOSEN) if CHOSEN else SystemRandom().randrange(10**9)
+EACH = 20
+"""The queries of a block: as many views of one graph, and parts of one Spark job."""
+
+SLOW = range(0, 5_000, 25)
+"""Where the parts of 100 thousand queries begin, in blocks."""
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with running_postgres() as url:
+        judge = Judge(url)
+        yield judge
+        judge.close()
+
+
+@pytest.fixture(scope="module")
+def evaluator(spark: Spark) -> Iterator[Evaluator]:
+    from reclock.dataflow.exchange import Exchange  # noqa: PLC0415 - the others do without Spark
+    from reclock.dataflow.spark_evaluator import SparkEvaluator  # noqa: PLC0415
+
+    exchange = Exchange(spark.session)
+    yield SparkEvaluator(exchange)
+    exchange.close()
+
+
+def check(net: Net, blocks: range) -> None:
+    for seed in blocks:
+        net.block(seed, EACH)
+        cases = net.report.cases
+        if cases:
+            smallest = shrunk(net, min(cases, key=lambda case: len(case.text)))
+            pytest.fail(
+                f"RECLOCK_NET_SEED={seed}: {len(cases)} cases, {smallest.path}: {smallest.said}\n"
+                f"the smallest, for tests/slt:\n\n{script(smallest)}"
+            )
+    counts = net.report.counts
+    print(f"blocks from {blocks[0]}:", dict(counts))
+    assert counts["answered"] > counts["queries"] / 2, counts
+
+
+def test_queries_answer_as_postgresql_does(judge: Judge) -> None:
+    check(Net(judge), range(FIRST, FIRST + (1 if CHOSEN else 8)))
+
+
+@pytest.mark.spark
+def test_queries_answer_by_spark_as_postgresql_does(
+    judge: Judge, spark: Spark, evaluator: Evaluator
+) -> None:
+    check(Net(judge, spark, evaluator), range(FIRST, FIRST + (1 if CHOSEN else 2)))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("first", SLOW)
+def test_many_queries_answer_as_postgresql_does(
+    judge: Judge, spark: Spark, evaluator: Evaluator, first: int
+) -> None:
+    check(Net(judge, spark, evaluator), range(first, first + 25))
+
+
+def test_a_wrong_answer_is_found_and_made_small(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The net itself: break the planner, and a case of a few words comes out."""
+    from reclock.sql.plan.build import source  # noqa: PLC0415
+
+    monkeypatch.setitem(source._KINDS, "right", source.JoinKind.INNER)
+    net = Net(judge)
+    seed = 0
+    while not net.report.cases:
+        net.block(seed, EACH)
+        seed += 1
+    made = shrunk(net, net.report.cases[0])
+    assert "right join" in made.text
+    assert len(made.text) < 100, made.text

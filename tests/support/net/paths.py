@@ -1,0 +1,170 @@
+"""Our ways to an answer, each for many queries at once.
+
+``planned``: the plan as it was built, evaluated in Python: no rewrite, no operator.
+``rewritten``: the same after all rewrites. ``Kept``: all queries as views of one graph, filled
+early or late, through all writes. ``asked``: one Spark job for all queries, each with a tag and
+columns of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from net.judge import Answer, plain
+from net.tables import CATALOG, SCHEMA
+from reclock.arrangement.store import LocalStore
+from reclock.dataflow.peek import peek
+from reclock.dataflow.types import arrow_types
+from reclock.dataflow.values import rows_of
+from reclock.errors import Error
+from reclock.ids import ObjectId
+from reclock.sql.parse import parse_query
+from reclock.sql.plan.build import plan_query
+from reclock.sql.plan.decorrelate import scalars_of
+from reclock.sql.plan.relation import Project, QueryPlan, Reduce, Union, column, walk
+from reclock.sql.plan.scalar import Call, Literal
+from reclock.sql.plan.scalar import walk as walk_scalar
+from reclock.sql.rewrite.pipeline import RewriteContext, rewrite, rewrite_query
+from reclock.sql.types import INTEGER
+from reclock.testing.collections import arranged
+from reclock.testing.evaluate import evaluate
+from reclock.testing.evaluate_scalar import _NULL_AWARE, _STRICT
+from reclock.testing.graphs import MemoryGraph
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from net.tables import Contents
+    from reclock.dataflow.evaluate import Evaluator
+    from reclock.dataflow.session import Spark
+    from reclock.sql.plan.node import Node
+
+
+def plan_of(text: str) -> QueryPlan | Error:
+    """Return the plan of a query, as a view would have it, or why there is none."""
+    try:
+        return plan_query(parse_query(text), CATALOG, maintained=True)
+    except Error as error:
+        return error
+
+
+def type_names(plan: QueryPlan) -> tuple[str, ...]:
+    return tuple(str(c.type).partition("(")[0] for c in plan.relation.schema)
+
+
+def failed(error: Error) -> Answer:
+    return Answer(None, (), error.code, error.message)
+
+
+def computed(node: Node, contents: Contents) -> Answer | None:
+    """Return the rows of ``node`` by the reference evaluator; None: it lacks a function."""
+    if not is_known(node):
+        return None
+    try:
+        return Answer(Counter({plain(r): n for r, n in evaluate(node, contents).items()}))
+    except Error as error:
+        return failed(error)
+
+
+_AGGREGATES = {
+    "count", "array_agg", "any_row", "string_agg", "sum", "avg", "min", "max", "bool_and",
+    "bool_or",
+}  # fmt: skip
+
+
+def is_known(node: Node) -> bool:
+    """Return whether the reference evaluator has all functions of a plan."""
+    for at in walk(node):
+        calls = [c for s in scalars_of(at) for c in walk_scalar(s) if isinstance(c, Call)]
+        for call in calls:
+            name, count = call.function.name, len(call.arguments)
+            if name not in _NULL_AWARE and not {(name, count), (name, -1)} & _STRICT.keys():
+                return False
+        if isinstance(at, Reduce) and any(
+            c.function.name not in _AGGREGATES for _, c in at.aggregates
+        ):
+            return False
+    return True
+
+
+def kept_plan(plan: QueryPlan) -> Node:
+    return rewrite(plan.relation, RewriteContext())
+
+
+class Kept:
+    """Queries as views of one graph, through a history: ``first`` is when they are made."""
+
+    def __init__(
+        self, plans: Sequence[Node], evaluator: Evaluator, history: Sequence[Contents], first: int
+    ) -> None:
+        self._ids = [ObjectId(f"u{100 + i}") for i in range(len(plans))]
+        self._graph = MemoryGraph(
+            dict(zip(self._ids, plans, strict=True)), evaluator, tables=CATALOG.items
+        )
+        self._graph.hydrate(history[first], first + 1)
+        for at in range(first + 1, len(history)):
+            logs = {name: [] for name in SCHEMA}
+            for name in SCHEMA:
+                before, after = history[at - 1][name], history[at][name]
+                for row in {*before, *after}:
+                    if after[row] != before[row]:
+                        logs[name].append((row, at + 1, after[row] - before[row]))
+            self._graph.tick(logs, range(at + 1, at + 2))
+
+    def answer(self, number: int, at: int) -> Answer:
+        errors = [row for row, n in self._graph.errors_at(self._ids[number], at + 1).items() if n]
+        if errors:
+            return Answer(None, (), str(errors[0][0]), str(errors[0][1]))
+        rows = self._graph.rows_at(self._ids[number], at + 1)
+        return Answer(Counter({plain(r): n for r, n in rows.items()}))
+
+
+def asked(
+    spark: Spark, plans: Sequence[QueryPlan], contents: Contents, place: Path
+) -> list[Answer]:
+    """Return the answers to all queries, by one job."""
+    together = tagged(plans) if len(plans) > 1 else plans[0]
+    made = rewrite_query(together, RewriteContext(outer_joins=True))
+    store = LocalStore(place)
+    leaves = {
+        item.id: [arranged(arrow_types(item.schema), (0,), [(contents[name], 1)], store)]
+        for name, item in CATALOG.items.items()
+    }
+    kinds = [c.type for c in made.root.schema.columns[: made.visible]]
+    try:
+        rows = [plain(r) for r in rows_of(peek(spark, made, leaves, Timestamp(1)), kinds)]
+    except Error as error:
+        return [failed(error)] * len(plans)
+    if len(plans) == 1:
+        return [Answer(Counter(rows))]
+    answers = []
+    begin = 1
+    for tag, plan in enumerate(plans):
+        end = begin + plan.visible
+        answers.append(Answer(Counter(r[begin:end] for r in rows if r[0] == tag)))
+        begin = end
+    return answers
+
+
+def tagged(plans: Sequence[QueryPlan]) -> QueryPlan:
+    """Return one query of all: a tag, then the columns of every one, NULL in those of others."""
+    members = []
+    every = [c.type for plan in plans for c in plan.relation.schema]
+    begin = 0
+    for tag, plan in enumerate(plans):
+        node = plan.relation
+        outputs = [("tag", Literal(tag, INTEGER))]
+        outputs += [
+            (
+                f"x{i}",
+                column(node, i - begin) if begin <= i < begin + node.width else Literal(None, t),
+            )
+            for i, t in enumerate(every)
+        ]
+        begin += node.width
+        members.append(Project(node, tuple(outputs)))
+    root = Union(tuple(members))
+    return QueryPlan(root, root.width, ())
