@@ -1,5 +1,6 @@
-"""Random SQL over three small tables: what plans, rewrites and operators are fuzzed with.
+"""Random SQL over three small tables: what histories of the engine are fuzzed with.
 
+The whole grammar, every type and PostgreSQL's answers are the net's: tests/net/test_net.py.
 ``random_query`` gives text that PostgreSQL accepts too, whose answer depends on nothing but
 the tables (no ties are left open, nothing overflows), with joins of every kind, correlated
 subqueries in every place, grouping sets, windows, set operations and top-k. ``SCHEMA`` are

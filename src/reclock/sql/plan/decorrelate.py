@@ -12,7 +12,7 @@ Where ``inner`` is only a filtered, projected relation that itself reads nothing
 ``outer``, the dependent join is an ordinary join with the filter as its condition.
 
 Cost: K is one row per distinct combination of the outer columns that are read; everything
-stays incremental. Results against PostgreSQL: tests/sql/test_decorrelate.py.
+stays incremental. Examples: tests/sql/test_decorrelate.py; at random: tests/net/test_net.py.
 """
 
 from __future__ import annotations
