@@ -31,10 +31,13 @@ pytestmark = pytest.mark.postgres
 
 CHOSEN = os.environ.get("RECLOCK_NET_SEED")
 FIRST = int(CHOSEN) if CHOSEN else SystemRandom().randrange(10**9)
-EACH = 20
+EACH = 10
 """The queries of a block: as many views of one graph, and parts of one Spark job."""
 
-SLOW = range(0, 5_000, 25)
+QUICK, QUICK_BY_SPARK = (1, 1) if CHOSEN else (20, 1)
+"""How many blocks every run has; a number that is given is that of one block."""
+
+SLOW = range(0, 10_000, 20)
 """Where the parts of 100 thousand queries begin, in blocks."""
 
 
@@ -72,14 +75,14 @@ def check(net: Net, blocks: range) -> None:
 
 
 def test_queries_answer_as_postgresql_does(judge: Judge) -> None:
-    check(Net(judge), range(FIRST, FIRST + (1 if CHOSEN else 8)))
+    check(Net(judge), range(FIRST, FIRST + QUICK))
 
 
 @pytest.mark.spark
 def test_queries_answer_by_spark_as_postgresql_does(
     judge: Judge, spark: Spark, evaluator: Evaluator
 ) -> None:
-    check(Net(judge, spark, evaluator), range(FIRST, FIRST + (1 if CHOSEN else 2)))
+    check(Net(judge, spark, evaluator), range(FIRST, FIRST + QUICK_BY_SPARK))
 
 
 @pytest.mark.slow
@@ -88,7 +91,7 @@ def test_queries_answer_by_spark_as_postgresql_does(
 def test_many_queries_answer_as_postgresql_does(
     judge: Judge, spark: Spark, evaluator: Evaluator, first: int
 ) -> None:
-    check(Net(judge, spark, evaluator), range(first, first + 25))
+    check(Net(judge, spark, evaluator), range(first, first + 20))
 
 
 def test_a_wrong_answer_is_found_and_made_small(

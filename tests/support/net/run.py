@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.session import Spark
     from reclock.sql.plan.relation import QueryPlan
 
-TIMES = 4
+TIMES = 3
 NOT_SUPPORTED = "0A000"
 
 
