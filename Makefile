@@ -41,6 +41,9 @@ test-quick: setup ## minutes: the tests that need no Spark, no Kafka and no Post
 test-slow: setup ## the slow tests: all, or one shard of them (SHARD=3/20)
 	$(BIN)/pytest --quiet -m slow $(if $(SHARD),--shard=$(SHARD))
 
+net: setup ## 100 thousand random queries against PostgreSQL, for hours
+	RECLOCK_NET_PARTS=500 $(BIN)/pytest --quiet -m slow tests/net
+
 bench: setup ## print the benchmark tables (kept in docs/performance.md)
 	$(BIN)/python -m benchmarks
 
@@ -54,4 +57,4 @@ demo: setup ## a bank on a real Kafka: killed again and again, every number veri
 clean: ## remove the virtual environment, caches and local state
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
-.PHONY: help setup check test test-quick test-slow bench docs demo clean
+.PHONY: help setup check test test-quick test-slow net bench docs demo clean
