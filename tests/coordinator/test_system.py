@@ -28,6 +28,7 @@ CONTRACT = {
     "arrangement_sizes": "object, operator, records, pending, bytes, runs",
     "source_status": "source, state, rows, bytes, errors, upstream, bound, lag_ms, detail",
     "source_transactions": "source, number, transaction, state, rows, counted",
+    "dead_letters": "source, number, timestamp, partition, offset, key, value, code, reason",
     "sink_status": "sink, state, frontier, messages, bytes, in_flight, lag_ms, detail",
     "expirations": "object, expiration, reason, dropped",
     "ticks": "timestamp, phase, millis, rows",
@@ -40,6 +41,7 @@ CONTRACT = {
 MORE = {
     "objects": ", owner",
     "sink_status": ", retries, last_error",
+    "source_status": ", skipped",
     "expirations": ", remaining_ms, pending",
 }
 """What we have besides, behind it."""

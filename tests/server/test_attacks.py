@@ -142,6 +142,7 @@ def test_every_statement_that_changes_something_is_refused_to_a_reader(served: S
     free = "-"
     rows = {
         "AlterOwner": ("ALTER TABLE t OWNER TO joe", "42501"),
+        "AlterSource": ("ALTER SOURCE t SET (on_error = 'skip')", "42501"),
         "AlterRetainHistory": ("ALTER TABLE t SET (RETAIN HISTORY FOR '1h')", "42501"),
         "AlterRole": ("ALTER ROLE boss NOLOGIN", "42501"),
         "AlterSink": ("ALTER SINK s SET FROM t", "42501"),

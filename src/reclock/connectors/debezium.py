@@ -46,7 +46,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reclock.connectors.format.decoder import Field
-from reclock.connectors.records import NO_VALUE, UNDECODABLE, Faults, included, named
+from reclock.connectors.records import NO_KEY, NO_VALUE, UNDECODABLE, Faults, included, named
 from reclock.sql.types import BIGINT, TEXT, Record
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ _SOURCE: Final = (
 )  # fmt: skip
 DIGITS: Final = 19
 _MESSAGE: Final = ("before", "after", "op", "source")
+_OPERATIONS: Final = pa.array(["c", "r", "u", "d"])
+_BRINGING: Final = pa.array(["c", "r", "u"])
+"""The operations that there are, and those that have a row after."""
 
 HEADER: Final = "reclock-timestamp"
 """Which transaction a message of a sink belongs to."""
@@ -145,7 +148,12 @@ class DebeziumDecode:
             if needed and column.null_count > after.null_count:
                 missing = pc.and_(after.is_valid(), column.is_null())
                 faults.add(missing, NO_VALUE, f'column "{name}" is NULL')
+        operations = _operations(message["op"], before, after)
+        _judge(operations, after, faults)
         rows = self._with_keys(rows, old, raw)
+        for at in self.key_at:
+            keyless = pc.and_(there, rows[at].is_null())
+            faults.add(keyless, NO_KEY, f'its key has no "{self.required[at][0]}"')
         width = len(rows)
         rows += [pa.nulls(raw.num_rows, kind) for kind in self.types[width:]]
         for at, name in self.included:
@@ -155,7 +163,7 @@ class DebeziumDecode:
         return named(
             [
                 raw.column(0), raw.column(1), *rows, *old, before.is_valid(), after.is_valid(),
-                _operations(message["op"], before, after), raw.column(0),
+                operations, raw.column(0),
                 *_positions(message["source"]), raw.column(1), *places, *faults.columns(),
             ]
         )  # fmt: skip
@@ -216,6 +224,16 @@ def _operations(said: pa.Array, before: pa.Array, after: pa.Array) -> pa.Array:
     made = pc.if_else(before.is_valid(), "u", "c")
     gone = pc.if_else(before.is_valid(), "d", pa.scalar(None, pa.string()))
     return _either(said, pc.if_else(after.is_valid(), made, gone))
+
+
+def _judge(operations: pa.Array, after: pa.Array, faults: Faults) -> None:
+    """Note the messages whose operation is not known, or needs a row after that is not there."""
+    unknown = pc.invert(pc.is_in(operations, value_set=_OPERATIONS))
+    unknown = pc.and_(operations.is_valid(), unknown)
+    shown = pc.if_else(unknown, operations, pa.scalar(None, pa.string()))
+    faults.add_each(shown, UNDECODABLE, "its operation is not known")
+    bringing = pc.is_in(operations, value_set=_BRINGING)
+    faults.add(pc.and_(bringing, after.is_null()), NO_VALUE, "it lacks the row after")
 
 
 def _positions(source: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:

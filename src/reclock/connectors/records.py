@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reclock.connectors.letters import placed
 from reclock.errors import Error
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Faults:
 
     def _text(self, at: int, reason: str) -> str:
         part, offset = self._raw.column(0)[at].as_py(), self._raw.column(1)[at].as_py()
-        return f"{self._whose} {part}, offset {offset}: {reason}"
+        return placed(self._whose, part, offset) + reason
 
     def columns(self) -> list[pa.Array]:
         """Return the code and the message of every record."""

@@ -34,6 +34,7 @@ from reclock.coordinator.expirations import Renewal
 from reclock.coordinator.item import MaterializedView, Source, Table
 from reclock.coordinator.shape import Shape
 from reclock.coordinator.tick import compute, tick, write
+from reclock.dataflow.changes import Changes
 from reclock.dataflow.graph import Limits, collection_of, errors_of
 from reclock.errors import InvalidDefinition
 from reclock.failpoints import hit
@@ -41,6 +42,8 @@ from reclock.time.pace import order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    import pyarrow as pa
 
     from reclock.coordinator.arrangements import Runs
     from reclock.coordinator.core import Core
@@ -66,11 +69,13 @@ def change_catalog(
     *,
     roles: Roles | None = None,
     prepared: Prepared | None = None,
+    changes: Happening | None = None,
 ) -> None:
     """Make the next version of the catalog, and everything it needs, durable at once.
 
     ``roles`` are those from then on, if privileges change with the objects; ``prepared`` is what
-    the one object that is added needs, if it was filled before.
+    the one object that is added needs, if it was filled before; ``changes`` are those of inputs
+    at the time of the change.
     """
     with core.writing():
         made, gone = tuple(added), tuple(removed)
@@ -101,7 +106,8 @@ def change_catalog(
         if any(view.depends & set(gone) for view in transients.values()):
             transients = {i: t for i, t in transients.items() if not t.depends & set(gone)}
         after = core.world.with_catalog(stored, catalog).with_transients(transients)
-        _publish(core, after.with_roles(roles), [append], states, _filled(prepared, made))
+        filled = _filled(prepared, made)
+        _publish(core, after.with_roles(roles), [append], states, filled, changes=changes)
         if gone:
             core.collect_garbage()
 
@@ -142,6 +148,10 @@ Filled: TypeAlias = "Callable[[TimelineState, frozenset[ArrangementId], Untils],
 """Gives the runs of new arrangements in a state, if they were prepared."""
 
 
+Happening: TypeAlias = "Callable[[TimelineState, Timestamp], Mapping[ObjectId, pa.RecordBatch]]"
+"""Gives what happens to inputs at the time of a change of the catalog, in the state before it."""
+
+
 def _filled(prepared: Prepared | None, made: tuple[Item, ...]) -> Filled:
     if prepared is None:
         return lambda *_: None
@@ -155,12 +165,14 @@ def _publish(
     appends: list[Append],
     states: Iterable[TimelineState],
     filled: Filled,
+    *,
+    changes: Happening | None = None,
 ) -> None:
     """Make a world durable in which ``states``, which are settled, have the shape it asks for."""
     moved = []
     for state in states:
         shape = Shape.of(world.catalog, state.pace, world.transients.values())
-        more, after = _reshape(core, state, shape, filled)
+        more, after = _reshape(core, state, shape, filled, changes=changes)
         appends += more
         moved.append(after.with_bindings(core.store, world.catalog))
     hit("ddl.publish.before")
@@ -191,7 +203,12 @@ def reconcile(core: Core) -> None:
 
 
 def _reshape(
-    core: Core, state: TimelineState, shape: Shape, filled: Filled
+    core: Core,
+    state: TimelineState,
+    shape: Shape,
+    filled: Filled,
+    *,
+    changes: Happening | None = None,
 ) -> tuple[list[Append], TimelineState]:
     """Return the step from a settled state to another shape; new state is hydrated."""
     there = state.shape.graph.arrangements.keys()
@@ -207,15 +224,19 @@ def _reshape(
         added = _hydrate(core, state, shape, new, untils)
     gone = frozenset(state.arrangements.runs.keys() - (there & wanted))
     between = state.arranged(shape, added, gone, untils)
-    return state.reshaped(shape, _with_due(core, between, added), gone, untils)
+    return state.reshaped(shape, _with_due(core, between, added, changes), gone, untils)
 
 
-def _with_due(core: Core, between: TimelineState, added: Runs) -> Runs:
-    """Return ``added`` and what happens at the time that the step closes, by that time alone."""
+def _with_due(
+    core: Core, between: TimelineState, added: Runs, changes: Happening | None = None
+) -> Runs:
+    """Return ``added`` and what happens at the time that the step closes, with ``changes``."""
     if between.is_own:
         return added  # it closes none
     time = core.expirations.closing(between, between.table_upper, Renewal())
-    due = write(between, compute(core, between, {}, time), time)
+    inputs = {} if changes is None else changes(between, time)
+    given = {item: Changes((batch,)) for item, batch in inputs.items()}
+    due = write(between, compute(core, between, given, time), time)
     return {name: (*added.get(name, ()), *due.get(name, ())) for name in {**added, **due}}
 
 

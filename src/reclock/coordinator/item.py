@@ -194,6 +194,22 @@ class Source(RelationItem):
         return dict(self.statement.options).get("transaction_order", "strict") == "strict"
 
     @property
+    def on_error(self) -> str:
+        """What becomes of records that do not decode; ``fail`` is another word for ``report``."""
+        given = dict(self.statement.options).get("on_error", "report")
+        return "report" if given == "fail" else given
+
+    @property
+    def skips(self) -> bool:
+        """Whether records that do not decode are dead letters from now on."""
+        return self.on_error == "skip"
+
+    @property
+    def keeps_letters(self) -> bool:
+        """Whether it has, or may get, dead letters: once it skips it keeps what it skipped."""
+        return self.skips or bool(self.facts.get("dead_letters"))
+
+    @property
     def records(self) -> str:
         """The envelope of what is read; ``envelope`` is that of what comes into the graph."""
         return TRANSACTIONS if self.is_transactional else self.envelope

@@ -48,6 +48,7 @@ from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build.parameter import Placeholder
 from reclock.sql.statement import (
     AlterRetainHistory,
+    AlterSource,
     CatalogQuery,
     Copy,
     CopyFrom,
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
     from reclock.sql.types import Type
 
 
-_OWNED: Final = (AlterRetainHistory, CreateView, Drop, Grant)
+_OWNED: Final = (AlterRetainHistory, AlterSource, CreateView, Drop, Grant)
 """What only the owner of an object may do."""
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from reclock.coordinator.item import Index, MaterializedView, Sink, Source, Table
+from reclock.coordinator.source import letters
 from reclock.dataflow.envelope import NONE, OWN_TIMES, envelope_fields
-from reclock.dataflow.graph import Limits, collection_of, errors_of, temp_of
+from reclock.dataflow.graph import Limits, collection_of, errors_of, letters_of, temp_of
 from reclock.dataflow.render import build as render
 from reclock.dataflow.types import arrow_types
 from reclock.sql.plan.relation import Get, walk
@@ -56,6 +57,8 @@ class Shape:
     """The objects of other paces that a joint one reads, and has copies of."""
     defined: Mapping[ObjectId, MaterializedView] = field(default_factory=dict)
     """The views themselves."""
+    letters: frozenset[ObjectId] = frozenset()
+    """The sources that keep the records that they skip."""
 
     @classmethod
     def of(cls, catalog: Catalog, pace: Pace, transients: Iterable[MaterializedView] = ()) -> Shape:
@@ -85,6 +88,9 @@ class Shape:
             if isinstance(i, Source) and i.states:
                 waiting = temp_schema(i)
                 tables[temp_of(i.id)] = render.Relation(waiting, tuple(range(len(waiting))))
+        skipping = frozenset(i.id for i in items if isinstance(i, Source) and i.keeps_letters)
+        for item in skipping:
+            tables[letters_of(item)] = render.Relation(letters.SCHEMA, letters.KEY)
         indexes = [i for i in items if isinstance(i, Index)]
         looked_up = [
             render.Index(phase.relation, sink.shadow)
@@ -117,7 +123,10 @@ class Shape:
         plans = {item: view.plan for item, view in views.items()}
         others = frozenset(i.id for i in imports)
         defined = {i.id: i for i in items if isinstance(i, MaterializedView)}
-        return cls(graph, plans, by, kept, sources, shadows, imports=others, defined=defined)
+        return cls(
+            graph, plans, by, kept, sources, shadows,
+            imports=others, defined=defined, letters=skipping,
+        )  # fmt: skip
 
     def reading(self, of: Mapping[ObjectId, Shape]) -> Shape:
         """Return a shape with what one query reads: of each object what its own shape has."""
@@ -151,11 +160,14 @@ class Shape:
     def readers(self) -> Mapping[ArrangementId, frozenset[ObjectId]]:
         """For each arrangement that is read at past times, the objects whose since it keeps to.
 
-        Those whose rows it holds; for what a sink looks up, the relation, which the sink holds.
+        Those whose rows it holds; for what a sink looks up, the relation, which the sink holds;
+        for letters, their source.
         """
         found = dict(self.owners)
         for index, arrangement in self.shadows.items():
             found[arrangement] = found.get(arrangement, frozenset()) | {index.on}
+        for item in self.letters:
+            found[collection_of(letters_of(item))] = frozenset({item})
         return found
 
 

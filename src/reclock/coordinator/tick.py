@@ -32,6 +32,7 @@ from reclock.arrangement.precedence import PRECEDENCE
 from reclock.coordinator import joint
 from reclock.coordinator.arrangements import following, layouts_of, write_runs
 from reclock.coordinator.item import Table
+from reclock.coordinator.source.letters import letter_changes
 from reclock.coordinator.system.ticks import Watch
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.changes import Changes, Stamped
@@ -87,6 +88,8 @@ def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
         if is_joint(pace):
             followed = joint.changes(core.world, state, time)
             changes |= {i: Changes((batch,)) for i, batch in followed.items()}
+        letters = letter_changes(state, taken)
+        changes |= {i: Changes((batch,)) for i, batch in letters.items()}
         watch.lap(sum(change.rows for change in changes.values()))
         hit("tick.compute.before")
         updates = compute(core, begun, changes, time)

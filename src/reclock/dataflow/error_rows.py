@@ -22,11 +22,12 @@ ERROR_TYPES: Final = (pa.string(), pa.string())
 _HINTS: Final = {
     "22012": "divide by nullif(…, 0) to get NULL instead",
     "22003": "cast to a wider type before computing: bigint, numeric or double precision",
-    "22P04": "send the key again, if the source has ENVELOPE UPSERT; or create the source with "
-    "on_error = 'inline', which shows such records as rows",
-    "22004": "send the key again, if the source has ENVELOPE UPSERT; or create the source with "
-    "on_error = 'inline', which shows such records as rows",
-    "23502": "records of an upsert source need a key; create the source anew, beyond that record",
+    "22P04": "send the key again, if the source has ENVELOPE UPSERT; or go on without the record: "
+    "ALTER SOURCE … SET (on_error = 'skip')",
+    "22004": "send the key again, if the source has ENVELOPE UPSERT; or go on without the record: "
+    "ALTER SOURCE … SET (on_error = 'skip')",
+    "23502": "records of an upsert source need a key; go on without such a record: "
+    "ALTER SOURCE … SET (on_error = 'skip')",
     "55000": "drop the source and create it anew",
     "55R00": "wait until then, or create the view WITH (REFRESH AT CREATION, …)",
     "22P02": "leave out rows whose text is no such value, with WHERE or CASE",

@@ -79,6 +79,11 @@ def temp_of(item: ObjectId) -> ObjectId:
     return ObjectId(f"{item}!temp")
 
 
+def letters_of(item: ObjectId) -> ObjectId:
+    """Return the collection of the records that a source has skipped."""
+    return ObjectId(f"{item}!letters")
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a step emits: a delta, and error rows ``(code, message)`` as a delta, if any."""

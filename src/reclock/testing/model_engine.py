@@ -108,7 +108,7 @@ class ModelEngine:
                     _add(item, due, after)
                     continue
                 if item in shape.sources:
-                    _fold(shape.sources[item], item, _rows(deltas.rows_of(due)), after)
+                    _fold(shape.sources[item], item, due, after)
                     continue
                 rows = after[collection_of(item)]
                 for row, diff in zip(_rows(deltas.rows_of(due)), diff_of(due), strict=True):
@@ -288,8 +288,14 @@ def _add(item: ObjectId, records: pa.RecordBatch, contents: Contents) -> None:
         contents[name][added] += int(diff)
 
 
-def _fold(source: Source, item: ObjectId, records: list[Row], contents: Contents) -> None:
-    """Fold records into what a source holds."""
+def _fold(source: Source, item: ObjectId, due: pa.RecordBatch, contents: Contents) -> None:
+    """Fold records into what a source holds; faults with a diff of −1 take an error back."""
+    records = []
+    for record, diff in zip(_rows(deltas.rows_of(due)), diff_of(due), strict=True):
+        if diff < 0:
+            contents[errors_of(item)][record[-2], record[-1]] += int(diff)
+        else:
+            records.append(record)
     names = collection_of(item), errors_of(item), faults_of(item), positions_of(item)
     fold = fold_of(source, Held(*(contents.get(name, Counter()) for name in names)))
     fold.take(records)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reclock.coordinator.pg.answer import catalog_select
 from reclock.coordinator.sequence.alter_retain_history import alter_retain_history
 from reclock.coordinator.sequence.alter_sink import alter_sink
+from reclock.coordinator.sequence.alter_source import alter_source
 from reclock.coordinator.sequence.alter_system import alter_system
 from reclock.coordinator.sequence.copy import copy, copy_from
 from reclock.coordinator.sequence.create_index import create_index
@@ -60,6 +61,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterRetainHistory: alter_retain_history,
     s.AlterRole: alter_role,
     s.AlterSink: alter_sink,
+    s.AlterSource: alter_source,
     s.AlterSystem: alter_system,
     s.Begin: begin,
     s.CatalogQuery: catalog_select,

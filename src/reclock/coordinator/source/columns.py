@@ -239,7 +239,8 @@ def extra_columns(statement: CreateSource) -> tuple[str, ...]:
     keyed = statement.envelope.kind == UPSERT or (
         statement.envelope.kind == DEBEZIUM and statement.columns.primary_key
     )
-    if keyed and "key" not in wanted:
+    skips = dict(statement.options).get("on_error") == "skip"  # letters have the key
+    if (keyed or skips) and "key" not in wanted:
         wanted.insert(0, "key")
     if statement.consistency_topic is not None:
         wanted.append("headers")

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.config import parse_duration
+from reclock.connectors import letters
 from reclock.connectors.ahead import ahead
 from reclock.connectors.cdcv2 import Cdcv2Decode
 from reclock.connectors.debezium import DebeziumDecode
@@ -70,11 +71,17 @@ class Reading:
     reader: Reader
     decode: AnyDecode
     types: deltas.Types
+    skips: bool = False
+    """Whether records with a fault have what they were made of with them."""
 
     def __call__(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
         """Yield the records of ``ranges``, decoded while the next ones are fetched."""
         raw = ahead(batch for batch in self.reader.read(ranges))
-        return (decoded(self.decode, batch, self.types) for batch in raw)
+        return (self._decoded(batch) for batch in raw)
+
+    def _decoded(self, raw: pa.RecordBatch) -> pa.RecordBatch:
+        made = decoded(self.decode, raw, self.types)
+        return letters.with_payload(made, raw) if self.skips else made
 
 
 @dataclass(frozen=True)
@@ -90,10 +97,16 @@ class Connected:
     key: tuple[int, ...]
     name: str
     upserts: bool = False
-    stops: bool = False
+    on_error: str = "report"
+    """What becomes of records that do not decode."""
     paced: bool = False
     """Whether it moves with the ticks, and not by itself."""
     parts_have_names: bool = False
+
+    @property
+    def skips(self) -> bool:
+        """Whether records that do not decode are dead letters."""
+        return self.on_error == "skip"
 
     @property
     def code_at(self) -> int:
@@ -119,20 +132,22 @@ class Connected:
     @property
     def read(self) -> Reading:
         """What yields the records of ranges, decoded, here or in another process."""
-        return Reading(self.source.reader, self.decode, self.types)
+        return Reading(self.source.reader, self.decode, self.types, self.skips)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of decoded records."""
         part = pa.string() if self.parts_have_names else pa.int32()
         kinds = [part, pa.int64(), *self.types]
+        if self.skips:
+            kinds += [field.type for field in letters.PAYLOAD]
         fields = [pa.field(f"c{at}", kind) for at, kind in enumerate(kinds)]
         return pa.schema([*fields, pa.field("diff", pa.int64())] if self.paced else fields)
 
     def stopped(self, made: pa.RecordBatch) -> tuple[int, SourceStopped] | None:
         """Return where a source that is told to stop at a bad record has to, and what it says."""
         codes = made.column(self.code_at)
-        if not self.stops or codes.null_count == len(codes):
+        if self.on_error != "stop" or codes.null_count == len(codes):
             return None
         at = int(np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))[0])
         message = f'source "{self.name}" stopped at a record that cannot be decoded'
@@ -187,7 +202,6 @@ def connect(item: Source, clusters: Clusters) -> Connected:
     """Return a source that can be read."""
     source, decode = _source(item, clusters)
     types = decode.types
-    options = dict(item.statement.options)
     return Connected(
         source,
         decode,
@@ -196,7 +210,7 @@ def connect(item: Source, clusters: Clusters) -> Connected:
         item.primary_key,
         item.name,
         upserts=item.envelope == "upsert",
-        stops=options.get("on_error") == "stop",
+        on_error=item.on_error,
         paced=isinstance(item.statement.connection, LoadGenerator),
         parts_have_names=item.is_transactional
         or isinstance(item.statement.connection, FileConnection),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from reclock.sql.statement import CreateSource
     from reclock.time.timeline import Timeline
 
-ON_ERROR: Final = ("report", "inline", "stop")
+ON_ERROR: Final = ("report", "skip", "inline", "stop", "fail")
 
 _EVERY: Final = {"timestamp_interval", "timeline", "retain_history", "max_rows_per_tick"}
 _DECODED: Final = {*_EVERY, "epoch_ms_timeline", "on_error", "unknown_fields", "delimiter"}
@@ -92,6 +92,7 @@ def check(statement: CreateSource) -> None:
     if statement.reclock_using is not None:
         _check_using(statement)
     _check_options(statement)
+    check_on_error(statement)
     check_transactions(statement)
     _check_epoch_ms(statement)
     timeline_of(statement)
@@ -178,7 +179,7 @@ def _columns(statement: CreateSource) -> tuple[tuple[TableColumn, ...], tuple[in
 def _check_options(statement: CreateSource) -> None:
     kind = type(statement.connection)
     known = _OPTIONS[kind]
-    for name, value in statement.options:
+    for name, _ in statement.options:
         prefixed = name.startswith(("kafka.", "registry.")) and kind is KafkaConnection
         if name not in known and not prefixed:
             message = f'option "{name}" is not for {_NAMES[kind]}'
@@ -186,9 +187,32 @@ def _check_options(statement: CreateSource) -> None:
                 message, code="42601", hint=f"it has {_listed(known)}",
                 position=statement.name.position,
             )  # fmt: skip
-        if name == "on_error" and value not in ON_ERROR:
-            message = f'invalid value for option "on_error": "{value}"'
-            raise InvalidValue(message, hint=f"write {' or '.join(ON_ERROR)}")
+
+
+def check_on_error(statement: CreateSource) -> None:
+    """Refuse a way to deal with records that do not decode that the source cannot go."""
+    value = dict(statement.options).get("on_error", "report")
+    if value not in ON_ERROR:
+        message = f'invalid value for option "on_error": "{value}"'
+        raise InvalidValue(message, hint=f"write {' or '.join(ON_ERROR[:-1])}")
+    why = None
+    if value != "skip":
+        return
+    if statement.envelope.kind in OWN_TIMES:
+        why = "ENVELOPE MATERIALIZE: a time without one of its updates would never be complete"
+    elif statement.consistency_topic is not None:
+        why = "a source with a consistency topic: a transaction without a row is not whole"
+    elif statement.envelope.kind == DEBEZIUM and not statement.columns.primary_key:
+        why = (
+            "ENVELOPE DEBEZIUM without a key: later changes would take away rows that are not there"
+        )
+    if why is not None:
+        message = f"on_error = 'skip' is not for {why}"
+        hint = "write 'report' or 'stop'"
+        if "without a key" in why:
+            hint = "declare a PRIMARY KEY, or write 'report' or 'stop'"
+        position = statement.name.position
+        raise StatementError(message, code="42601", hint=hint, position=position)
 
 
 def _check_generator(statement: CreateSource) -> None:

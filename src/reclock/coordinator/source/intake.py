@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 import pyarrow as pa
 
+from reclock.connectors import letters
 from reclock.coordinator.source.staging import Chunk, Staging, Taken
 from reclock.errors import Error, PositionsLost, SourceRegressed, SourceStopped, SourceUnavailable
 from reclock.failpoints import hit
@@ -178,9 +179,12 @@ class Intake:
         if reading.finished:
             self._reading = None
         self._count(records)
+        skipped: tuple[pa.RecordBatch, ...] = ()
+        if self.connected.skips:
+            records, skipped = letters.parted(records, self.connected.decode.whose)
         with self.room:
             complete = reading.probed_ms if reading.finished else None
-            self._stage(Chunk(records, reading.frontier, self._clock.now_ms(), complete))
+            self._stage(Chunk(records, reading.frontier, self._clock.now_ms(), complete, skipped))
             if self._snapshot:
                 self._snapshot = not self._compact(whole=reading.finished)
         return True

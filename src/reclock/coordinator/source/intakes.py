@@ -80,8 +80,15 @@ class Intakes:
             del self._intakes[gone]
             self._end(gone)
         for source in sources.values():
-            if source.id not in self._intakes:
+            before = self._intakes.get(source.id)
+            if before is None:
                 self._begin(source, world)
+            elif before.connected.on_error != source.on_error:  # what it read is decoded otherwise
+                if source.id not in self._pumps:
+                    before.close()
+                self._end(source.id)
+                self._begin(source, world)
+                self._intakes[source.id].counts = before.counts
             intake = self._intakes.get(source.id)
             waits = self._background and source.id not in self._pumps
             if intake is not None and waits and not intake.connected.paced:

@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from reclock.arrangement.layout import Int64s
     from reclock.change.update import Update
     from reclock.dataflow.changes import Stamped
+    from reclock.remap.batch import Range
     from reclock.remap.trace import Remap
     from reclock.time.antichain import Antichain
 
@@ -49,23 +51,25 @@ if TYPE_CHECKING:
 class Chunk:
     """Records (``part, offset, …``), the frontier after them, and when they were read.
 
-    ``complete_ms`` is when the source ended at that frontier; None if there is more.
+    ``complete_ms`` is when the source ended at that frontier; None if there is more. ``letters``
+    are the records among them that were skipped.
     """
 
     records: tuple[pa.RecordBatch, ...]
     frontier: Antichain[Any]
     seen_ms: int
     complete_ms: int | None = None
+    letters: tuple[pa.RecordBatch, ...] = ()
 
     @property
     def rows(self) -> int:
         """How many records there are."""
-        return sum(batch.num_rows for batch in self.records)
+        return sum(batch.num_rows for batch in (*self.records, *self.letters))
 
     @property
     def size(self) -> int:
         """Their size in memory, about."""
-        return sum(batch.nbytes for batch in self.records)
+        return sum(batch.nbytes for batch in (*self.records, *self.letters))
 
 
 class Taken(NamedTuple):
@@ -73,6 +77,7 @@ class Taken(NamedTuple):
 
     ``waiting`` is how what is read and not published changes, of a source that has such.
     ``runs`` are changes that tasks have staged, with the times that they are bound to.
+    ``letters`` are the records that were skipped, as a delta (``connectors.letters``).
     """
 
     remap: Remap[Any]
@@ -80,6 +85,7 @@ class Taken(NamedTuple):
     changes: pa.RecordBatch | None
     waiting: pa.RecordBatch | None = None
     runs: tuple[Stamped, ...] = ()
+    letters: pa.RecordBatch | None = None
 
 
 @dataclass(frozen=True)
@@ -156,9 +162,10 @@ class Staging:
     def whole(self, made: tuple[pa.RecordBatch, ...]) -> None:
         """Put other records in the place of all that waits: they stand for the same."""
         last = self._chunks[-1]
+        letters = tuple(batch for chunk in self._chunks for batch in chunk.letters)
         self._chunks.clear()
         self.rows = self.size = 0
-        self.add(Chunk(made, last.frontier, last.seen_ms, last.complete_ms))
+        self.add(Chunk(made, last.frontier, last.seen_ms, last.complete_ms, letters))
 
     @property
     def batches(self) -> list[pa.RecordBatch]:
@@ -187,7 +194,9 @@ class Staging:
             return None
         after, updates = bound(after, updates, time, taken[-1].frontier)
         records = [batch for chunk in taken for batch in chunk.records if batch.num_rows]
-        return Taken(after, updates, _stamped(records, after, remap.latest))
+        changes = _stamped(records, after, remap.latest)
+        skipped = [batch for chunk in taken for batch in chunk.letters]
+        return Taken(after, updates, changes, letters=stamped_letters(skipped, after, remap.latest))
 
 
 def bound(
@@ -201,6 +210,30 @@ def bound(
     return remap.bound(time, frontier), [*updates, *more]
 
 
+def stamped_letters(
+    skipped: Sequence[pa.RecordBatch], remap: Remap[Any], start: Antichain[Any]
+) -> pa.RecordBatch | None:
+    """Return records that were skipped as a delta, with the times that they are bound to."""
+    if not skipped:
+        return None
+    bound = [r._replace(part=str(r.part)) for r in ranges(remap, offsets_of(remap.latest), start)]
+    made = [
+        deltas.build(batch.columns, _times(bound, batch, remap), np.ones(len(batch), np.int64))
+        for batch in skipped
+    ]
+    return deltas.union(made)
+
+
+def _times(bound: Sequence[Range], batch: pa.RecordBatch, remap: Remap[Any]) -> Int64s:
+    """Return the time of every record."""
+    names = batch.column(0).to_numpy(zero_copy_only=False)
+    times = stamp(bound, names, batch.column(1).to_numpy())
+    if (times == NOT_BOUND).any():
+        message = "a record was read that no binding covers"
+        raise Corrupt(message, detail=f"positions up to {remap.latest} are bound")
+    return times
+
+
 def _stamped(
     records: Sequence[pa.RecordBatch], remap: Remap[Any], start: Antichain[Any]
 ) -> pa.RecordBatch | None:
@@ -210,12 +243,7 @@ def _stamped(
     bound = ranges(remap, offsets_of(remap.latest), start)
     made = []
     for batch in records:
-        parts = batch.column(0)
-        names = parts.to_numpy(zero_copy_only=False)
-        times = stamp(bound, names, batch.column(1).to_numpy())
-        if (times == NOT_BOUND).any():
-            message = "a record was read that no binding covers"
-            raise Corrupt(message, detail=f"positions up to {remap.latest} are bound")
+        times = _times(bound, batch, remap)
         columns = batch.columns[2:]
         diff: Any = np.ones(batch.num_rows, np.int64)
         if batch.schema.names[-1] == "diff":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.coordinator.source.connect import failed_text
+from reclock.coordinator.source.letters import skipped
 from reclock.coordinator.source.own import OwnIntake
 from reclock.dataflow.error_rows import parted
 from reclock.dataflow.graph import errors_of
@@ -30,6 +31,7 @@ class Status:
     rows: int = 0
     bytes: int = 0
     errors: int = 0
+    skipped: int = 0
     upstream: int | None = None
     bound: int | None = None
     lag_ms: int | None = None
@@ -40,13 +42,14 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
     """Return how a source is doing."""
     remap = world.of(source).bindings[source.id].remap
     bound = _sum(remap.latest) if remap.bindings else None
+    left_out = _skipped(world, source)
     intake = core.intakes.get(source.id)
     if intake is None:
         reason = _failure(world, source)
         if remap.latest.is_closed or (source.using and reason is None):
-            return Status("complete", upstream=bound, bound=bound, lag_ms=0)
+            return Status("complete", skipped=left_out, upstream=bound, bound=bound, lag_ms=0)
         detail = reason or "reclock.errors has the reason; drop the source and create it anew"
-        return Status("failed", bound=bound, detail=detail)
+        return Status("failed", skipped=left_out, bound=bound, detail=detail)
     with intake.room:
         counts = intake.counts
         upstream, complete = intake.upstream, intake.complete_ms
@@ -62,11 +65,21 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
         counts.rows,
         counts.bytes,
         counts.errors,
+        left_out,
         None if upstream is None else _sum(upstream),
         bound,
         None if complete is None else max(0, now_ms - complete),
         said,
     )
+
+
+def _skipped(world: World, source: Source) -> int:
+    """Return how many records a source has skipped, up to the last complete time."""
+    state = world.of(source)
+    last = state.upper.back()
+    if not source.keeps_letters or state.frontier.less_equal(last):
+        return 0
+    return skipped(state, source.id, last)
 
 
 def _failure(world: World, source: Source) -> str | None:

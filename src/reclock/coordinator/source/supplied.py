@@ -43,7 +43,7 @@ from reclock.time.position import offsets_of
 from reclock.time.timestamp import INT64_MAX, Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from reclock.change.update import Update
     from reclock.coordinator.core import Core
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.source.connect import Connected
     from reclock.coordinator.source.staging import Chunk
     from reclock.coordinator.timeline import TimelineState
+    from reclock.remap.batch import Range
     from reclock.remap.supplied import SuppliedBinding
     from reclock.remap.trace import Binding, Remap
 
@@ -73,6 +74,7 @@ class SuppliedIntake(OwnIntake):
         self._frontier = self._remap.latest
         self._wanted = self._frontier
         self._batches: list[pa.RecordBatch] = []
+        self._letters: list[pa.RecordBatch] = []
         self._rows: list[SuppliedBinding] = []
         self._steps: list[Binding[Any]] = []
         self._published = self._rows
@@ -161,6 +163,7 @@ class SuppliedIntake(OwnIntake):
 
     def _stage(self, chunk: Chunk) -> None:
         self._batches.extend(batch for batch in chunk.records if batch.num_rows)
+        self._letters.extend(chunk.letters)
         self._frontier = chunk.frontier
 
     def waits(self, now_ms: int) -> str | None:
@@ -222,22 +225,10 @@ class SuppliedIntake(OwnIntake):
                 after, updates = bound(after, updates, time, after.latest)
             if time == self._last:
                 after = after.extended([], Antichain())
-            return Taken(after, updates, self._stamped(after))
-
-    def _stamped(self, after: Remap[Any]) -> pa.RecordBatch | None:
-        """Return the records that a remap binds, as a delta, at the times that it gives them."""
-        spans = ranges(after, offsets_of(after.latest), self._remap.latest)
-        made = []
-        for batch in self._batches:
-            times = stamp(
-                spans, batch.column(0).to_numpy(zero_copy_only=False), batch.column(1).to_numpy()
-            )
-            there = times != NOT_BOUND
-            if there.any():
-                some = batch.filter(pa.array(there))
-                ones = np.ones(some.num_rows, np.int64)
-                made.append(deltas.build(some.columns[2:], times[there], ones))
-        return deltas.union(made) if made else None
+            spans = ranges(after, offsets_of(after.latest), self._remap.latest)
+            named = [span._replace(part=str(span.part)) for span in spans]
+            skipped = _stamped(self._letters, named, 0)
+            return Taken(after, updates, _stamped(self._batches, spans, 2), letters=skipped)
 
     def settle_own(self, state: TimelineState) -> None:
         """Forget what is durably published."""
@@ -247,6 +238,9 @@ class SuppliedIntake(OwnIntake):
             if remap.latest != self._remap.latest:
                 to = offsets_of(remap.latest)
                 self._batches = [b for b in (_beyond(b, to) for b in self._batches) if b.num_rows]
+                by_name: dict[int | str, int] = {str(part): offset for part, offset in to.items()}
+                left = (_beyond(b, by_name) for b in self._letters)
+                self._letters = [b for b in left if b.num_rows]
             if remap is not self._remap:
                 self._remap = remap
                 # Rows that came since the tick looked were checked against what it had yet to bind.
@@ -261,6 +255,22 @@ class SuppliedIntake(OwnIntake):
 
 def _nothing() -> list[Update[Any, Timestamp]]:
     return []
+
+
+def _stamped(
+    batches: Iterable[pa.RecordBatch], spans: Sequence[Range], places: int
+) -> pa.RecordBatch | None:
+    """Return the records of spans, as a delta, at their times; without the first columns."""
+    made = []
+    for batch in batches:
+        parts = batch.column(0).to_numpy(zero_copy_only=False)
+        times = stamp(spans, parts, batch.column(1).to_numpy())
+        there = times != NOT_BOUND
+        if there.any():
+            some = batch.filter(pa.array(there))
+            ones = np.ones(some.num_rows, np.int64)
+            made.append(deltas.build(some.columns[places:], times[there], ones))
+    return deltas.union(made) if made else None
 
 
 def _beyond(batch: pa.RecordBatch, bound: Mapping[int | str, int]) -> pa.RecordBatch:

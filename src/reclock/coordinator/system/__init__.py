@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.system.arrangement_sizes import ARRANGEMENT_SIZES
 from reclock.coordinator.system.bindings import BINDINGS
+from reclock.coordinator.system.dead_letters import DEAD_LETTERS
 from reclock.coordinator.system.errors import ERRORS
 from reclock.coordinator.system.expirations import EXPIRATIONS
 from reclock.coordinator.system.frontiers import FRONTIERS
@@ -50,6 +51,7 @@ RELATIONS: Final[Mapping[ObjectId, SystemRelation]] = {
         HOLDS,
         SOURCE_STATUS,
         SOURCE_TRANSACTIONS,
+        DEAD_LETTERS,
         SINK_STATUS,
         EXPIRATIONS,
     )

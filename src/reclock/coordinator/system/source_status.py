@@ -20,7 +20,7 @@ def _rows(moment: Moment) -> Iterator[Row]:
         status = status_of(moment.core, moment.world, source, moment.now_ms)
         yield (
             source.name, status.state, status.rows, status.bytes, status.errors,
-            status.upstream, status.bound, status.lag_ms, status.detail,
+            status.upstream, status.bound, status.lag_ms, status.detail, status.skipped,
         )  # fmt: skip
 
 
@@ -53,6 +53,9 @@ SOURCE_STATUS = system_relation(
             nullable=True,
         ),
         Described("detail", TEXT, "why it is in that state; NULL: nothing to say", nullable=True),
+        Described(
+            "skipped", BIGINT, "records it has ever skipped: `reclock.dead_letters` has the last"
+        ),
     ),
     _rows,
     private=True,

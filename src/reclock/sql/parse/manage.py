@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.errors import NotSupported
-from reclock.sql.parse.options import DURATION, parse_options
+from reclock.errors import InvalidSyntax, NotSupported
+from reclock.sql.parse.options import DURATION, STRING, parse_options
 from reclock.sql.parse.role import parse_alter_role, parse_drop_role
 from reclock.sql.parse.session import parse_assignment
 from reclock.sql.statement.objects import KINDS, AlterOwner, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.settings import AlterSystem
 from reclock.sql.statement.sink import AlterSink
+from reclock.sql.statement.source import AlterSource
 
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
@@ -45,7 +46,7 @@ def _kind(cursor: Cursor) -> str:
 
 def parse_alter(
     cursor: Cursor,
-) -> AlterSystem | AlterRetainHistory | AlterOwner | AlterSink | AlterRole:
+) -> AlterSystem | AlterRetainHistory | AlterOwner | AlterSink | AlterSource | AlterRole:
     """Read what follows ALTER."""
     if cursor.accept("ROLE") or cursor.accept("USER"):
         return parse_alter_role(cursor)
@@ -60,7 +61,9 @@ def parse_alter(
     return _alter_object(cursor)
 
 
-def _alter_object(cursor: Cursor) -> AlterRetainHistory | AlterOwner | AlterSink:
+def _alter_object(
+    cursor: Cursor,
+) -> AlterRetainHistory | AlterOwner | AlterSink | AlterSource:
     kind = _kind(cursor)
     object_name = cursor.name()
     if kind == "sink" and cursor.accept("SET", "FROM"):
@@ -80,12 +83,19 @@ def _alter_object(cursor: Cursor) -> AlterRetainHistory | AlterOwner | AlterSink
         message = "this form of ALTER is not supported"
         hint = (
             "supported: SET (RETAIN HISTORY FOR '…'), RESET (RETAIN HISTORY), OWNER TO; "
-            "of sinks SET FROM"
+            "of sinks SET FROM; of sources SET (on_error = '…')"
         )
         raise NotSupported(message, hint=hint, position=cursor.position)
     cursor.expect("SET")
-    options = parse_options(cursor, {"retain_history": DURATION}, keyword=False)
+    position = cursor.position
+    known = {"retain_history": DURATION} | ({"on_error": STRING} if kind == "source" else {})
+    options = parse_options(cursor, known, keyword=False)
     cursor.end()
+    if (on_error := options.text("on_error")) is not None:
+        if options.text("retain_history") is not None:
+            message = "on_error and RETAIN HISTORY are set one at a time"
+            raise InvalidSyntax(message, hint="write two statements", position=position)
+        return AlterSource(object_name, on_error)
     return AlterRetainHistory(kind, object_name, options.duration("retain_history"))
 
 

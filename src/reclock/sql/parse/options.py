@@ -114,6 +114,36 @@ def replaced(text: str, names: Container[str], value: str) -> str:
     return made + text[done:]
 
 
+def with_option(text: str, name: str, value: str) -> str:
+    """Return a statement's text in which an option of its WITH has a value; texts are strings.
+
+    >>> with_option("… FORMAT JSON", "on_error", "skip")
+    "… FORMAT JSON WITH (on_error = 'skip')"
+    >>> with_option("… WITH (a = 1, on_error='report')", "on_error", "skip")
+    "… WITH (a = 1, on_error='skip')"
+    >>> with_option("… (on_error INT) … WITH (a)", "on_error", "skip")
+    "… (on_error INT) … WITH (a, on_error = 'skip')"
+    """
+    written = "'" + value.replace("'", "''") + "'"
+    cursor = Cursor(tokenize(text), text)
+    while not cursor.at_end and not cursor.accept("WITH", "("):
+        cursor.skip()
+    if cursor.at_end:
+        end = cursor.passed  # a comment may follow
+        return f"{text[:end]} WITH ({name} = {written}){text[end:]}"
+    while True:
+        found = _option_name(cursor) == name
+        cursor.accept("=")
+        start = cursor.position - 1
+        if not (cursor.sees(",") or cursor.sees(")")):
+            cursor.word_value()
+        if found:
+            return text[:start] + written + text[cursor.passed :]
+        end = cursor.passed
+        if not cursor.accept(","):
+            return f"{text[:end]}, {name} = {written}{text[end:]}"
+
+
 def _option_name(cursor: Cursor) -> str:
     for words in _MULTIWORD:
         if cursor.accept(*words.split()):

@@ -17,7 +17,7 @@ from reclock.sql.statement.select import SelectStatement
 from reclock.sql.statement.session import Deallocate, Discard, Unlisten
 from reclock.sql.statement.settings import AlterSystem, SetTransaction, SetVariable
 from reclock.sql.statement.sink import AlterSink, CreateSink
-from reclock.sql.statement.source import CreateSource
+from reclock.sql.statement.source import AlterSource, CreateSource
 from reclock.sql.statement.subscribe import Subscribe
 from reclock.sql.statement.table import CreateTable
 from reclock.sql.statement.transaction import (
@@ -36,6 +36,7 @@ Statement = (
     | AlterRetainHistory
     | AlterRole
     | AlterSink
+    | AlterSource
     | AlterSystem
     | Begin
     | CatalogQuery
@@ -79,6 +80,7 @@ __all__ = [
     "AlterRetainHistory",
     "AlterRole",
     "AlterSink",
+    "AlterSource",
     "AlterSystem",
     "Begin",
     "CatalogQuery",

@@ -71,6 +71,14 @@ class SourceEnvelope:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterSource:
+    """``ALTER SOURCE name SET (on_error = '…')``."""
+
+    name: Name
+    on_error: str
+
+
+@dataclass(frozen=True, slots=True)
 class CreateSource:
     """``CREATE SOURCE name (columns) FROM … FORMAT … INCLUDE … ENVELOPE … RECLOCK … WITH (…)``."""
 
