@@ -94,6 +94,22 @@ class Catalog:
         after: dict[Pace, int] = dict.fromkeys(timelines - suppliers, 2)
         return after | {self.paces[source.id]: 1 for source in bound}
 
+    @cached_property
+    def origins(self) -> Mapping[ObjectId, frozenset[ObjectId]]:
+        """The sources that the rows of each object come from."""
+        found: dict[ObjectId, frozenset[ObjectId]] = {}
+        for item in self.items.values():
+            own = isinstance(item, Source)
+            found[item.id] = frozenset({item.id}) if own else self.origins_of(item, found)
+        return found
+
+    @staticmethod
+    def origins_of(
+        item: Item, known: Mapping[ObjectId, frozenset[ObjectId]]
+    ) -> frozenset[ObjectId]:
+        """Return the sources of what an object depends on."""
+        return frozenset().union(*(known.get(below, frozenset()) for below in item.depends))
+
     def pace(self, timeline: Timeline, depends: Iterable[ObjectId]) -> Pace:
         """Return the pace of what is defined by ``depends`` in a timeline."""
         return joined(timeline, (self.paces[item] for item in depends if item in self.paces))

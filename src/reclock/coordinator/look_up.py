@@ -95,7 +95,7 @@ def _at_once(session: Session, known: Known, world: World, values: list[object])
     item = _item(known, world)
     state = world.of(item)
     isolation, read_ts = session.settings.isolation, read_time(world, state.timeline)
-    choice = select([state.bounds(item)], isolation=isolation, read_ts=read_ts)
+    choice = select([world.bounds(item)], isolation=isolation, read_ts=read_ts)
     if not choice.ready or choice.linearize:
         return COLD
     errors, names = errors_of(item.id), _names(known, world)

@@ -34,6 +34,7 @@ import pyarrow as pa
 
 from reclock.arrangement.layout import diff_of
 from reclock.coordinator.as_of import asked
+from reclock.coordinator.first_read import check_loaded, wait_until_loaded
 from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.item import RelationItem
 from reclock.coordinator.system import RELATIONS
@@ -159,8 +160,12 @@ def readable(
                     return
                 items = [item.id for item in leaves(world, plan)]
                 paces = {world.pace(item) for item in leaves(world, plan)}
+                loading = world.loading(leaves(world, plan))
                 if hold_all:
                     items = kept_at(world, timeline, choice.timestamp)
+            if loading:
+                wait_until_loaded(core, loading, deadline, asked_to_stop)
+                continue
             with suppress(HoldViolation, InvalidValue):  # forgotten or dropped just now
                 held.enter_context(core.hold(_holder(), items, choice.timestamp))
             _advance(core, timeline, paces, choice, deadline, interrupt=asked_to_stop)
@@ -222,7 +227,7 @@ def latest(core: Core, plan: QueryPlan) -> Timestamp | None:
     items = leaves(core.world, plan)
     for pace in sorted({core.world.pace(item) for item in items} - {timeline}, key=order):
         tick(core, pace)
-    bounds = [core.world.of(item).bounds(item) for item in items]
+    bounds = [core.world.bounds(item) for item in items]
     check_ready(select(bounds, as_of=time_select.AsOf(as_of)))
     check_errors(core.world, plan, as_of)
     return as_of
@@ -239,8 +244,10 @@ def choose(
     timeline = plan.root.timeline.timeline
     bounds = []
     if timeline is not None:
-        bounds = [world.of(item).bounds(item) for item in leaves(world, plan)]
+        bounds = [world.bounds(item) for item in leaves(world, plan)]
     wanted = asked(as_of, timeline)
+    if isinstance(wanted, time_select.AsOf):
+        check_loaded(world, leaves(world, plan), wanted.time)
     return select(bounds, isolation=settings.isolation, read_ts=read_ts, as_of=wanted)
 
 

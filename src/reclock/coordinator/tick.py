@@ -61,16 +61,17 @@ READ_ROWS: Final = 10_000
 """Writes of more rows than this are not read before it is decided where a tick runs."""
 
 
-def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
+def tick(core: Core, pace: Pace, *, regular: bool = False, ahead: bool = False) -> TimelineState:
     """Run one tick of ``pace``, if there is anything to close; return its state after.
 
-    A ``regular`` one is on the grid of the interval, others close what they must.
+    A ``regular`` one is on the grid of the interval, others close what they must. With ``ahead``
+    it binds what was read of sources even if the clock has not got to the next time.
     """
     with core.writing(), PRECEDENCE.going_first():
         core.let_go()
         state = core.state(pace)
         core.intakes.pull(pace, regular=regular)
-        time = _time(core, state, regular=regular)
+        time = _time(core, state, regular=regular, ahead=ahead)
         if time is None:
             return state
         renewal = core.expirations.ready(state, time)
@@ -119,7 +120,7 @@ def tick(core: Core, pace: Pace, *, regular: bool = False) -> TimelineState:
         return core.world[pace]
 
 
-def _time(core: Core, state: TimelineState, *, regular: bool) -> Timestamp | None:
+def _time(core: Core, state: TimelineState, *, regular: bool, ahead: bool) -> Timestamp | None:
     """Return the time that a tick closes; None if there is nothing to close."""
     now = core.clock.now_ms()
     if is_joint(state.pace):
@@ -127,6 +128,8 @@ def _time(core: Core, state: TimelineState, *, regular: bool) -> Timestamp | Non
     if state.is_own:
         return core.intakes.closable(state, now)
     interval = core.settings.timestamp_interval_ms if regular else 1
+    if ahead and core.intakes.is_ready(state.pace):
+        now = max(now, state.upper)
     staged = state.timeline != EPOCH_MS and core.intakes.is_ready(state.pace)
     return state.tick_time(now, interval, staged=staged, own=core.world.own(state.timeline))
 

@@ -16,16 +16,19 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.roles import Roles
 from reclock.coordinator.settings import Values
+from reclock.coordinator.source.first import Loading
 from reclock.time.pace import Own
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reclock.coordinator.catalog import Catalog
-    from reclock.coordinator.item import Item, MaterializedView
+    from reclock.coordinator.item import Item, MaterializedView, RelationItem
+    from reclock.coordinator.source.bindings import Bindings
     from reclock.coordinator.timeline import TimelineState
     from reclock.durable import catalog_store
     from reclock.ids import ObjectId
+    from reclock.time.frontier import Bounds
     from reclock.time.pace import Pace
     from reclock.time.timeline import Timeline
     from reclock.time.timestamp import Timestamp
@@ -61,6 +64,40 @@ class World:
     def of(self, item: Item) -> TimelineState:
         """Return the state that an object is part of."""
         return self.timelines[self.pace(item)]
+
+    def bounds(self, item: RelationItem) -> Bounds:
+        """Return the times at which an object can be read.
+
+        Not before the sources of its rows can be (``source.first``); while one of them cannot at
+        all, from the first time on that is not complete.
+        """
+        state = self.of(item)
+        bounds = state.bounds(item)
+        since = bounds.since
+        for source in self.sources_of(item):
+            begun = self._bindings(source).readable_from
+            since = since.join(state.arrangements.upper if begun is None else begun)
+        return replace(bounds, since=since)
+
+    def sources_of(self, item: RelationItem) -> frozenset[ObjectId]:
+        """Return the sources that the rows of an object come from."""
+        known = self.catalog.origins
+        found = known.get(item.id)
+        return self.catalog.origins_of(item, known) if found is None else found
+
+    def loading(self, items: Iterable[RelationItem]) -> list[Loading]:
+        """Return how far those sources of the rows of some objects are that cannot be read yet."""
+        sources = frozenset().union(*(self.sources_of(item) for item in items))
+        found = []
+        for source in sorted(sources):
+            bound = self._bindings(source)
+            if bound.readable_from is None:
+                assert bound.first is not None
+                found.append(Loading(source, self.catalog[source].name, bound.remap, bound.first))
+        return found
+
+    def _bindings(self, source: ObjectId) -> Bindings:
+        return self.of(self.catalog[source]).bindings[source]
 
     def own(self, timeline: Timeline) -> Timestamp | None:
         """Return the last time that is complete in all sources that bring times of a timeline.

@@ -80,6 +80,7 @@ def read_then_write(
 ) -> tuple[int, Timestamp]:
     """Write what a query gives, at one time; return how many rows it gave, and the time."""
     core = context.core
+    _loaded(context, plan_of)
     for _ in range(ATTEMPTS):
         found = _answer(context, plan_of)
         with context.writing() as world:
@@ -94,6 +95,19 @@ def read_then_write(
     with context.writing() as world:
         table, plan = plan_of(world.catalog)
         return _under_lock(context, plan, partial(change_of, table))
+
+
+def _loaded(context: Context, plan_of: PlanOf) -> None:
+    """Wait for sources that the query reads and that cannot be read yet, without the lock."""
+    core = context.core
+    with core.reading() as world:
+        waits = world.loading(leaves(world, plan_of(world.catalog)[1]))
+    if waits:
+        interrupt = context.session.interrupt
+        with readable(
+            core, lambda catalog: plan_of(catalog)[1], context.settings, interrupt=interrupt
+        ):
+            pass
 
 
 def _under_lock(

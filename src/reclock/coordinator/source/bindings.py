@@ -16,12 +16,15 @@ kill -9: test_kafka_crash.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.coordinator.item import Source
 from reclock.coordinator.source.connect import codec_of
+from reclock.coordinator.source.first import first_of, readable_from
 from reclock.durable.remap_store import RemapStore
 from reclock.ids import CollectionId
+from reclock.time.frontier import BEGINNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from reclock.durable.store import Append, Store
     from reclock.ids import ObjectId
     from reclock.remap.trace import Remap
+    from reclock.time.antichain import Antichain
+    from reclock.time.frontier import Frontier
     from reclock.time.timestamp import Timestamp
 
 PREFIX: Final = "remap/"
@@ -44,6 +49,13 @@ class Bindings:
 
     remap: Remap[Any]
     handle: RemapStore[Any]
+    first: Antichain[Any] | None = None
+    """What was there when the source was made (``first``)."""
+
+    @cached_property
+    def readable_from(self) -> Frontier | None:
+        """From when on the source can be read; None: not yet."""
+        return BEGINNING if self.first is None else readable_from(self.remap, self.first)
 
     def taken(self, taken: Taken) -> tuple[Append, Bindings]:
         """Return the append of what a tick binds, and the bindings after it."""
@@ -67,8 +79,9 @@ def load(store: Store, items: Iterable[object]) -> dict[ObjectId, Bindings]:
     found = {}
     for item in items:
         if isinstance(item, Source):
-            handle = RemapStore(store, item.id, codec_of(item))
-            found[item.id] = Bindings(handle.load(), handle)
+            codec = codec_of(item)
+            handle = RemapStore(store, item.id, codec)
+            found[item.id] = Bindings(handle.load(), handle, first_of(item.facts, codec))
     return found
 
 

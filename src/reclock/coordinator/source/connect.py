@@ -33,8 +33,9 @@ from reclock.connectors.transactions import TransactionsDecode
 from reclock.coordinator.as_of import time_of
 from reclock.coordinator.source.columns import decode_of, extra_columns, field_of, source_columns
 from reclock.coordinator.source.consistency import discover_counter
+from reclock.coordinator.source.first import first_facts
 from reclock.dataflow import delta as deltas
-from reclock.dataflow.envelope import input_types
+from reclock.dataflow.envelope import OWN_TIMES, input_types
 from reclock.dataflow.error_rows import told
 from reclock.dataflow.types import arrow_type
 from reclock.errors import Error, InvalidValue, SourceStopped
@@ -185,6 +186,8 @@ def discover(statement: CreateSource, clusters: Clusters, root: str | None = Non
             facts: Json = {
                 "topic_id": source.topic_id, "origin": [KAFKA.encode(e) for e in origin],
             }  # fmt: skip
+            if _has_first(statement):
+                facts |= first_facts(source, origin, KAFKA)
             if (consistency := statement.consistency_topic) is not None:
                 facts["counter"] = discover_counter(cluster, consistency)
             return facts
@@ -192,10 +195,19 @@ def discover(statement: CreateSource, clusters: Clusters, root: str | None = Non
             content = content_of(statement, source_columns(statement)[0])
             tail = dict(statement.options).get("tail", "true") in TRUE
             kind = DirectorySource if directory else FileSource
-            return kind.create(path, content, tail=tail, root=root)[0].facts
+            made = kind.create(path, content, tail=tail, root=root)[0]
+            if not _has_first(statement):
+                return made.facts
+            return made.facts | first_facts(made, FILES.origin, FILES)
         case LoadGenerator(kind, options):
             return GeneratorSource.create(kind, dict(options))[0].facts
     raise AssertionError(statement.connection)
+
+
+def _has_first(statement: CreateSource) -> bool:
+    """Return whether the system times the records of a source as they come."""
+    waits = statement.envelope.kind in OWN_TIMES or statement.consistency_topic is not None
+    return not waits and statement.reclock_using is None
 
 
 def connect(item: Source, clusters: Clusters) -> Connected:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.item import RelationItem
 from reclock.coordinator.system.relation import Described, system_relation, time_or_null
 from reclock.sql.types import BIGINT, TEXT
 from reclock.time.timeline import EPOCH_MS
@@ -20,7 +21,10 @@ def _rows(moment: Moment) -> Iterator[Row]:
     for state in moment.world.timelines.values():
         upper, lag = time_or_null(state.frontier), _lag(state, moment.now_ms)
         for item, since in state.sinces.items():
-            yield items[item].name, time_or_null(since), upper, lag
+            shown = items[item]
+            if isinstance(shown, RelationItem):
+                since = moment.world.bounds(shown).since  # noqa: PLW2901
+            yield shown.name, time_or_null(since), upper, lag
 
 
 def _lag(state: TimelineState, now_ms: int) -> int | None:
