@@ -10,13 +10,13 @@ Tests: tests/coordinator/test_copy.py.
 from __future__ import annotations
 
 import json
-import math
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.errors import InvalidValue
 from reclock.sql import types as t
+from reclock.sql.float_text import float_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,6 +70,8 @@ def text_of(value: Any, kind: Type) -> str:
             return "(" + ",".join(texts) + ")"
     if kind == t.JSON:
         return json.dumps(value, ensure_ascii=False)
+    if kind in t.FLOATS:
+        return float_text(value, kind)
     return _TEXTS.get(type(value), str)(value)
 
 
@@ -96,14 +98,6 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _float(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-
-
 def _moment(value: datetime) -> str:
     zone = ""
     if value.tzinfo is not None:
@@ -128,7 +122,6 @@ def _interval(value: timedelta) -> str:
 
 _TEXTS: Final[dict[type, Callable[[Any], str]]] = {
     bool: lambda value: "t" if value else "f",
-    float: _float,
     Decimal: lambda value: f"{value:f}",
     bytes: lambda value: f"\\x{value.hex()}",
     datetime: _moment,

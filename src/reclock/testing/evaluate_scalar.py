@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reclock.errors import Error
 from reclock.sql import types as t
+from reclock.sql.float_text import float_text, nearest
 from reclock.sql.plan.coerce import read_literal
 from reclock.sql.plan.functions.length import MAX_BYTES, MAX_SERIES, TOO_LONG
 from reclock.sql.plan.scalar import (
@@ -118,7 +119,9 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:  # noqa: P
         except Error as error:
             raise EvaluationError(code=error.code, message=error.message) from error
     if isinstance(target, t.Numeric):
-        return fits(Decimal(str(value)) if isinstance(value, float) else Decimal(value), target)
+        if isinstance(value, float):
+            value = f"{value:.6g}" if source == t.REAL else f"{value:.15g}"
+        return fits(Decimal(value), target)
     if target in _RANGES:
         if isinstance(value, Decimal):
             return fits(int(value.to_integral_value(ROUND_HALF_UP)), target)
@@ -129,7 +132,7 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:  # noqa: P
             return fits(round(value), target)
         return fits(int(value), target)
     if target in t.FLOATS:
-        return float(value)
+        return _as_float(value, target)
     if target == t.BOOLEAN:
         return bool(value)
     if target == t.DATE and isinstance(value, datetime):
@@ -139,13 +142,22 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:  # noqa: P
     return read_literal(str(value), target)
 
 
+def _as_float(value: Any, target: t.Type) -> float:
+    exact = Decimal(value)
+    made = nearest(exact, target) if exact.is_finite() else float(value)
+    if exact.is_finite() and (math.isinf(made) or (made == 0) != (exact == 0)):
+        what = "overflow" if math.isinf(made) else "underflow"
+        raise EvaluationError(code="22003", message=f"value out of range: {what}")
+    return made
+
+
 def _text(value: Any, source: t.Type) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, float):
-        return repr(value).removesuffix(".0")
+        return float_text(value, source)
     if isinstance(value, datetime):
         return value.isoformat(" ")[:19] + ("+00" if source == t.TIMESTAMPTZ else "")
     return str(value)
@@ -164,9 +176,21 @@ def _call(scalar: Call, row: Row) -> object:
         message = f"no evaluation of {scalar.function}"
         raise NotImplementedError(message)
     try:
-        return fits(function(*values), scalar.type)
+        return fits(_in_range(name, values, function(*values)), scalar.type)
     except (ZeroDivisionError, InvalidOperation) as error:
         raise EvaluationError(code="22012", message="division by zero") from error
+
+
+def _in_range(name: str, values: list[Any], made: object) -> object:
+    """Refuse what finite floats make that is none, or cannot be told from 0."""
+    if not isinstance(made, float) or name not in {"+", "-", "*", "/"} or len(values) != 2:
+        return made
+    if math.isinf(made) and all(map(math.isfinite, values)):
+        raise EvaluationError(code="22003", message="value out of range: overflow")
+    lost = made == 0 and values[0] != 0 and name in {"*", "/"}
+    if lost and (values[1] != 0 if name == "*" else not math.isinf(values[1])):
+        raise EvaluationError(code="22003", message="value out of range: underflow")
+    return made
 
 
 def _check_length(scalar: Call, values: list[Any]) -> None:
@@ -200,6 +224,8 @@ _LENGTHS: dict[str, Callable[..., int]] = {
 
 
 def _divide(a: Any, b: Any) -> object:
+    if isinstance(a, float) and math.isnan(a):
+        return a
     if b == 0:
         raise EvaluationError(code="22012", message="division by zero")
     if isinstance(a, int):
@@ -260,6 +286,8 @@ _NULL_AWARE: dict[str, Callable[..., object]] = {
     "single_row": _single,
     "concat": lambda *values: "".join(v for v in values if v is not None),
     "array": lambda *values: tuple(values),
+    "array_append": lambda array, value: (*(array or ()), value),
+    "array_cat": lambda a, b: b if a is None else a if b is None else a + b,
 }
 
 
@@ -388,8 +416,6 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("ceil", 1): lambda x: _whole(math.ceil, x),
     ("subscript", 2): lambda a, i: a[i - 1] if 0 < i <= len(a) else None,
     ("cardinality", 1): len,
-    ("array_cat", 2): operator.add,
-    ("array_append", 2): lambda a, x: (*a, x),
     ("generate_series", 2): _series,
     ("generate_series", 3): _series,
     ("extract year", 1): lambda d: Decimal(d.year),

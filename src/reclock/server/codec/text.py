@@ -11,8 +11,6 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from reclock.coordinator.copy_text import in_array, in_record, text_of
 from reclock.sql import types as t
 from reclock.sql.plan.coerce import read_literal
@@ -41,8 +39,6 @@ def write(value: Any, kind: Type) -> str:
         return str(value)
     if kind == t.MONTHS:
         return _months(value)
-    if kind == t.REAL:
-        return text_of(float(str(np.float32(value))), kind)
     return text_of(value, kind)
 
 

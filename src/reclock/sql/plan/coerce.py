@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import StatementError, WrongType
 from reclock.sql import types as t
+from reclock.sql.float_text import read_float
 from reclock.sql.plan.array_text import read_array
 from reclock.sql.plan.functions import implicit_cost
 from reclock.sql.plan.interval import parse_interval
 from reclock.sql.plan.late import Late
-from reclock.sql.plan.scalar import Cast, Literal, Scalar, Unbound
+from reclock.sql.plan.scalar import Cast, ColumnRef, Literal, Scalar, Unbound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -157,7 +158,7 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
             raise StatementError(message, code="22003", hint=_range_hint(wanted))
         return value
     if wanted in t.FLOATS:
-        return float(stripped)
+        return read_float(text, wanted)
     if wanted == t.BOOLEAN:
         lowered = stripped.lower()
         if lowered in _TRUE | _FALSE:
@@ -203,12 +204,22 @@ def explicit_cast(scalar: Scalar, wanted: Type, position: int | None = None) -> 
         or (source, wanted) in _EXPLICIT
         or (source == t.TEXT and (wanted in _FROM_TEXT or isinstance(wanted, t.Numeric)))
         or (wanted == t.TEXT and (source in _TO_TEXT or isinstance(source, t.Numeric)))
-        or (isinstance(source, t.Array) and isinstance(wanted, t.Array))
+        or (wanted == t.TEXT and isinstance(source, t.Array | t.Record))
+        or (isinstance(source, t.Array) and isinstance(wanted, t.Array) and _each(source, wanted))
     )
     if not allowed:
         message = f"cannot cast type {source} to {wanted}"
         raise WrongType(message, code="42846", position=position)
     return convert(scalar, wanted)
+
+
+def _each(source: t.Array, wanted: t.Array) -> bool:
+    """Return whether the elements of one array can be cast to those of another."""
+    try:
+        explicit_cast(ColumnRef(0, source.element), wanted.element)
+    except WrongType:
+        return False
+    return True
 
 
 def assignable(scalar: Scalar, wanted: Type, column: str) -> Scalar:

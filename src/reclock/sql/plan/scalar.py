@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reclock.errors import WrongType
-from reclock.sql.types import BOOLEAN, DOUBLE, MAX_PRECISION, UNKNOWN, Numeric, Type
+from reclock.sql.types import BOOLEAN, DOUBLE, MAX_PRECISION, UNKNOWN, Array, Numeric, Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,10 +53,24 @@ class OuterRef:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant; None is NULL. Values are hashable (arrays are tuples)."""
+    """A constant; None is NULL. Values are hashable (arrays are tuples).
+
+    Equal constants are the same in every expression, so 0 and −0 of a float are not equal.
+    """
 
     value: object
     type: Type
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both stand for the same value of one type."""
+        if not isinstance(other, Literal) or other.__class__ is not self.__class__:
+            return NotImplemented
+        if (self.value, self.type) != (other.value, other.type):
+            return False
+        return not isinstance(self.value, float | tuple) or repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.type))
 
     @property
     def nullable(self) -> bool:
@@ -315,10 +329,12 @@ _ALWAYS_FITS = {
 }  # fmt: skip
 
 
-def cast_can_fail(source: Type, target: Type) -> bool:
+def cast_can_fail(source: Type, target: Type) -> bool:  # noqa: PLR0911  # one per case
     """Return whether some value of ``source`` has no counterpart in ``target``."""
     if source == target or str(source) == "unknown" or str(target) == "text":
         return False
+    if isinstance(source, Array) and isinstance(target, Array):
+        return cast_can_fail(source.element, target.element)
     if (str(source), str(target)) in _ALWAYS_FITS:
         return False
     if isinstance(source, Numeric) and target == DOUBLE:

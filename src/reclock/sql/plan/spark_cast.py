@@ -10,16 +10,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from reclock.sql.plan.scalar import cast_can_fail
+from reclock.sql.plan.spark_float import (
+    double_as_real,
+    double_as_real_failure,
+    float_as_text,
+    text_as_float,
+    text_as_float_failure,
+)
 from reclock.sql.plan.spark_literal import quote_string
+from reclock.sql.plan.spark_output import array_as_text, record_as_text
+from reclock.sql.plan.spark_read import (
+    text_as_boolean,
+    text_as_integer_failure,
+    text_as_numeric_failure,
+)
 from reclock.sql.types import (
+    BOOLEAN,
     BYTEA,
+    DOUBLE,
     FLOATS,
     INTEGERS,
     JSON,
+    REAL,
     TEXT,
     TIMESTAMPTZ,
     UNKNOWN,
+    Array,
     Numeric,
+    Record,
     is_number,
 )
 
@@ -42,6 +60,17 @@ def cast_text(value: str, source: Type, target: Type) -> str:  # noqa: PLR0911  
         return f"try_cast(round({value}, 0) AS {name})"
     if target in INTEGERS and source in FLOATS:
         return f"try_cast(rint({value}) AS {name})"
+    if isinstance(source, Array) and isinstance(target, Array):
+        return _array(value, source, target)
+    if target in FLOATS and source == TEXT:
+        return text_as_float(value, target)
+    if (source, target) == (DOUBLE, REAL):
+        return double_as_real(value)
+    if isinstance(target, Numeric) and source in FLOATS:
+        figures = "%.5e" if source == REAL else "%.14e"  # as many as PostgreSQL takes
+        return f"try_cast(format_string('{figures}', {value}) AS {name})"
+    if (source, target) == (TEXT, BOOLEAN):
+        return text_as_boolean(value)
     if target == JSON:
         return f"CASE WHEN try_parse_json({value}) IS NOT NULL THEN {value} END"
     if target == TEXT:
@@ -54,7 +83,25 @@ def cast_text(value: str, source: Type, target: Type) -> str:  # noqa: PLR0911  
     return f"{word}({value} AS {name})"
 
 
-def _to_text(value: str, source: Type) -> str:
+def _array(value: str, source: Array, target: Array) -> str:
+    """Return text for an array of another type; NULL if an element has no such value."""
+    made = cast_text("__e", source.element, target.element)
+    each = f"transform({value}, __e -> {made})"
+    if not cast_can_fail(source, target):
+        return each
+    bad = f"exists({value}, __e -> __e IS NOT NULL AND {made} IS NULL)"
+    return f"CASE WHEN NOT {bad} THEN {each} END"
+
+
+def _array_failure(value: str, source: Array, target: Array) -> str:
+    """Return text for the error of the first element that has no counterpart."""
+    made = cast_text("__e", source.element, target.element)
+    failure = cast_failure("__e", source.element, target.element)
+    errors = f"transform({value}, __e -> CASE WHEN {made} IS NULL THEN {failure} END)"
+    return f"get(filter({errors}, __f -> __f IS NOT NULL), 0)"
+
+
+def _to_text(value: str, source: Type) -> str:  # noqa: PLR0911  # one per case
     if source == JSON:
         return value
     if source == TIMESTAMPTZ:
@@ -62,12 +109,33 @@ def _to_text(value: str, source: Type) -> str:
     if source == BYTEA:
         return f"concat('\\\\x', lower(hex({value})))"
     if source in FLOATS:
-        return f"regexp_replace(CAST({value} AS STRING), '\\\\.0$', '')"
+        return float_as_text(value, source)
+    if isinstance(source, Array):
+        return array_as_text(value, source.element, written)
+    if isinstance(source, Record):
+        return record_as_text(value, source.fields, written)
     return f"CAST({value} AS STRING)"
 
 
-def cast_failure(value: str, source: Type, target: Type) -> str:
+def written(value: str, source: Type) -> str:
+    """Return text for what PostgreSQL's output function writes: t for true, not ``true``."""
+    if source == BOOLEAN:
+        return f"CASE WHEN {value} THEN 't' WHEN NOT {value} THEN 'f' END"
+    return value if source == TEXT else _to_text(value, source)
+
+
+def cast_failure(value: str, source: Type, target: Type) -> str:  # noqa: PLR0911  # one per case
     """Return text for the error of a ``value`` that has no counterpart."""
+    if isinstance(source, Array) and isinstance(target, Array):
+        return _array_failure(value, source, target)
+    if source == TEXT and target in FLOATS:
+        return text_as_float_failure(value, target)
+    if (source, target) == (DOUBLE, REAL):
+        return double_as_real_failure(value)
+    if source == TEXT and target in INTEGERS:
+        return text_as_integer_failure(value, target)
+    if source == TEXT and isinstance(target, Numeric):
+        return text_as_numeric_failure(value, target)
     if source == TEXT:
         start = quote_string(f'22P02|invalid input syntax for type {target}: "')
         return f"concat({start}, left({value}, {_QUOTED}), '\"')"

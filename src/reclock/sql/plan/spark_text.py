@@ -39,6 +39,7 @@ from reclock.sql.plan.spark_cast import cast_failure, cast_text
 from reclock.sql.plan.spark_literal import literal_text, quote_name, quote_string
 from reclock.sql.plan.spark_stages import Stages
 from reclock.sql.plan.spark_template import fill
+from reclock.sql.types import FLOATS, Array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -207,7 +208,8 @@ class _Compiler:
         source, target = scalar.operand.type, scalar.type
         part = self.compile(scalar.operand)
         fallible = cast_can_fail(source, target)
-        part = self._atom(part) if fallible else part
+        often = source in FLOATS or isinstance(source, Array)  # the text of a float uses it often
+        part = self._atom(part) if fallible or (often and target != source) else part
         value = replace(part, value=cast_text(part.value, source, target), depth=part.depth + 1)
         if not fallible:
             return value

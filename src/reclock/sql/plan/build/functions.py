@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from zoneinfo import available_timezones
 
 from reclock.errors import InvalidDefinition, NotSupported, StatementError, WrongType
@@ -12,8 +13,9 @@ from reclock.sql.plan.functions import FORBIDDEN, find_function, parameters_of
 from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
 from reclock.sql.plan.functions.length import adds_little
 from reclock.sql.plan.functions.overload import AnyOf
+from reclock.sql.plan.functions.structure import BOOLEANS
 from reclock.sql.plan.functions.text import SHORT
-from reclock.sql.plan.scalar import NULL, Call, Cast, Coalesce, Literal, Scalar
+from reclock.sql.plan.scalar import NULL, Call, Case, Cast, Coalesce, Literal, Scalar
 from reclock.sql.plan.temporal import FORM, is_now
 from reclock.sql.types import (
     BIGINT,
@@ -38,10 +40,17 @@ _ARITHMETIC = ("+", "-", "*", "/", "%")
 _SAME_TYPE = (*COMPARISONS, "nullif", "greatest", "least")
 _QUOTIENT_SCALE = 16
 _CHAR_PATTERNS = (
-    ("YYYY", "yyyy"), ("MM", "MM"), ("DD", "dd"), ("HH24", "HH"), ("HH12", "hh"), ("HH", "hh"),
+    ("YYYY", "yyyy"), ("MM", "MM"), ("DDD", "DDD"), ("DD", "dd"), ("HH24", "HH"), ("HH12", "hh"),
+    ("HH", "hh"),
     ("MI", "mm"), ("SS", "ss"), ("MS", "SSS"), ("US", "SSSSSS"), ("AM", "a"), ("PM", "a"),
-    ("Month", "MMMM"), ("Mon", "MMM"), ("DDD", "DDD"),
+    ("FMMonth", "MMMM"), ("Mon", "MMM"),
 )  # fmt: skip
+
+_REFUSED = ("SSSS", "Month", '"', "\\")
+"""What PostgreSQL means by them has no counterpart: seconds of a day, a padded name, quotes."""
+
+_LITERAL = "\0"
+"""Begins a character that stands for itself; no text has it."""
 
 
 def call(  # noqa: PLR0912 - one line per function with rules of its own
@@ -87,7 +96,9 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
     parameters = parameters_of(found, len(arguments))
     converted = tuple(_as_parameter(a, p) for a, p in zip(arguments, parameters, strict=True))
     if name in {"concat", "concat_ws"}:
-        converted = tuple(convert(a, TEXT) for a in converted)
+        converted = tuple(_written(a) for a in converted)
+    if name == "array_to_string":
+        converted = (_texts(converted[0]), *converted[1:])
     if name == "||":
         converted = tuple(part for a in converted for part in _operands(a))
     if name in SHORT and adds_little(converted):
@@ -148,6 +159,27 @@ def _concatenation(arguments: tuple[Scalar, ...]) -> tuple[str, tuple[Scalar, ..
     if not any(t in {TEXT, UNKNOWN} for t in types):
         return "||", arguments
     return "||", tuple(convert(a, TEXT) for a in arguments)
+
+
+def _written(scalar: Scalar) -> Scalar:
+    """Return a value as the text that is shown of it: of true t, which a cast makes ``true``."""
+    if scalar.type == BOOLEAN:
+        yes, no = (Literal(letter, TEXT) for letter in "tf")
+        known = find_function("is null", (BOOLEAN,))
+        missing = Call(known, (scalar,), BOOLEAN)
+        return Case(((missing, Literal(None, TEXT)), (scalar, yes)), no)
+    return convert(scalar, TEXT)
+
+
+def _texts(array: Scalar) -> Scalar:
+    """Return an array with its elements as the texts that are shown of them."""
+    kind = array.type
+    if isinstance(kind, Array) and isinstance(kind.element, Array):
+        message = "array_to_string of an array of arrays is not supported"
+        raise NotSupported(message, hint="use unnest and string_agg")
+    if isinstance(kind, Array) and kind.element == BOOLEAN:
+        return Call(BOOLEANS, (array,), Array(TEXT))
+    return convert(array, Array(TEXT))
 
 
 def _operands(scalar: Scalar) -> tuple[Scalar, ...]:
@@ -225,6 +257,8 @@ def _pattern(pattern: Scalar, position: int | None) -> Scalar:
         raise NotSupported(message, hint=hint, position=position)
     text, out = pattern.value, []
     while text:
+        if text.startswith(_REFUSED):
+            raise _no_pattern(pattern.value, position)
         for theirs, ours in _CHAR_PATTERNS:
             if text.startswith(theirs):
                 out.append(ours)
@@ -232,12 +266,22 @@ def _pattern(pattern: Scalar, position: int | None) -> Scalar:
                 break
         else:
             if text[0].isalpha():
-                message = f'to_char pattern "{pattern.value}" is not supported'
-                hint = "supported: YYYY MM Mon Month DD HH24 HH12 MI SS MS US AM"
-                raise NotSupported(message, hint=hint, position=position)
-            out.append("''" if text[0] == "'" else text[0])
+                raise _no_pattern(pattern.value, position)
+            out.append(_LITERAL + text[0])
             text = text[1:]
-    return Literal("".join(out), TEXT)
+    quoted = [
+        "'" + "".join(run).replace(_LITERAL, "").replace("'", "''") + "'"
+        if literal
+        else "".join(run)
+        for literal, run in groupby(out, lambda part: part.startswith(_LITERAL))
+    ]
+    return Literal("".join(quoted), TEXT)
+
+
+def _no_pattern(pattern: str, position: int | None) -> NotSupported:
+    message = f'to_char pattern "{pattern}" is not supported'
+    hint = "supported: YYYY MM Mon FMMonth DD DDD HH24 HH12 MI SS MS US AM, and signs between them"
+    return NotSupported(message, hint=hint, position=position)
 
 
 def truth(scalar: Scalar, where: str) -> Scalar:

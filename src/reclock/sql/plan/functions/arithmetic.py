@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 from reclock.sql.plan.functions.overload import Overload
 from reclock.sql.plan.functions.patterns import (
     DIVISION_BY_ZERO,
+    FLOAT_BY_ZERO,
     NUMERIC,
     NUMERIC_OVERFLOW,
     OUT_OF_RANGE,
+    OVERFLOW,
+    POWER,
+    POWER_FAILURES,
+    PRODUCT_UNDERFLOW,
+    QUOTIENT_UNDERFLOW,
     same,
 )
 from reclock.sql.types import BIGINT, DOUBLE, FLOATS, INTEGER, INTEGERS, Numeric, decimal_result
@@ -21,6 +27,10 @@ from reclock.sql.types import BIGINT, DOUBLE, FLOATS, INTEGER, INTEGERS, Numeric
 if TYPE_CHECKING:
     from reclock.sql.plan.functions.overload import ResultRule
     from reclock.sql.types import Type
+
+_SIGNED = "regexp_replace(concat('-', CAST({0} AS STRING)), '^--', '')"
+_NEGATED = f"CAST({_SIGNED} AS {{type}})"
+"""By its text: Spark negates decimals with 34 digits, and fails where those are too few."""
 
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 
@@ -65,9 +75,16 @@ def _integers() -> list[Overload]:
 def _floats() -> list[Overload]:
     made = []
     for t in FLOATS:
-        made += [Overload(o, (t, t), t, f"({{0}} {o} {{1}})") for o in _TRY]
-        quotient = f"CAST(try_divide({{0}}, {{1}}) AS {t.spark_name})"
-        made.append(Overload("/", (t, t), t, quotient, (DIVISION_BY_ZERO,)))
+        for operator in _TRY:
+            lost = (PRODUCT_UNDERFLOW,) if operator == "*" else ()
+            text = f"({{0}} {operator} {{1}})"
+            made.append(Overload(operator, (t, t), t, text, (OVERFLOW, *lost)))
+        quotient = (
+            f"CASE WHEN {{1}} = 0 AND isnan({{0}}) THEN {{0}}"
+            f" ELSE CAST(try_divide({{0}}, {{1}}) AS {t.spark_name}) END"
+        )
+        errors = (FLOAT_BY_ZERO, OVERFLOW, QUOTIENT_UNDERFLOW)
+        made.append(Overload("/", (t, t), t, quotient, errors))
         made.append(Overload("-", (t,), t, "(-{0})"))
         made.append(Overload("abs", (t,), t, "abs({0})"))
     return made
@@ -82,8 +99,12 @@ def _decimals() -> list[Overload]:
     both = (DIVISION_BY_ZERO, NUMERIC_OVERFLOW)
     made.append(Overload("/", pair, _decimal("/"), "try_divide({0}, {1})", both))
     made.append(Overload("%", pair, _decimal("%"), "try_mod({0}, {1})", (DIVISION_BY_ZERO,)))
-    made.append(Overload("-", (NUMERIC,), same(), "(-{0})"))
-    made.append(Overload("abs", (NUMERIC,), same(), "abs({0})"))
+    made.append(
+        Overload("-", (NUMERIC,), same(), f"CASE WHEN {{0}} = 0 THEN {{0}} ELSE {_NEGATED} END")
+    )
+    made.append(
+        Overload("abs", (NUMERIC,), same(), f"CASE WHEN {{0}} < 0 THEN {_NEGATED} ELSE {{0}} END")
+    )
     return made
 
 
@@ -95,5 +116,5 @@ OVERLOADS = (
     Overload("<<", (BIGINT, INTEGER), BIGINT, "shiftleft({0}, {1})"),
     Overload(">>", (INTEGER, INTEGER), INTEGER, "shiftright({0}, {1})"),
     Overload(">>", (BIGINT, INTEGER), BIGINT, "shiftright({0}, {1})"),
-    Overload("^", (DOUBLE, DOUBLE), DOUBLE, "power({0}, {1})"),
+    Overload("^", (DOUBLE, DOUBLE), DOUBLE, POWER, POWER_FAILURES),
 )

@@ -20,7 +20,27 @@ from reclock.sql.types import (
 )
 
 _RANGE = Failure("22008", "timestamp out of range")
-_DATE_RANGE = Failure("22008", "date out of range")
+_DATE_YEARS = Failure(
+    "22008",
+    "date out of range",
+    "{value} IS NULL OR {value} < DATE'0001-01-01' OR {value} > DATE'9999-12-31'",
+)
+_TIMESTAMP_YEARS = Failure(
+    "22008", "timestamp out of range", "year({value}) < 1 OR year({value}) > 9999"
+)
+"""Dates and times have years from 1 to 9999."""
+
+_LATER = (
+    "WHEN from_utc_timestamp(__u + INTERVAL '{}' MINUTE, {{0}}) = CAST({{1}} AS TIMESTAMP)"
+    " THEN __u + INTERVAL '{}' MINUTE"
+)
+_MOMENT = (
+    "element_at(transform(array(to_utc_timestamp(CAST({1} AS TIMESTAMP), {0})), __u -> CASE "
+    + " ".join(_LATER.format(minutes, minutes) for minutes in (60, 30, 120))
+    + " ELSE __u END), 1)"
+)
+"""A time that is there twice, when clocks go back, is the later one; with Spark the earlier."""
+
 _STRIDE = Failure("22008", "stride must be greater than zero")
 _INTERVAL_RANGE = Failure("22008", "interval out of range")
 
@@ -112,20 +132,22 @@ OVERLOADS = (
     *_fields(),
     *_sums(),
     *_bins(),
-    Overload("+", (DATE, INTEGER), DATE, "try_add({0}, {1})", (_DATE_RANGE,)),
-    Overload("+", (INTEGER, DATE), DATE, "try_add({1}, {0})", (_DATE_RANGE,)),
-    Overload("-", (DATE, INTEGER), DATE, "try_subtract({0}, {1})", (_DATE_RANGE,)),
+    Overload("+", (DATE, INTEGER), DATE, "try_add({0}, {1})", (_DATE_YEARS,)),
+    Overload("+", (INTEGER, DATE), DATE, "try_add({1}, {0})", (_DATE_YEARS,)),
+    Overload("-", (DATE, INTEGER), DATE, "try_subtract({0}, {1})", (_DATE_YEARS,)),
     Overload("-", (DATE, DATE), INTEGER, "datediff({0}, {1})"),
     Overload("make_date", (INTEGER, INTEGER, INTEGER), DATE,
-             "try_cast(concat_ws('-', lpad(CAST({0} AS STRING), 4, '0'), CAST({1} AS STRING),"
-             " CAST({2} AS STRING)) AS DATE)",
+             "CASE WHEN {0} BETWEEN 1 AND 9999 THEN try_cast(concat("
+             "lpad(CAST({0} AS STRING), 4, '0'), '-', CAST({1} AS STRING), '-',"
+             " CAST({2} AS STRING)) AS DATE) END",
              (Failure("22008", "date field value out of range"),)),
     Overload("timezone", (TEXT, TIMESTAMP), TIMESTAMPTZ,
-             "to_utc_timestamp(CAST({1} AS TIMESTAMP), {0})"),
+             _MOMENT, (_TIMESTAMP_YEARS,)),
     Overload("timezone", (TEXT, TIMESTAMPTZ), TIMESTAMP,
-             "CAST(from_utc_timestamp({1}, {0}) AS TIMESTAMP_NTZ)"),
+             "CAST(from_utc_timestamp({1}, {0}) AS TIMESTAMP_NTZ)", (_TIMESTAMP_YEARS,)),
     Overload("to_timestamp", (DOUBLE,), TIMESTAMPTZ,
-             "timestamp_micros(try_cast(rint({0} * 1000000) AS BIGINT))", (_RANGE,)),
+             "CASE WHEN {0} >= -62135596800D AND {0} < 253402300800D THEN timestamp_micros(CAST("
+             "rint(({0} - 946684800D) * 1000000D) AS BIGINT) + 946684800000000L) END", (_RANGE,)),
     Overload("to_char", (TIMESTAMP, TEXT), TEXT, "date_format({0}, {1})"),
     Overload("to_char", (TIMESTAMPTZ, TEXT), TEXT, "date_format({0}, {1})"),
     Overload("now", (), TIMESTAMPTZ, "current_timestamp()", volatile=True, never_null=True),

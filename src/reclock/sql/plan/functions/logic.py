@@ -7,7 +7,7 @@ number, in PostgreSQL and in Spark alike.
 from __future__ import annotations
 
 from reclock.sql.plan.functions.overload import Failure, Overload
-from reclock.sql.plan.functions.patterns import ANY, same
+from reclock.sql.plan.functions.patterns import ANY, ARRAY, same
 from reclock.sql.types import BIGINT, BOOLEAN
 
 TOO_MANY_ROWS = Failure(
@@ -17,7 +17,14 @@ TOO_MANY_ROWS = Failure(
     even_null=True,
 )
 
+_SORTED = "transform({%d}, __e -> struct(__e IS NULL, __e))"
+"""An array as it is compared: NULL after all elements."""
+
 OVERLOADS = (
+    *(
+        Overload(symbol, (ARRAY, ARRAY), BOOLEAN, f"({_SORTED % 0} {symbol} {_SORTED % 1})")
+        for symbol in ("<", "<=", ">", ">=")
+    ),
     *(
         Overload(symbol, (ANY, ANY), BOOLEAN, f"({{0}} {symbol} {{1}})")
         for symbol in ("=", "<>", "<", "<=", ">", ">=")

@@ -20,6 +20,19 @@ _REPLACED = f"{bytes_of('{0}')} + {_FOUND} * (octet_length({{2}}) - octet_length
 _JOINED = "{bytes} + {count} * " + bytes_of("{0}")
 _PADDED = "4L * {1}"
 
+_INITIALS = (
+    r"array_join(transform(regexp_extract_all(lower({0}),"
+    r" '([\\p{IsAlphabetic}\\p{Nd}]+|[^\\p{IsAlphabetic}\\p{Nd}]+)', 1),"
+    r" __w -> concat(upper(left(__w, 1)), substring(__w, 2))), '')"
+)
+"""A word is of letters and digits; Spark's ends at blanks only."""
+
+_PIECES = (
+    r"CASE WHEN {0} = '' AND {1} IS NOT NULL THEN CAST(array() AS ARRAY<STRING>)"
+    r" WHEN {1} = '' THEN array({0}) ELSE"
+    r" split({0}, concat('\\Q', replace({1}, '\\E', '\\E\\\\E\\Q'), '\\E'), -1) END"
+)
+
 SHORT = {
     "||": Overload("||", _S2, TEXT, "concat({*})", variadic=True),
     "concat": Overload(
@@ -43,12 +56,13 @@ OVERLOADS = (
     Overload("length", (BYTEA,), INTEGER, "octet_length({0})"),
     Overload("lower", (TEXT,), TEXT, "lower({0})"),
     Overload("upper", (TEXT,), TEXT, "upper({0})"),
-    Overload("initcap", (TEXT,), TEXT, "initcap({0})"),
+    Overload("initcap", (TEXT,), TEXT, _INITIALS),
     Overload("reverse", (TEXT,), TEXT, "reverse({0})"),
     Overload("ascii", (TEXT,), INTEGER, "ascii({0})"),
     Overload("chr", (INTEGER,), TEXT,
              "CASE WHEN {0} BETWEEN 1 AND 55295 OR {0} BETWEEN 57344 AND 1114111"
-             " THEN decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32') END", (_CHARACTER,)),
+             " THEN decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32') END",
+             (Failure("22023", "character number must be positive", "{0} < 0"), _CHARACTER)),
     Overload("md5", (TEXT,), TEXT, "md5(CAST({0} AS BINARY))"),
     Overload("md5", (BYTEA,), TEXT, "md5({0})"),
     Overload("sha256", (BYTEA,), BYTEA, "unhex(sha2({0}, 256))"),
@@ -103,9 +117,10 @@ OVERLOADS = (
     Overload("~", _S2, BOOLEAN, "rlike({0}, {1})"),
     Overload("~*", _S2, BOOLEAN, "rlike({0}, concat('(?i)', {1}))"),
     Overload("string_to_array", _S2, Array(TEXT),
-             within(SPLIT, "split({0}, concat('\\\\Q', {1}, '\\\\E'), -1)"), (TOO_LONG,)),
+             within(SPLIT, _PIECES), (TOO_LONG,)),
     Overload("encode", (BYTEA, TEXT), TEXT,
-             "CASE {1} WHEN 'hex' THEN lower(hex({0})) WHEN 'base64' THEN base64({0}) END",
+             "CASE {1} WHEN 'hex' THEN lower(hex({0})) WHEN 'base64' THEN"
+             " replace(base64({0}), '\\r', '') END",
              (Failure("22023", "unrecognized encoding"),)),
     Overload("to_hex", (INTEGER,), TEXT, "lower(right(hex({0}), 8))"),
 )  # fmt: skip
