@@ -1,0 +1,1 @@
+"""Every function, operator and cast, compared with a real PostgreSQL over edge values."""
