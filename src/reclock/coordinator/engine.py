@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.job.load import Load
     from reclock.dataflow.peek import Pieces
     from reclock.dataflow.placement import Execution
+    from reclock.dataflow.stage import Staged, Stager
     from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
@@ -160,6 +161,14 @@ class Engine(Protocol):
 
         ``read`` can be pickled; its batches have ``schema``, and within a part come in order.
         """
+        ...
+
+    def reading_tasks(self, positions: int) -> int:
+        """Return how many tasks should read so many positions of a topic; 0: the driver reads."""
+        ...
+
+    def stage(self, stager: Stager, ranges: Sequence[Range], title: str) -> Staged:
+        """Read ranges of a source in tasks, into runs that have no time yet."""
         ...
 
     def close(self) -> None:

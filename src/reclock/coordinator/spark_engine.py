@@ -12,7 +12,7 @@ Tests: tests/coordinator/test_spark_engine.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow import peek
 from reclock.dataflow.evaluate import Evaluators
@@ -25,6 +25,7 @@ from reclock.dataflow.placement import DRIVER_SECONDS, Place, Placement
 from reclock.dataflow.read import read_in_tasks
 from reclock.dataflow.scan import Arranged
 from reclock.dataflow.session import Spark
+from reclock.dataflow.stage import Staged, stage
 from reclock.dataflow.work import InProcess, Work
 from reclock.sql.plan.relation import Get, walk
 
@@ -46,11 +47,16 @@ if TYPE_CHECKING:
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.peek import Pieces
     from reclock.dataflow.placement import Execution
+    from reclock.dataflow.stage import Stager
     from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.sql.plan.relation import QueryPlan
     from reclock.time.timestamp import Timestamp
+
+
+READ_SECONDS: Final = 1.5e-6
+"""What the driver takes to read and decode a record of a topic, about."""
 
 
 class SparkEngine:
@@ -204,6 +210,16 @@ class SparkEngine:
         if self._spark.own_cores is None:
             return read_in_tasks(self._spark, read, ranges, schema)
         return read(ranges)
+
+    def reading_tasks(self, positions: int) -> int:
+        """Return how many tasks should read so many positions of a topic; 0: the driver reads."""
+        spark = self._spark
+        place = self.placement.choose_for(positions * READ_SECONDS, "read", is_up=spark.is_up)
+        return spark.parallelism if place is Place.SPARK else 0
+
+    def stage(self, stager: Stager, ranges: Sequence[Range], title: str) -> Staged:
+        """Read ranges of a source in tasks, into runs that have no time yet."""
+        return stage(self._spark, stager, ranges, title)
 
     def close(self) -> None:
         """Give Spark back; it stops with its last user."""

@@ -125,11 +125,11 @@ class Placement:
 
     def choose(self, work: Work, kind: str, *, is_up: bool) -> Place:
         """Return where work of a kind runs now."""
-        chosen = place(
-            self.estimate(work),
-            execution=self.execution,
-            before=self._before.get(kind, Place.DRIVER),
-            is_up=is_up,
-        )
+        return self.choose_for(self.estimate(work), kind, is_up=is_up)
+
+    def choose_for(self, seconds: float, kind: str, *, is_up: bool) -> Place:
+        """Return where work of a kind runs now that takes the driver so many seconds."""
+        before = self._before.get(kind, Place.DRIVER)
+        chosen = place(seconds, execution=self.execution, before=before, is_up=is_up)
         self._before[kind] = chosen
         return chosen

@@ -28,6 +28,7 @@ from reclock.connectors.records import NO_KEY, NO_VALUE, UNDECODABLE
 from reclock.errors import Error, Unreadable
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
+from reclock.testing.model_engine import ModelEngine
 
 STEPS = 70
 SEEDS = [int(os.environ["RECLOCK_SEED"])] if "RECLOCK_SEED" in os.environ else range(6)
@@ -216,7 +217,7 @@ class Walk:
         bound = self.execute("SELECT max(\"offset\") FROM reclock.bindings WHERE source = 'lost'")
         assert bound.rows in ([(0,)], [(4,)], [(None,)]), (how, point)
         found = self.execute("SELECT detail FROM reclock.errors WHERE object = 'lost'").rows
-        assert found == [("for one row",)], (how, point)
+        assert len(found) == 1, (how, point)
         with pytest.raises(Error) as caught:
             self.execute("SELECT * FROM lost")
         assert caught.value.code == "55000"
@@ -502,6 +503,33 @@ def small_pulls(monkeypatch):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_walk(make_opener, seed):
     Walk(make_opener(), seed).run()
+
+
+class Tasks(ModelEngine):
+    """Has tasks read whatever there are two positions of, one task at a time."""
+
+    def reading_tasks(self, positions):
+        return positions >= 2
+
+
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_a_walk_with_tasks_that_read(make_opener, seed, monkeypatch):
+    monkeypatch.setattr("reclock.coordinator.source.task_reader.SLICE", 4)
+    opener = make_opener()
+    opener.engine = Tasks
+    walk = Walk(opener, seed)
+    walk.run()
+    left = [name for name in walk.db._core.segments.names() if name.startswith("staged-")]
+    assert not left
+
+
+@pytest.mark.slow(seconds=3)
+@pytest.mark.parametrize("seed", range(200, 240))
+def test_many_walks_with_tasks_that_read(make_opener, seed, monkeypatch):
+    monkeypatch.setattr("reclock.coordinator.source.task_reader.SLICE", 4)
+    opener = make_opener()
+    opener.engine = Tasks
+    Walk(opener, seed).run()
 
 
 @pytest.mark.slow(seconds=3)

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.source.connect import Connected
     from reclock.coordinator.source.staging import Grid
+    from reclock.coordinator.source.task_reader import TaskReader
+    from reclock.dataflow.stage import Staged
     from reclock.remap.trace import Remap
 
 PULL_ROWS: Final = 131_072
@@ -84,6 +86,8 @@ class Intake:
         """Why nothing can be read at the moment."""
         self.failure: Error | None = None
         """Why nothing more will ever be read."""
+        self.tasks: TaskReader | None = None
+        """Who reads where there is much; None: only this process can."""
         self.room = threading.Condition()
         """Guards all of this; told when there is room again."""
         self._clock = clock
@@ -146,6 +150,8 @@ class Intake:
         """Read no more."""
         with self._pulling:
             self._give_up()
+            if self.tasks is not None:
+                self.tasks.close()
 
     def _give_up(self) -> None:
         """End the reading under way: a thread fetches ahead for it."""
@@ -161,6 +167,11 @@ class Intake:
             with self.room:
                 self.upstream = upstream
             end = self._end_of(begun, upstream)
+            if end != begun and self.tasks is not None:
+                found = self.tasks.read(begun, end, now)
+                if found is not None:
+                    self._take_staged(*found)
+                    return True
             if end == begun:
                 with self.room:
                     self._snapshot = self._snapshot and not self._compact(whole=True)
@@ -188,6 +199,18 @@ class Intake:
             if self._snapshot:
                 self._snapshot = not self._compact(whole=reading.finished)
         return True
+
+    def _take_staged(self, chunk: Chunk, staged: Staged) -> None:
+        """Stage what tasks have read."""
+        hit("ingest.read.after")
+        self.connected.source.verify()
+        self.counts.rows += staged.rows
+        self.counts.bytes += staged.bytes
+        self.counts.errors += staged.errors
+        with self.room:
+            self._stage(chunk)
+            if self._snapshot:
+                self._snapshot = not self._compact(whole=chunk.complete_ms is not None)
 
     def _end_of(self, begun: Antichain[Any], upstream: Antichain[Any]) -> Antichain[Any]:
         """Return how far to read on from ``begun``: all that there is."""
@@ -223,8 +246,9 @@ class Intake:
         """
         batches = self._staging.batches
         grown = len(batches) > 1 and self._staging.rows >= 2 * batches[0].num_rows
-        if grown or (whole and batches):
-            self._staging.whole(last_of_each(batches, self.connected))
+        if grown or (whole and not self._staging.is_empty):
+            kept = last_of_each(batches, self.connected) if batches else ()
+            self._staging.whole(kept)
         return whole
 
     def take(self, remap: Remap[Any], grid: Grid) -> Taken | None:
@@ -246,7 +270,10 @@ class Intake:
             last = self._staging.settle(remap.latest)
             if last is not None and last.complete_ms is not None:
                 self.complete_ms = last.complete_ms
+            done, self._staging.bound = self._staging.bound, []
             self.room.notify_all()
+        if done and self.tasks is not None:
+            self.tasks.discard(done)
 
     def _sealed(self, remap: Remap[Any], time: Timestamp, failure: Error) -> Taken:
         updates = remap.changes(time, remap.latest)

@@ -25,6 +25,7 @@ from reclock.coordinator.source.reclocked import ReclockedIntake, limits
 from reclock.coordinator.source.staging import Grid
 from reclock.coordinator.source.stated import StatedIntake
 from reclock.coordinator.source.supplied import SuppliedIntake
+from reclock.coordinator.source.task_reader import TaskReader
 from reclock.failpoints import hit
 from reclock.time.timeline import EPOCH_MS
 
@@ -111,6 +112,7 @@ class Intakes:
                 made = SuppliedIntake(connected, core, state, source, most)
             else:
                 made = Intake(connected, core.engine, core.clock, remap, most)
+                made.tasks = TaskReader.of(core, source.id, connected)
             self._intakes[source.id] = made
 
     def _interval_ms(self) -> int:

@@ -29,6 +29,7 @@ import numpy as np
 
 from reclock.connectors.stamp import stamp
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.changes import Stamped
 from reclock.errors import Corrupt
 from reclock.remap.batch import NOT_BOUND, ranges
 from reclock.time.position import offsets_of
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reclock.arrangement.layout import Int64s
+    from reclock.arrangement.run import RunRef
     from reclock.change.update import Update
-    from reclock.dataflow.changes import Stamped
     from reclock.remap.batch import Range
     from reclock.remap.trace import Remap
     from reclock.time.antichain import Antichain
@@ -60,11 +61,14 @@ class Chunk:
     seen_ms: int
     complete_ms: int | None = None
     letters: tuple[pa.RecordBatch, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    """What tasks have read instead, and written (``task_reader``)."""
 
     @property
     def rows(self) -> int:
         """How many records there are."""
-        return sum(batch.num_rows for batch in (*self.records, *self.letters))
+        read = sum(len(batch) for batch in (*self.records, *self.letters))
+        return read + sum(run.rows for run in self.runs)
 
     @property
     def size(self) -> int:
@@ -128,6 +132,8 @@ class Staging:
         self._begin = begin
         self.rows = 0
         self.size = 0
+        self.bound: list[RunRef] = []
+        """Runs that a durable tick has bound, and nobody needs any more."""
 
     @property
     def frontier(self) -> Antichain[Any]:
@@ -150,6 +156,7 @@ class Staging:
         last = None
         while self._chunks and self._chunks[0].frontier.precedes(bound):
             last = self._chunks.popleft()
+            self.bound += last.runs
             self._begin = last.frontier
             self.rows -= last.rows
             self.size -= last.size
@@ -163,9 +170,10 @@ class Staging:
         """Put other records in the place of all that waits: they stand for the same."""
         last = self._chunks[-1]
         letters = tuple(batch for chunk in self._chunks for batch in chunk.letters)
+        runs = tuple(run for chunk in self._chunks for run in chunk.runs)
         self._chunks.clear()
         self.rows = self.size = 0
-        self.add(Chunk(made, last.frontier, last.seen_ms, last.complete_ms, letters))
+        self.add(Chunk(made, last.frontier, last.seen_ms, last.complete_ms, letters, runs))
 
     @property
     def batches(self) -> list[pa.RecordBatch]:
@@ -181,6 +189,7 @@ class Staging:
         after, rows = remap, 0
         updates: list[Update[Any, Timestamp]] = []
         time: Timestamp | None = None
+        runs: list[Stamped] = []
         for chunk in self._chunks:
             mark = grid.of(chunk.seen_ms)
             if mark is None or (taken and rows + chunk.rows > most):
@@ -188,6 +197,7 @@ class Staging:
             if time is not None and mark > time:
                 after, updates = bound(after, updates, time, taken[-1].frontier)
             time = mark if time is None else max(time, mark)
+            runs += [Stamped(run, time) for run in chunk.runs]
             taken.append(chunk)
             rows += chunk.rows
         if time is None:
@@ -196,7 +206,8 @@ class Staging:
         records = [batch for chunk in taken for batch in chunk.records if batch.num_rows]
         changes = _stamped(records, after, remap.latest)
         skipped = [batch for chunk in taken for batch in chunk.letters]
-        return Taken(after, updates, changes, letters=stamped_letters(skipped, after, remap.latest))
+        letters = stamped_letters(skipped, after, remap.latest)
+        return Taken(after, updates, changes, letters=letters, runs=tuple(runs))
 
 
 def bound(
