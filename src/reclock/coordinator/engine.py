@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -149,18 +149,6 @@ class Engine(Protocol):
         as_of: Timestamp,
     ) -> Any:
         """Return the same as a Spark DataFrame, with the query's column names."""
-        ...
-
-    def read(
-        self,
-        read: Callable[[Sequence[Range]], Iterator[pa.RecordBatch]],
-        ranges: Sequence[Range],
-        schema: pa.Schema,
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield what ``read`` reads of ``ranges``, which are parts of a source.
-
-        ``read`` can be pickled; its batches have ``schema``, and within a part come in order.
-        """
         ...
 
     def reading_tasks(self, positions: int) -> int:

@@ -22,7 +22,6 @@ from reclock.dataflow.job.load import Load
 from reclock.dataflow.job.run import Chains, Job, SparkCluster
 from reclock.dataflow.operators.temporal import is_due
 from reclock.dataflow.placement import DRIVER_SECONDS, Place, Placement
-from reclock.dataflow.read import read_in_tasks
 from reclock.dataflow.scan import Arranged
 from reclock.dataflow.session import Spark
 from reclock.dataflow.stage import Staged, stage
@@ -30,7 +29,7 @@ from reclock.dataflow.work import InProcess, Work
 from reclock.sql.plan.relation import Get, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -199,17 +198,6 @@ class SparkEngine:
         """Return a query as a DataFrame, computed when it is used."""
         leaves = leaves_of(plan, shape, traces, as_of)
         return peek.dataframe(self._spark, plan, leaves, as_of, self._segments)
-
-    def read(
-        self,
-        read: Callable[[Sequence[Range]], Iterator[pa.RecordBatch]],
-        ranges: Sequence[Range],
-        schema: pa.Schema,
-    ) -> Iterator[pa.RecordBatch]:
-        """Read a source: here, if the master is this machine, else in Spark tasks."""
-        if self._spark.own_cores is None:
-            return read_in_tasks(self._spark, read, ranges, schema)
-        return read(ranges)
 
     def reading_tasks(self, positions: int) -> int:
         """Return how many tasks should read so many positions of a topic; 0: the driver reads."""

@@ -36,7 +36,7 @@ from reclock.time.frontier import at
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.shard import Shard
@@ -242,17 +242,6 @@ class ModelEngine:
         """Refuse: there is no Spark."""
         message = "a DataFrame without Spark is not supported"
         raise NotSupported(message)
-
-    def read(
-        self,
-        read: Callable[[Sequence[Range]], Iterator[pa.RecordBatch]],
-        ranges: Sequence[Range],
-        schema: pa.Schema,
-    ) -> Iterator[pa.RecordBatch]:
-        """Read a source here, and see that it says what its records look like."""
-        for batch in read(ranges):
-            assert batch.schema.types == schema.types, (batch.schema, schema)
-            yield batch
 
     def reading_tasks(self, positions: int) -> int:
         """Return none: there are no tasks."""

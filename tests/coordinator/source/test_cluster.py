@@ -18,6 +18,7 @@ import reclock
 
 path, broker, topic = sys.argv[1:]
 with reclock.open(path, master="local-cluster[2,1,1024]") as db:
+    db.execute("ALTER SYSTEM SET execution = 'spark'")
     db.execute(
         f"CREATE SOURCE s (id BIGINT, x TEXT) FROM KAFKA BROKER '{broker}' TOPIC '{topic}' "
         "FORMAT JSON INCLUDE PARTITION, OFFSET WITH (on_error = 'inline')"

@@ -225,7 +225,7 @@ class Intake:
         if connected.paced:
             yield from connected.read(ranges)
             return
-        for batch in self._engine.read(connected.read, ranges, connected.schema):
+        for batch in connected.read(ranges):
             stopped = connected.stopped(batch)
             if stopped is not None:
                 yield batch.slice(0, stopped[0])
