@@ -3,6 +3,9 @@
 Clients log in as roles of the catalog, by password; ``--trust-local`` lets those on this machine
 in without. ``--init FILE`` makes what a file of statements says first, as ``reclock run`` does.
 
+What fails in the background, sources, sinks, ticks and views, is said on standard error
+(``watch``).
+
 The command ends when it is interrupted (status 0): statements under way may finish, clients are
 told; or when nothing could be right any more (status 1, with the reason).
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.database import Database
     from reclock.server.server import Options
 
-_LOOK_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 1.0
 
 
 @click.command(short_help="Serve SQL to psql, drivers and tools.")
@@ -77,6 +80,7 @@ def serve(
 async def _serve(db: Database, given: Options, log: Log) -> None:
     import asyncio  # noqa: PLC0415
 
+    from reclock.cli.watch import Watch  # noqa: PLC0415
     from reclock.server.server import Server  # noqa: PLC0415
 
     stopped = asyncio.Event()
@@ -87,10 +91,12 @@ async def _serve(db: Database, given: Options, log: Log) -> None:
     await server.start()
     words = f"listening at {given.host}:{server.port}; interrupt to stop"
     log.say("listening", words, host=given.host, port=server.port)
+    watch = Watch(db, log)
     try:
         while not stopped.is_set():
             if (failure := db.failure) is not None:
                 raise failure
+            await asyncio.to_thread(watch.look)
             try:
                 await asyncio.wait_for(stopped.wait(), _LOOK_SECONDS)
             except TimeoutError:

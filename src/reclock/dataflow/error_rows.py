@@ -9,6 +9,7 @@ The error that a source ends with has a detail and a hint of its own: they are l
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import pyarrow as pa
@@ -38,6 +39,9 @@ _HINTS: Final = {
     "functions make has at most 64 MiB, and a series 10 million elements",
 }
 
+
+_FAULT: Final = re.compile(r'source "[^"]*", (partition|file) ')
+"""How the message of a record that does not decode begins."""
 
 _DETAIL: Final = "\ndetail: "
 _HINT: Final = "\nhint: "
@@ -73,7 +77,9 @@ def failure(code: str, text: str, where: str) -> ExpressionFailed:
     ('it stopped', 'at 7; in s', 'drop it')
     """
     message, detail, hint = parted(text)
-    if detail is None and hint is None:
+    if _FAULT.match(message):
+        where += "; the error goes when its key gets another value, or the record is skipped"
+    elif detail is None and hint is None:
         where += "; the error goes when its row does"
     made = where if detail is None else f"{detail}; {where}"
     return ExpressionFailed(message, code=code, detail=made, hint=hint or hint_of(code))

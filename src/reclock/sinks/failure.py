@@ -180,7 +180,9 @@ def explained(error: KafkaError, brokers: str, said: str, *, overdue: bool = Fal
         message = f"{lasting.message}, at {brokers}"
         return SinkStopped(message, detail=said, hint=lasting.hint, code=lasting.sqlstate)
     message = f"Kafka at {brokers} did not take what a sink writes"
-    return SinkUnavailable(message, detail=said, hint="it is tried again by itself")
+    hint = "see that the address is right and that the broker runs; "
+    hint += "a sink that exists is tried again by itself"
+    return SinkUnavailable(message, detail=said, hint=hint)
 
 
 def unknown(brokers: str, said: str) -> OutcomeUnknown:

@@ -169,5 +169,6 @@ def _there(admin: Admin, name: str) -> Topic:
     found = admin.describe(name)
     if found is None:
         message = f'topic "{name}" was made and cannot be seen yet'
-        raise SinkUnavailable(message, hint="it is tried again by itself")
+        hint = "run the statement again; a sink that exists is tried again by itself"
+        raise SinkUnavailable(message, hint=hint)
     return found

@@ -32,6 +32,13 @@ def test_every_failure_has_its_code_and_hides_secrets(
     assert made.hint
 
 
+def test_a_statement_is_not_told_that_it_is_tried_again() -> None:
+    made = failure(CONNECTION, KafkaError(KafkaError._TRANSPORT, "nobody there"))
+    assert made.hint is not None
+    assert made.hint.startswith("see that the address is right")
+    assert made.hint.endswith("what exists already is tried again by itself")
+
+
 def test_a_refusal_explains_more_than_what_came_before_it() -> None:
     aside = Aside()
     assert aside.take() is None

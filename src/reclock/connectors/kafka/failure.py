@@ -47,6 +47,10 @@ REFUSED: Final = _NOT_LET_IN | {
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }
+UNREACHED: Final = (
+    "see that the address is right and that the broker runs; what exists already is tried again "
+    "by itself"
+)
 _INVALID: Final = frozenset({KafkaError._INVALID_ARG, KafkaError.INVALID_CONFIG})  # noqa: SLF001
 
 
@@ -84,4 +88,4 @@ def failure(connection: Connection, error: KafkaError) -> Error:
             message, detail=said, code=code, hint="look at the kafka.* options"
         )
     message = f"Kafka at {connection.brokers} does not answer"
-    return SourceUnavailable(message, detail=said, hint="it is tried again by itself")
+    return SourceUnavailable(message, detail=said, hint=UNREACHED)
