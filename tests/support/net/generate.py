@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from random import Random
 
 KINDS = ("int", "int", "int", "big", "num", "text", "text", "bool", "date", "ts", "float", "arr")
+_ROOM = 4
 ORDERED = tuple(k for k in KINDS if k != "arr")
 
 
@@ -46,7 +47,8 @@ class Generator:
         self.random = random
         self._names = 0
         self._common: list[tuple[str, list[str]]] = []
-        self._left = 9  # relations that the query may still name, so that joins stay small
+        self._left = 9  # relations that the query may still name
+        self._room = _ROOM  # and those that this FROM may, so that joins stay small
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -243,16 +245,22 @@ class Generator:
     def from_list(self, depth: int, outer: Scope) -> tuple[Node, Scope]:
         items: list[Node] = []
         seen: Scope = []
+        room, self._room = self._room, _ROOM
         for _ in range(self.choose(1, 1, 1, 1, 2, 2, 3) if self._left > 0 else 1):
+            if items and self._room <= 0:
+                break
             item, columns = self._item(depth, outer, seen)
             items.append(item)
             seen = [*seen, *columns]
+        self._room = room
         return Node("from", [Items(items)], "t"), seen
 
     def _item(self, depth: int, outer: Scope, left: Scope) -> tuple[Node, Scope]:
         """Return an item of the list: ``left`` is what LATERAL sees of the list so far."""
         node, columns = self._relation(depth, outer, left)
         for _ in range(self.choose(0, 0, 0, 1, 1, 2) if self._left > 0 else 0):
+            if self._room <= 0:
+                break
             node, columns = self._join(node, columns, depth, outer, left)
         return node, columns
 
@@ -317,6 +325,7 @@ class Generator:
     def _relation(self, depth: int, outer: Scope, left: Scope) -> tuple[Node, Scope]:
         alias = self.name()
         self._left -= 1
+        self._room -= 1
         shape = self.random.random()
         if depth and shape < 0.2 and self._left > 0:
             lateral = self.chance(0.5)

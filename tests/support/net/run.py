@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 TIMES = 3
 NOT_SUPPORTED = "0A000"
+TOO_LONG = "57014"
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,9 @@ class Net:
         plan = plan_of(text)
         if isinstance(plan, Error):
             return self._refused(query, text, plan, wanted[0], past)
+        if wanted[0].code == TOO_LONG:
+            self.report.counts["too long for PostgreSQL"] += 1
+            return []
         if wanted[0].refused:
             self.report.counts[f"PostgreSQL refuses {wanted[0].code}"] += 1
             return []
