@@ -172,6 +172,7 @@ class Topic(Log):
         """The database's table, of a captured one."""
         self.said: list[tuple[int, Message, Any, Any]] = []
         self.position = 0
+        self.uncommitted = any("read_uncommitted" in o for o in self.spec.get("options", ()))
 
     def statements(self) -> list[str]:
         spec = self.spec
@@ -189,6 +190,8 @@ class Topic(Log):
 
     def open_offsets(self) -> dict[str, int]:
         made: dict[str, int] = {}
+        if self.uncommitted:
+            return made
         for _, records in self.open:
             for record in records:
                 made[record.part] = min(record.offset, made.get(record.part, record.offset))
@@ -204,6 +207,8 @@ class Topic(Log):
             transaction = self.kafka.begin()
             made = [self.write(transaction, *self.message(rng)) for _ in range(rng.randint(1, 3))]
             self.open.append((transaction, made))
+            if self.uncommitted:
+                self.records |= {(r.part, r.offset): r for r in made}
         elif lot < 0.35 and self.open:
             self.end(self.open.pop(rng.randrange(len(self.open))), commit=rng.random() < 0.6)
         elif lot < 0.42 and envelope in ("upsert", "debezium"):

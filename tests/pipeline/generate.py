@@ -75,10 +75,12 @@ def _transactions(rng: Random) -> list[dict[str, Any]]:
 
 
 def _epoch(rng: Random) -> dict[str, Any]:
-    kind = rng.choice(["topic"] * 6 + ["file", "directory", "counter", "table", "table"])
+    kind = rng.choice(["topic"] * 6 + ["file", "directory", "counter", "table", "table", "stated"])
     spec: dict[str, Any] = {"kind": kind, "before": rng.choice([0, 0, 1, 4])}
     if kind == "table":
         return {**spec, "before": 0, "keyed": rng.random() < 0.5}
+    if kind == "stated":
+        return {**spec, "epoch": True, "via": "topic", "partitions": 2, "before": 0}
     if kind == "counter":
         return {**spec, "events": rng.randint(1, 4), "max": rng.choice([0, 3])}
     options = []
@@ -96,6 +98,8 @@ def _epoch(rng: Random) -> dict[str, Any]:
     envelope = rng.choice(["none", "none", "upsert", "upsert", "debezium", "unkeyed"])
     spec |= {"envelope": envelope, "partitions": rng.randint(1, 3), "format": "json"}
     if envelope == "none":
+        if rng.random() < 0.15:
+            options.append("isolation_level = 'read_uncommitted'")
         spec["format"] = rng.choice(["json", "json", "csv", "text", "bytes", "avro"])
     elif envelope == "upsert":
         spec["format"] = rng.choice(["json", "json", "csv"])

@@ -1,1 +1,0 @@
-"""Random pipelines, compared at every time with a model that knows nothing of the product."""
