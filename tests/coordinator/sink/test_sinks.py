@@ -454,3 +454,39 @@ def test_a_sink_of_what_has_no_complete_time_waits_for_the_first(bench):
         (2, b'{"before":null,"after":{"a":2}}'),
     ]
     assert bench.status("frontier") == 4
+
+
+def test_a_sink_of_a_view_over_sources_that_bring_their_times(bench):
+    topics = [bench.kafka.create_topic(1) for _ in range(2)]
+    for name, topic in zip("ab", topics, strict=True):
+        bench.run(
+            f"CREATE SOURCE {name} (x BIGINT) FROM KAFKA BROKER 'b:1' TOPIC '{topic}' FORMAT JSON "
+            "ENVELOPE MATERIALIZE WITH (timeline = 'shop')"
+        )
+
+    def say(lower, upper):
+        for topic in topics:
+            progress = {"lower": [lower], "upper": [upper], "counts": [{"time": lower, "count": 1}]}
+            update = {"data": {"x": lower}, "time": lower, "diff": 1}
+            said = ({"progress": progress}, {"array": [update]})
+            bench.kafka.produce(topic, 0, *(Record(json.dumps(m).encode()) for m in said))
+        bench.tick(3)
+
+    say(0, 3)
+    bench.run(
+        "CREATE MATERIALIZED VIEW v AS SELECT x FROM a UNION ALL SELECT x FROM b",
+        "CREATE SINK s FROM v INTO KAFKA BROKER 'b:1' TOPIC 'out' FORMAT JSON "
+        "ENVELOPE DEBEZIUM WITH (reuse_topic = true)",
+    )
+    bench.tick()
+    bench.crash()
+    say(3, 5)
+    assert (bench.status(), bench.status("detail"), bench.status("frontier")) == (
+        "running",
+        None,
+        5,
+    )
+    rows = {time: b'{"before":null,"after":{"x":%d}}' % x for time, x in ((2, 0), (3, 3))}
+    assert [(m.time, m.value) for m in bench.messages()] == [
+        (time, value) for time, value in rows.items() for _ in "ab"
+    ]
