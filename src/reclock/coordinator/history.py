@@ -123,7 +123,8 @@ class History:
     def _track(self, state: TimelineState, items: Iterable[ObjectId]) -> None:
         for item in items:
             if item not in self._tracked:
-                self.holds.track(item, state.stored_since(item))
+                since = state.stored_since(item)
+                self.holds.track(item, since.join(at(FIRST)) if state.is_own else since)
                 self._tracked.add(item)
 
     def _followed(self, state: TimelineState, world: World) -> TimelineState:
