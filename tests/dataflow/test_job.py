@@ -177,6 +177,8 @@ def check(path, jobs, views, changes):
                 before = len(jobs)
                 db.tick()
                 assert (len(jobs) > before) == (db is large)
+                places = {r for (r,) in db.execute("SELECT place FROM reclock.ticks").rows}
+                assert ("spark" in places) == (db is large)
             assert contents(large) == contents(small), change
         expected = contents(small)
         state = next(iter(large._core.world.timelines.values()))

@@ -94,6 +94,7 @@ def tick(core: Core, pace: Pace, *, regular: bool = False, ahead: bool = False) 
         watch.lap(sum(change.rows for change in changes.values()))
         hit("tick.compute.before")
         updates = compute(core, begun, changes, time)
+        watch.place = "spark" if any(isinstance(u, tuple) for u in updates.values()) else "driver"
         watch.lap(sum(map(rows_in, updates.values())))
         since = joint.first(core.world, state) if is_joint(pace) else state.upper
         added = write(begun, updates, time, since if since > state.upper else None)

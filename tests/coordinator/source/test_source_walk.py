@@ -218,6 +218,7 @@ class Walk:
         assert bound.rows in ([(0,)], [(4,)], [(None,)]), (how, point)
         found = self.execute("SELECT detail FROM reclock.errors WHERE object = 'lost'").rows
         assert len(found) == 1, (how, point)
+        assert "rows" not in found[0][0], (how, point)
         with pytest.raises(Error) as caught:
             self.execute("SELECT * FROM lost")
         assert caught.value.code == "55000"

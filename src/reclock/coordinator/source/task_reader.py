@@ -14,7 +14,7 @@ Tests: tests/coordinator/source/test_task_reader.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from reclock.arrangement.segment import stem_of
 from reclock.connectors.kafka.source import KafkaSource
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from reclock.ids import ObjectId
     from reclock.time.antichain import Antichain
 
+_WHOLE: Final = frozenset({"report", "inline"})
+"""What is done with bad records where all records may stay where they are read."""
+
 
 @dataclass
 class TaskReader:
@@ -48,7 +51,7 @@ class TaskReader:
     @classmethod
     def of(cls, core: Core, item: ObjectId, connected: Connected) -> TaskReader | None:
         """Return who reads a source in tasks; None if only the driver can."""
-        plain = isinstance(connected.source, KafkaSource) and connected.on_error == "report"
+        plain = isinstance(connected.source, KafkaSource) and connected.on_error in _WHOLE
         return cls(core, item, connected) if plain else None
 
     def read(

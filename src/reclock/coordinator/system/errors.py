@@ -41,8 +41,8 @@ def _of_views(moment: Moment) -> Iterator[Row]:
             name = moment.world.items[view].name
             for (code, text), count in sorted(view_errors(state, view, as_of).items()):
                 message, own, hint = parted(text)
-                times = "for one row" if count == 1 else f"for {count} rows"
-                detail = "; ".join(filter(None, (own, hint))) or times
+                many = None if count == 1 else f"for {count} rows"
+                detail = "; ".join(filter(None, (own, hint, many))) or "for one row"
                 yield name, int(as_of), code, message, detail
 
 

@@ -34,6 +34,8 @@ class Watch:
     begun: int = field(default_factory=perf_counter_ns)
     laps: list[tuple[int, int]] = field(default_factory=list)
     """When each phase ended, and how many rows it had."""
+    place: str = "driver"
+    """Where the updates were computed."""
 
     def lap(self, rows: int) -> None:
         """Note that the next phase has ended."""
@@ -59,10 +61,10 @@ class TickLog:
         for timestamp, watch in ticks:
             before = watch.begun
             for phase, (ended, rows) in zip(PHASES, watch.laps, strict=False):
-                yield int(timestamp), phase, (ended - before) / 1e6, rows
+                yield int(timestamp), phase, (ended - before) / 1e6, rows, watch.place
                 before = ended
             last, rows = watch.laps[-1]
-            yield int(timestamp), PHASES[-1], (last - watch.begun) / 1e6, rows
+            yield int(timestamp), PHASES[-1], (last - watch.begun) / 1e6, rows, watch.place
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
@@ -81,6 +83,7 @@ TICKS = system_relation(
             BIGINT,
             "updates: taken in by `gather`, made by `compute`, and in the runs of the other three",
         ),
+        Described("place", TEXT, "where they were computed: `driver`, or `spark` tasks"),
     ),
     _rows,
 )
