@@ -317,7 +317,7 @@ def test_threads_that_ask_at_once_share_a_client(monkeypatch: pytest.MonkeyPatch
         return client.admin_of(connection)[0]
 
     monkeypatch.setattr(client, "AdminClient", Admin)
-    connection = Connection.of(NOWHERE, {"client.id": "at once"})
+    connection = Connection.of(NOWHERE, {"kafka.client.id": "at once"})
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(ask, range(2))
     client._made.cache_clear()
