@@ -35,8 +35,10 @@ test: check ## everything CI runs: checks, all tests but the slow ones, one shar
 	$(PYTEST)
 	$(PYTEST) -m slow --shard=$(SHARD)
 
-test-quick: setup ## minutes: the tests that need no Spark, no Kafka and no PostgreSQL
-	$(PYTEST) -m "not slow and not spark and not kafka and not postgres"
+# Of a test with parameters the first, of a property a few cases: all functions, less of each.
+test-quick: setup ## while you work: no Spark, no Kafka, no PostgreSQL, fewer cases
+	$(PYTEST) -m "not slow and not spark and not kafka and not postgres" \
+		--variants=1 --hypothesis-profile=few
 
 test-slow: setup ## the slow tests: all, or one shard of them (SHARD=3/20)
 	$(BIN)/pytest --quiet -m slow $(if $(SHARD),--shard=$(SHARD))

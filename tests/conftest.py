@@ -3,15 +3,17 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from .leaks import SPARK_VARIABLES, VARIABLES, SessionFixtures, Surroundings, Threads
 from .shards import SECONDS, Shard, turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Set
 
     from reclock.dataflow.session import Spark
     from reclock.testing.kafka import RealKafka
@@ -23,6 +25,7 @@ settings.register_profile(
     "reclock", settings.get_profile(settings.get_current_profile_name()), deadline=None
 )
 settings.load_profile("reclock")
+settings.register_profile("few", settings.get_profile("reclock"), max_examples=15)
 
 # What opening a database does (``sql.depth.CALLS``): hypothesis minds if it happens within a test.
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
@@ -39,9 +42,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--shard", metavar="N/ALL", help="of the slow tests, those of one shard; or: next"
     )
+    parser.addoption(
+        "--variants", metavar="N", type=int, help="of a test with parameters, the first N"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(SessionFixtures())
     text = config.getoption("--shard")
     if text is not None:
         try:
@@ -71,22 +78,49 @@ def _say(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the slow tests of the shard, and all that are not slow."""
-    shard = config.stash.get(SHARD, None)
-    if shard is None:
-        return
-    marked = ((item, item.get_closest_marker("slow")) for item in items)
-    seconds = {
-        item.nodeid: float(mark.kwargs.get("seconds", SECONDS)) for item, mark in marked if mark
-    }
-    others = seconds.keys() - shard.tests(seconds)
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
-    items[:] = [item for item in items if item.nodeid not in others]
+    """Leave out what ``--variants`` and ``--shard`` do not ask for."""
+    most, shard = config.getoption("--variants"), config.stash.get(SHARD, None)
+    if most is not None:
+        variants = defaultdict[str, list[str]](list)
+        for item in items:
+            variants[item.nodeid.partition("[")[0]].append(item.nodeid)
+        _leave_out(config, items, {name for names in variants.values() for name in names[most:]})
+    if shard is not None:
+        marked = ((item, item.get_closest_marker("slow")) for item in items)
+        seconds = {
+            item.nodeid: float(mark.kwargs.get("seconds", SECONDS)) for item, mark in marked if mark
+        }
+        _leave_out(config, items, seconds.keys() - shard.tests(seconds))
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], names: Set[str]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in names])
+    items[:] = [item for item in items if item.nodeid not in names]
 
 
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _threads() -> Iterator[Threads]:
+    """All threads end with the file that started them."""
+    threads = Threads()
+    yield threads
+    if left := threads.left():
+        pytest.fail("\n".join(left), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(_threads: Threads, request: pytest.FixtureRequest) -> Iterator[None]:
+    """The environment and the directory are those of before, after every test."""
+    before = Surroundings()
+    yield
+    _threads.note(request.node.nodeid)
+    allowed = VARIABLES | (SPARK_VARIABLES if "spark" in request.keywords else {})
+    if changes := before.changes(allowed):
+        pytest.fail("\n".join(changes), pytrace=False)
 
 
 @pytest.fixture(scope="session")

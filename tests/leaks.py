@@ -1,0 +1,110 @@
+"""No test leaves anything to the next: environment, working directory, threads.
+
+The environment and the directory are compared after every test; threads after all tests of a
+file, because servers that the tests of a file share start some when they are first asked. Threads
+that are about to end get a moment to. Threads that a fixture of the session starts are the
+session's. What else may stay is listed here, each with its reason.
+
+Tests: tests/test_leaks.py.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+VARIABLES: Final = {
+    "PYTEST_CURRENT_TEST": "pytest's own, another for every step",
+}
+SPARK_VARIABLES: Final = {
+    "JAVA_HOME": "where the machine has no Java, the session's Spark names the bundled one",
+    "SPARK_AUTH_SOCKET_TIMEOUT": "pyspark's, for the session",
+    "SPARK_BUFFER_SIZE": "pyspark's, for the session",
+}
+MOMENT: Final = 20.0
+
+_session: WeakSet[threading.Thread] = WeakSet()
+
+
+class Surroundings:
+    """The environment and the directory, as they were when this was made."""
+
+    def __init__(self) -> None:
+        self._variables = dict(os.environ)
+        self._directory = Path.cwd()
+
+    def changes(self, allowed: Mapping[str, str]) -> list[str]:
+        """Return what has changed since, a line each, but for ``allowed`` variables."""
+        was, is_now = self._variables, dict(os.environ)
+        found = [
+            f"variable {name} was {was.get(name)!r}, is {is_now.get(name)!r}"
+            for name in sorted(was.keys() | is_now.keys())
+            if was.get(name) != is_now.get(name) and name not in allowed
+        ]
+        if Path.cwd() != self._directory:
+            found.append(f"the working directory was {self._directory}, is {Path.cwd()}")
+        return found
+
+
+class Threads:
+    """The threads that have been started since this was made, and by which test."""
+
+    def __init__(self) -> None:
+        self._known = dict.fromkeys(threading.enumerate(), "")
+
+    def note(self, test: str) -> None:
+        """Remember that threads which are new were started in ``test``."""
+        for thread in threading.enumerate():
+            self._known.setdefault(thread, test)
+
+    def belong_to_the_session(self) -> None:
+        """Let the threads that are new run on: the session ends them."""
+        _session.update(set(threading.enumerate()) - self._known.keys())
+
+    def left(self, moment: float = MOMENT) -> list[str]:
+        """Return the threads that run still, a line each, after a moment to end.
+
+        A test of a crash lets go of a database as it is: its pools end when they are collected.
+        """
+        self.note("a fixture that tests share")
+        if self._running():
+            gc.collect()
+        deadline = time.monotonic() + moment
+        while (found := self._running()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return [f"thread {one.name!r} runs still, started in {self._known[one]}" for one in found]
+
+    def _running(self) -> list[threading.Thread]:
+        return [
+            thread
+            for thread, test in self._known.items()
+            if test and thread.is_alive() and thread not in _session
+        ]
+
+
+class SessionFixtures:
+    """A plugin: what a fixture of the session starts runs on, whichever test asks for it first.
+
+    No hook of a conftest, which pytest would not ask about fixtures of the session.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object]
+    ) -> Generator[None, object, object]:
+        threads = Threads()
+        try:
+            return (yield)
+        finally:
+            if fixturedef.scope == "session":
+                threads.belong_to_the_session()
