@@ -14,6 +14,7 @@ from rich.console import Console
 from reclock import ManualClock
 from reclock.cli.loading import loading
 from reclock.cli.log import Log
+from reclock.coordinator.prepare import Progress
 from reclock.dataflow.job.load import Load
 
 
@@ -22,7 +23,7 @@ def watched(*, terminal, work):
     file = io.StringIO()
     log = Log(Console(file=file, force_terminal=terminal, width=80), ManualClock(0))
     load = Load()
-    db = SimpleNamespace(loading=load)
+    db = SimpleNamespace(loading=load, preparing=())
 
     def seen(pattern):
         deadline = monotonic() + 60
@@ -85,3 +86,18 @@ def test_what_is_done_never_goes_back():
     assert (load.done, load.total) == (3, 4)
     load.begin(2)
     assert (load.done, load.total) == (0, 2)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_follows_says_how_far_behind_it_is(terminal):
+    file = io.StringIO()
+    log = Log(Console(file=file, force_terminal=terminal, width=80), ManualClock(0))
+    one = Progress("v", "following", 70)
+    db = SimpleNamespace(loading=None, preparing=(one,))
+    with loading(db, log, "CREATE MATERIALIZED VIEW v"):
+        deadline = monotonic() + 60
+        pattern = "following, 70 ms behind" if terminal else "event=following"
+        while pattern not in file.getvalue():
+            assert monotonic() < deadline, file.getvalue()
+            sleep(0.01)
+    assert terminal or "70 ms behind" in file.getvalue()

@@ -1,8 +1,10 @@
 """A statement that takes a while, for people who watch: a bar for the first load of a view.
 
 A large first load runs in parts (``Database.loading``), and the bar says how many of them are
-done; whatever else a statement does is a bar without an end. On a terminal it moves and goes when
-the statement is done; elsewhere a line is printed with each quarter of the parts.
+done; whatever else a statement does is a bar without an end. What is loaded then follows what
+happened meanwhile (``Database.preparing``), and it says how far behind that is. On a terminal it
+moves and goes when the statement is done; elsewhere a line is printed with each quarter of the
+parts, and one when what follows takes more than a moment.
 
 Tests: tests/cli/test_loading.py.
 """
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS: Final = 0.1
 _STEPS: Final = 4
+_LOADING: Final = "loading"
+_MOMENT: Final = 10
+"""So many looks at what follows are a moment."""
 
 
 @contextmanager
@@ -48,11 +53,23 @@ def _bar(db: Database, log: Log, title: str, over: threading.Event) -> None:
             if (load := db.loading) is not None and load.total:
                 parts_done = f"{load.done}/{load.total}"
                 progress.update(task, completed=load.done, total=load.total, parts=parts_done)
+            elif followed := _followed(db):
+                progress.update(task, total=None, parts=followed)
+
+
+def _followed(db: Database) -> str:
+    """Return how far that is which follows; nothing if there is nothing such."""
+    found = [one for one in db.preparing if one.phase != _LOADING]
+    return ", ".join(f"{one.phase}, {one.behind} ms behind" for one in found)
 
 
 def _lines(db: Database, log: Log, title: str, over: threading.Event) -> None:
-    said = 0
+    said = looks = 0
     while not over.wait(_LOOK_SECONDS):
+        if followed := _followed(db):
+            looks += 1
+            if looks == _MOMENT:
+                log.say("following", followed, statement=title, progress=followed)
         if (load := db.loading) is None or not load.total:
             continue
         step = _STEPS * load.done // load.total

@@ -71,11 +71,11 @@ def prepared(
 ) -> Iterator[Prepared | None]:
     """Fill what an object needs without the lock; None if that is nothing, or not possible."""
     with ExitStack() as stack:
-        ready = _begun(core, make, stack, transient=transient)
+        ready = _begun(core, make, interrupt, stack, transient=transient)
         if ready is not None:
             stack.enter_context(core.unnamed())
-            ready.fill(interrupt)
-            ready.catch_up(interrupt)
+            ready.fill()
+            ready.catch_up()
             hit("ddl.prepare.after")
         yield ready
 
@@ -89,7 +89,12 @@ def _waits(world: World, pace: Pace) -> bool:
 
 
 def _begun(
-    core: Core, make: Callable[[World], Item | None], stack: ExitStack, *, transient: bool
+    core: Core,
+    make: Callable[[World], Item | None],
+    interrupt: Interrupt,
+    stack: ExitStack,
+    *,
+    transient: bool,
 ) -> Prepared | None:
     """Return what is to be prepared, in a world that is kept while ``stack`` is."""
     with core.reading() as world:
@@ -106,8 +111,8 @@ def _begun(
         pace = world.catalog.pace(item.timeline, item.depends)
         if _waits(world, pace):
             return None
-        ready = Prepared(core, world, pace, item, transient=transient)
+        ready = Prepared(core, world, pace, item, interrupt, transient=transient)
+        stack.callback(ready.close)
         if not ready.new:
             return None
-        stack.callback(ready.close)
         return ready if ready.holds() else None

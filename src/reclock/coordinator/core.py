@@ -40,6 +40,7 @@ from reclock.coordinator.source.intakes import Intakes
 from reclock.coordinator.subscribe.subscribers import Subscribers
 from reclock.coordinator.system.ticks import TickLog
 from reclock.coordinator.timeline import TimelineState
+from reclock.coordinator.turns import Turns
 from reclock.coordinator.world import World
 from reclock.durable.catalog_store import CatalogStore
 from reclock.durable.oracle_store import OracleStore
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.item import MaterializedView
     from reclock.coordinator.loop import Loop
+    from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sink.connect import Outlets
     from reclock.coordinator.source.connect import Clusters
     from reclock.durable.store import Append, Store
@@ -85,6 +87,10 @@ class Core:
         self.settings = SystemSettings()
         self.lock = threading.RLock()
         """Held by whoever ticks, writes or changes the catalog."""
+        self.turns = Turns()
+        """Who waits for the lock, and what ticks wait for."""
+        self.preparing: list[Prepared] = []
+        """What is filled for new objects (``prepare``)."""
         self.moved = threading.Condition()
         """Told whenever the world was replaced."""
         self.in_flight: set[str] = set()

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.file_roots import FileRoots
     from reclock.coordinator.pipeline.plan import Step
+    from reclock.coordinator.prepare import Progress
     from reclock.coordinator.result import Result
     from reclock.coordinator.roles import Roles
     from reclock.coordinator.sink.connect import Outlets
@@ -187,6 +188,11 @@ class Database:
     def loading(self) -> Load | None:
         """How far the first load of a large view is, in parts; None: there is none."""
         return self._engine.load
+
+    @property
+    def preparing(self) -> tuple[Progress, ...]:
+        """How far the objects are that statements are making beside the ticks."""
+        return tuple(prepared.progress for prepared in tuple(self._core.preparing))
 
     @property
     def failure(self) -> Error | None:

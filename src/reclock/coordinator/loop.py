@@ -13,7 +13,8 @@ A reader that waits for a time calls ``wake``: the loop ticks that timeline at o
 at the next deadline, and closes now, not a time on the grid of the interval, which may be far
 ahead. Many readers that wait share that tick. The deadlines stay where they are. A
 tick keeps writers out, so one on demand comes no sooner after the last than that one took:
-readers who never stop asking leave writers half of the time.
+readers who never stop asking leave writers half of the time. Before each tick the loop gives way
+to statements that wait (``turns``), also when ticks take longer than the interval.
 
 A tick that fails is the ``supervisor``'s: tried again with pauses, or the timeline stops and
 ``check`` tells why; ``failures`` has the state of each. ``stop`` returns when the tick under
@@ -134,6 +135,7 @@ class Loop:
         }
 
     def _tick(self, timeline: Pace, *, regular: bool) -> None:
+        self._core.turns.give_way(timeline, lambda: self._stopped)
         if self._stopped:
             return
         before = self._failures.get(timeline)

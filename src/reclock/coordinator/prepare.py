@@ -2,9 +2,16 @@
 
 What a new view, index or followed query needs is computed as of the last complete time of a world
 that is kept for it, without the lock. Meanwhile ticks and writes go on; what they did is then
-followed (``dataflow.follow``) in rounds, each as short as the one before it took, and the last, of
-what happened since, under the lock, in the append that makes the object known. So the object is
-right at every time from the first one on (P3), and ticks wait for a moment, not for the load.
+followed (``dataflow.follow``) in rounds, and the last, of what happened since, under the lock, in
+the append that makes the object known. So the object is right at every time from the first one
+on (P3), and ticks wait for a moment, not for the load.
+
+A round must take at most half of what the one before took (the first: of what the load took),
+for it follows what happened meanwhile. If one does not, the ticks bring more than can be followed
+at the same time: those of the pace pause (``turns``) while the rest is followed and the object is
+published. So there are at most log2(load / SHORT) rounds, whatever the ticks do. What computes runs
+in a thread of its own (``apart``): a statement that is cancelled ends at once, in every phase
+before the append.
 
 The rows that are followed are held until then. Files that were written have no name before the
 append: a crash leaves nothing but them.
@@ -12,12 +19,14 @@ append: a crash leaves nothing but them.
 Views over objects that do not become complete together (``joint``) are filled where all of these
 are complete; their copies of these objects are filled too, and follow the objects themselves.
 
-Cost: that of the load, and of the changes meanwhile. Tests: tests/coordinator/test_prepare.py.
+Cost: that of the load, and of the changes meanwhile. Tests: tests/coordinator/test_prepare.py,
+test_prepare_busy.py.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
 from time import monotonic
@@ -26,6 +35,7 @@ from typing import TYPE_CHECKING, Final
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.shard import Shard
 from reclock.coordinator import joint
+from reclock.coordinator.apart import apart
 from reclock.coordinator.arrangements import beginning, following, layouts_of, write_runs
 from reclock.coordinator.change import scheduled
 from reclock.coordinator.item import MaterializedView, Sink
@@ -54,9 +64,14 @@ if TYPE_CHECKING:
     from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
-ROUNDS: Final = 16
 SHORT: Final = 0.05
 """A round of so many seconds is the last one before the lock."""
+
+SHRINK: Final = 0.5
+"""A round takes at most this part of what the one before took, or ticks pause."""
+
+PAUSED_ROUNDS: Final = 2
+"""Rounds while ticks pause: of all there is, and of the tick that was under way."""
 
 _numbers: Final = count(1)
 
@@ -86,13 +101,36 @@ class _Reach:
         return self.upper.back()
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an object is that is filled: ``phase``, and what it has not followed yet."""
+
+    name: str
+    phase: str
+    behind: int
+    """The times from where it is to where its pace is."""
+
+
 class Prepared:
     """What an object needs and nothing keeps yet, filled up to some time; one thread uses it."""
 
     def __init__(
-        self, core: Core, world: World, pace: Pace, item: Item, *, transient: bool
+        self,
+        core: Core,
+        world: World,
+        pace: Pace,
+        item: Item,
+        interrupt: Interrupt,
+        *,
+        transient: bool,
     ) -> None:
         self._core = core
+        self._interrupt = interrupt
+        self._phase = "loading"
+        self._took = 0.0
+        """How many seconds the load, and then each round, took."""
+        self._shrinks = True
+        self._pause = ExitStack()
         self._pace = pace
         self._asked = item
         self._transient = transient
@@ -127,6 +165,15 @@ class Prepared:
         self._hold: Hold | None = None
         self._world = world
         core.pin(world)
+        core.preparing.append(self)
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is; for all threads."""
+        state = self._core.world.timelines.get(self._pace)
+        upper = self._reach.upper
+        behind = 0 if state is None else max(int(state.upper) - int(upper), 0)
+        return Progress(self.item.name, self._phase, behind)
 
     def _shape_in(self, world: World, item: Item) -> Shape:
         """Return the shape that the pace has when an object is added to a world."""
@@ -147,55 +194,73 @@ class Prepared:
             return False
         return True
 
-    def fill(self, interrupt: Interrupt) -> None:
+    def fill(self) -> None:
         """Compute everything as of the last complete time, and write it."""
         hit("ddl.prepare.before")
-        reach = self._reach
+        begun, reach, engine = monotonic(), self._reach, self._core.engine
         traces = {**reach.traces, **reach.imports}
-        updates = dict(
-            self._core.engine.hydrate(
-                self._shape, self.new - self._copies, traces, reach.as_of, stop=interrupt
-            )
+        new = self.new - self._copies
+        made = apart(
+            self._interrupt,
+            lambda stop: engine.hydrate(self._shape, new, traces, reach.as_of, stop=stop),
         )
-        updates |= joint.copied(reach.imports, self._copies, reach.as_of)
+        updates = {**made, **joint.copied(reach.imports, self._copies, reach.as_of)}
         self._write(updates, dict.fromkeys(sorted(self.new), beginning(reach.as_of)))
+        self._took = monotonic() - begun
 
-    def catch_up(self, interrupt: Interrupt) -> None:
+    def catch_up(self) -> None:
         """Follow what has happened, until that takes no time, or it cannot be followed."""
-        for _ in range(ROUNDS):
-            interrupt.check()
-            begun = monotonic()
-            with self._core.reading() as world:
-                if not self._is_below(world):
-                    return
-                reach = _Reach.of(world, world.timelines.get(self._pace), self._shape)
-                self._follow(reach, interrupt)
-                self._core.pin(world)
-                self._core.unpin(self._world)
-                self._world = world
-            if self._hold is not None and self._below:
-                self._hold.downgrade(at(self._reach.as_of))
-            if monotonic() - begun < SHORT:
-                return
+        self._phase = "following"
+        while self._round() and self._took >= SHORT:
+            self._interrupt.check()
+            if not self._shrinks:
+                self._phase = "following while ticks pause"
+                self._pause.enter_context(self._core.turns.pausing(self._paces()))
+                for _ in range(PAUSED_ROUNDS):
+                    self._round()
+                break
+        self._phase = "waiting for its turn"
+
+    def _round(self) -> bool:
+        """Follow what has happened until now; return whether that can be done."""
+        begun, before = monotonic(), self._took
+        with self._core.reading() as world:
+            if not self._is_below(world):
+                return False
+            self._follow(_Reach.of(world, world.timelines.get(self._pace), self._shape))
+            self._core.pin(world)
+            self._core.unpin(self._world)
+            self._world = world
+        if self._hold is not None and self._below:
+            self._hold.downgrade(at(self._reach.as_of))
+        self._took = monotonic() - begun
+        self._shrinks = self._took <= SHRINK * before
+        return True
+
+    def _paces(self) -> set[Pace]:
+        """Return the paces that bring what is followed."""
+        items = self._world.items
+        return {self._pace, *(self._world.pace(items[i]) for i in self._shape.imports)}
 
     def _is_below(self, world: World) -> bool:
         """Return whether all that is followed is still there."""
         there = (world.items.get(item) for item in self._below)
         return all(item is not None and item.id in world.of(item).sinces for item in there)
 
-    def _follow(self, reach: _Reach, stop: Interrupt | None = None) -> None:
+    def _follow(self, reach: _Reach) -> None:
         """Bring what is filled to where its pace is later."""
         lower, upper = self._reach.upper, reach.upper
         if lower < upper:
             before = {**self._reach.traces, **self._shards()}
             after = {**reach.traces, **reach.imports}
-            new = self.new - self._copies
-            updates = dict(
-                self._core.engine.follow(
+            new, engine = self.new - self._copies, self._core.engine
+            made = apart(
+                self._interrupt,
+                lambda stop: engine.follow(
                     self._shape, new, before, after, lower=lower, upper=upper, stop=stop
-                )
+                ),
             )
-            updates |= joint.followed(reach.imports, self._copies, lower, upper)
+            updates = {**made, **joint.followed(reach.imports, self._copies, lower, upper)}
             self._write(updates, {a: following(self._runs[a], upper) for a in sorted(updates)})
         self._reach = reach
 
@@ -258,7 +323,9 @@ class Prepared:
         return name
 
     def close(self) -> None:
-        """Let go of what was kept."""
+        """Let go of what was kept, and let ticks go on."""
+        self._pause.close()
+        self._core.preparing.remove(self)
         self._core.unpin(self._world)
         if self._hold is not None:
             self._hold.release()

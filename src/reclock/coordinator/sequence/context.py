@@ -65,6 +65,17 @@ class Context:
         """Wait for one's turn to change something, as long as ``statement_timeout`` allows."""
         timeout = self.settings.statement_timeout
         deadline = None if timeout is None else monotonic() + timeout
+        if not self.core.lock.acquire(blocking=False):
+            with self.core.turns.waiting():
+                self._wait(deadline)
+        try:
+            with self.core.writing() as world:
+                yield world
+        finally:
+            self.core.lock.release()
+
+    def _wait(self, deadline: float | None) -> None:
+        """Wait for the lock."""
         while not self.core.lock.acquire(timeout=_GLANCE):
             self.session.interrupt.check()
             if deadline is None or monotonic() < deadline:
@@ -72,8 +83,3 @@ class Context:
             message = "no turn to write within statement_timeout"
             detail = "another statement, or a tick, has not finished; nothing was written"
             raise StatementTimeout(message, detail=detail, hint="raise statement_timeout")
-        try:
-            with self.core.writing() as world:
-                yield world
-        finally:
-            self.core.lock.release()

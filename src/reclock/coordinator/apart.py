@@ -1,0 +1,51 @@
+"""Work of a statement in a thread of its own, so that the statement can be left at once.
+
+A statement that is cancelled, or interrupted by Ctrl-C, waits for nothing: what computes for it
+may be in the middle of a Spark job, or of a sort, and hears of it when it next looks. It is told,
+and left behind. What it still makes is dropped; it must change nothing that others see, and may
+fail in any way, for what it reads is not kept any longer.
+
+Cost: a thread. Tests: tests/coordinator/test_prepare_busy.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+from reclock.coordinator.interrupt import Interrupt
+from reclock.errors import Interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+def apart(interrupt: Interrupt, work: Callable[[Interrupt], T]) -> T:
+    """Return what ``work`` returns or raise what it raises; or what ``interrupt`` says, at once."""
+    made: list[T] = []
+    raised: list[BaseException] = []
+    over, told = threading.Event(), Interrupt()
+
+    def run() -> None:
+        try:
+            made.append(work(told))
+        except BaseException as error:  # the statement raises it
+            raised.append(error)
+        finally:
+            over.set()
+
+    name = f"{threading.current_thread().name}-apart"
+    threading.Thread(target=run, name=name, daemon=True).start()
+    try:
+        with interrupt.waking(over.set):
+            over.wait()
+        if not made and not raised:
+            interrupt.check()
+    except BaseException:
+        told.set(Interrupted("the statement was left", hint="run it again"))
+        raise
+    if raised:
+        raise raised[0]
+    return made[0]
