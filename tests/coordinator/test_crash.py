@@ -20,11 +20,14 @@ from reclock.testing.failpoints import FailpointRaised, armed
 SETUP = (
     "CREATE TABLE t (k INT PRIMARY KEY, a INT)",
     "CREATE MATERIALIZED VIEW v AS SELECT a % 2 AS odd, count(*) AS n FROM t GROUP BY a % 2",
+    "CREATE VIEW q AS SELECT a % 3 AS r, count(*) AS n FROM t GROUP BY a % 3",
+    "CREATE INDEX kept ON q (r)",
     "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)",
 )
 QUESTIONS = (
     "SELECT * FROM t ORDER BY k",
     "SELECT * FROM v ORDER BY odd",
+    "SELECT * FROM q ORDER BY r",
     "SHOW OBJECTS",
     "SHOW INDEXES",
 )
@@ -62,6 +65,14 @@ def create_index(db):
     db.execute("CREATE INDEX i ON t (a)")
 
 
+def create_index_of_view(db):
+    db.execute("CREATE INDEX i ON q (n)")
+
+
+def drop_index_of_view(db):
+    db.execute("DROP INDEX kept")
+
+
 def drop(db):
     db.execute("DROP MATERIALIZED VIEW v")
 
@@ -85,6 +96,8 @@ OPERATIONS = {
     create_view: (*DURABLE, *DDL),
     create_materialized_view: (*DURABLE, *TICK, *PREPARED),
     create_index: (*DURABLE, *TICK, *PREPARED),
+    create_index_of_view: (*DURABLE, *TICK, *PREPARED),
+    drop_index_of_view: (*DURABLE, *TICK, *DDL),
     drop: (*DURABLE, *TICK, *DDL),
     drop_cascade: (*TICK, *DDL),
 }

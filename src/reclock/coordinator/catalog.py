@@ -17,19 +17,30 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from reclock.coordinator.item import Index, Item, RelationItem, Sink, Source, article, number_of
+from reclock.coordinator.item import (
+    Index,
+    Item,
+    RelationItem,
+    Sink,
+    Source,
+    View,
+    article,
+    number_of,
+)
 from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.relation import SCHEMA as SYSTEM_SCHEMA
 from reclock.coordinator.system.relation import SystemRelation
 from reclock.errors import DependentObjects, DuplicateName, StatementError, UndefinedName
 from reclock.ids import ObjectId
 from reclock.sql.names import near_hint
+from reclock.sql.plan.relation import Get, with_inputs
 from reclock.time.pace import Own, joined, order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reclock.sql.names import CatalogItem
+    from reclock.sql.plan.node import Node
     from reclock.sql.syntax.expression import Name
     from reclock.time.pace import Pace
     from reclock.time.timeline import Timeline
@@ -45,6 +56,8 @@ class Catalog:
 
     version: int = 0
     items: Mapping[ObjectId, Item] = field(default_factory=dict)
+    reads_indexes: bool = field(default=True, kw_only=True)
+    """Whether reads of a view that an index keeps read the index."""
 
     @cached_property
     def _by_name(self) -> Mapping[str, Item]:
@@ -123,6 +136,31 @@ class Catalog:
         return tuple(item for item in self.items.values() if isinstance(item, kind))
 
     # What planning sees.
+
+    @cached_property
+    def kept_views(self) -> Mapping[int, tuple[View, Index]]:
+        """The views that an index keeps, by the identity of their plans, with the oldest index."""
+        found: dict[int, tuple[View, Index]] = {}
+        for index in self.of_kind(Index):
+            view = self.items[index.on]
+            if index.plan is not None and isinstance(view, View) and view.timeline is not None:
+                found.setdefault(id(view.plan), (view, index))
+        return found if self.reads_indexes else {}
+
+    @cached_property
+    def plain(self) -> Catalog:
+        """The same for reads at times before an index was made: each view is its query."""
+        return replace(self, reads_indexes=False) if self.kept_views else self
+
+    def kept(self, plan: Node) -> Node:
+        """Return a plan that reads the rows of views where an index keeps them."""
+        known = self.kept_views.get(id(plan))
+        if known is not None:
+            view, index = known
+            return Get(index.id, view.name, view.schema, view.timeline, view.plan.unique_keys)
+        inputs = tuple(map(self.kept, plan.inputs))
+        same = all(new is old for new, old in zip(inputs, plan.inputs, strict=True))
+        return plan if same else with_inputs(plan, inputs)
 
     def resolve(self, name: tuple[str, ...]) -> CatalogItem | None:
         """Return the relation of that name, qualified or not, or None."""

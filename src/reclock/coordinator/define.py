@@ -36,7 +36,7 @@ from reclock.ids import ObjectId
 from reclock.sql.cost import check_cost
 from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build import plan_query
-from reclock.sql.plan.relation import Project, column
+from reclock.sql.plan.relation import Get, Project, column
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
 from reclock.sql.schema import Column
 from reclock.sql.statement import (
@@ -130,7 +130,8 @@ def _read(item: ObjectId, record: Json, statement: object, catalog: Catalog) -> 
             )
         case CreateIndex():
             on, key = ObjectId(record["on"]), tuple(record["key"])
-            return Index(item, name, sql, at, depends, retain, on=on, key=key)
+            kept, rows = _kept_by_index(catalog[on])
+            return Index(item, name, sql, at, depends, retain, on=on, key=key, plan=kept, rows=rows)
     message = f"a {type(statement).__name__} makes no object"
     raise ValueError(message)
 
@@ -200,20 +201,30 @@ def define_index(statement: CreateIndex, sql: str, catalog: Catalog) -> Index:
         message = f'cannot index "{on.name}", a system relation'
         hint = "INSERT … SELECT keeps what it shows in a table, which can be indexed"
         raise NotSupported(message, hint=hint, position=statement.relation.position)
+    plan, rows = _kept_by_index(on)
     if isinstance(on, View):
-        message = f'cannot index "{on.name}", a view that is not materialized'
-        hint = "create a materialized view with the same query and index that"
-        raise NotSupported(message, hint=hint, position=statement.relation.position)
+        refuse_maintained(on.plan, "an index")
+    if plan is not None:
+        check_cost(plan, allowed=False, position=statement.relation.position)
     key = tuple(_position(on, expression) for expression in statement.keys)
     if statement.name is None:
         names = "_".join(on.schema[k].name for k in key)
         name = catalog.free_name(f"{on.name}_{names}_idx")
     else:
         name = catalog.check_new(statement.name)
+    timeline = on.timeline if plan is None else on.timeline or EPOCH_MS
     return Index(
-        catalog.next_id, name, sql, on.timeline, frozenset({on.id}),
-        statement.retain_history_ms, on=on.id, key=key,
+        catalog.next_id, name, sql, timeline, frozenset({on.id}),
+        statement.retain_history_ms, on=on.id, key=key, plan=plan, rows=rows,
     )  # fmt: skip
+
+
+def _kept_by_index(on: Item) -> tuple[Node | None, ObjectId | None]:
+    """Return the plan that an index on an object keeps, or the relation that a view just names."""
+    if not isinstance(on, View):
+        return None, None
+    plan = rewrite(on.plan, RewriteContext())
+    return (None, plan.item) if isinstance(plan, Get) else (plan, None)
 
 
 def _position(on: RelationItem, expression: object) -> int:

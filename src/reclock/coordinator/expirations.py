@@ -285,8 +285,9 @@ class Expirations:
 
 def _reads(item: MaterializedView | Index, items: Mapping[ObjectId, Item]) -> Reads:
     """Return the objects that a dataflow actually reads, and their names."""
-    if isinstance(item, Index):
-        return [(item.on, items[item.on].name)]
+    if item.plan is None:
+        assert isinstance(item, Index)
+        return [(item.arranged, items[item.arranged].name)]
     return sorted({(node.item, node.name) for node in walk(item.plan) if isinstance(node, Get)})
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.core import Core
     from reclock.coordinator.interrupt import Interrupt
-    from reclock.coordinator.item import RelationItem
+    from reclock.coordinator.item import Index, RelationItem
     from reclock.coordinator.source.first import Loading
     from reclock.coordinator.world import World
     from reclock.time.pace import Pace
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS: Final = 0.05
 
 
-def check_loaded(world: World, items: Iterable[RelationItem], time: Timestamp) -> None:
+def check_loaded(world: World, items: Iterable[RelationItem | Index], time: Timestamp) -> None:
     """Refuse to read at a time before which a source had not bound what was there at first."""
     read = list(items)
     if waits := world.loading(read):

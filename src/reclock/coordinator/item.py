@@ -300,13 +300,25 @@ class MaterializedView(RelationItem):
 
 @dataclass(frozen=True)
 class Index(Item):
-    """The rows of ``on``, arranged by some of its columns."""
+    """The rows of ``on``, arranged by some of its columns.
+
+    One on a view keeps the rows of the view: ``plan`` is what computes them. A view that is but
+    another name of a relation has the rows of that, ``rows``.
+    """
 
     kind: ClassVar[str] = "index"
     dataflow: ClassVar[DataflowKind] = DataflowKind.INDEX
 
     on: ObjectId = field(kw_only=True)
     key: tuple[int, ...] = ()
+    schedule: ClassVar[Schedule | None] = None
+    plan: Node | None = field(kw_only=True, default=None)
+    rows: ObjectId | None = field(kw_only=True, default=None)
+
+    @property
+    def arranged(self) -> ObjectId:
+        """The object whose rows it has in another order, if it keeps no view."""
+        return self.rows or self.on
 
     def record(self) -> Json:
         """Return what the catalog stores."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from reclock.coordinator.item import RelationItem
+from reclock.coordinator.item import Index, RelationItem
 from reclock.coordinator.plans import kinds_of, values_of
 from reclock.coordinator.read import read_time
 from reclock.dataflow.graph import collection_of, errors_of
@@ -130,7 +130,7 @@ def _waited(
         return core.plans.plan(text, statement.query, parameters, seen)
 
     with session.readable(plan_of, None) as at:
-        if at.world.catalog is not catalog:
+        if at.world.catalog is not catalog or at.plan is not known.plan:
             return None
         names, values = _names(known, at.world), values_of(parameters)
         found = _rows(known, at.world, names, values, at.timestamp, patient=True)
@@ -138,10 +138,10 @@ def _waited(
         return found
 
 
-def _item(known: Known, world: World) -> RelationItem:
+def _item(known: Known, world: World) -> RelationItem | Index:
     assert known.point is not None
     item = world.catalog[known.point.item]
-    assert isinstance(item, RelationItem)
+    assert isinstance(item, RelationItem | Index)
     return item
 
 

@@ -24,7 +24,7 @@ Tests: tests/coordinator/test_plans.py.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import ref
@@ -186,8 +186,10 @@ Kinds = tuple[Any, ...]
 
 
 def plan_once(query: Query, parameters: tuple[object, ...], catalog: Catalog) -> QueryPlan:
-    """Plan a query for being answered once."""
+    """Plan a query for being answered once; what an index keeps of it is read there."""
     plan = plan_query(query, catalog, parameters=parameters)
+    if catalog.kept_views:
+        plan = replace(plan, root=catalog.kept(plan.root))
     return rewrite_query(plan, RewriteContext(outer_joins=True))
 
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -36,7 +37,7 @@ from reclock.arrangement.layout import diff_of
 from reclock.coordinator.as_of import asked
 from reclock.coordinator.first_read import check_loaded, wait_until_loaded
 from reclock.coordinator.interrupt import Interrupt
-from reclock.coordinator.item import RelationItem
+from reclock.coordinator.item import Index, RelationItem
 from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.answer import with_rows
 from reclock.coordinator.system.relation import Moment
@@ -153,7 +154,8 @@ def readable(
                 timeline = plan.root.timeline.timeline
                 if read_ts is None:
                     read_ts = read_time(world, timeline)
-                choice = choose(world, plan, settings, read_ts, as_of)
+                chosen = partial(choose, world, settings=settings, read_ts=read_ts, as_of=as_of)
+                plan, choice = settled(plan, plan_of, world.catalog, chosen)
                 if timeline is None or can_answer(world[timeline], choice):
                     check_errors(world, plan, choice.timestamp)
                     yield Readable(plan, world, choice.timestamp)
@@ -233,6 +235,25 @@ def latest(core: Core, plan: QueryPlan) -> Timestamp | None:
     return as_of
 
 
+def settled(
+    plan: QueryPlan,
+    plan_of: Callable[[Catalog], QueryPlan],
+    catalog: Catalog,
+    choose_for: Callable[[QueryPlan], Choice],
+) -> tuple[QueryPlan, Choice]:
+    """Return the plan that is answered, and the time that is chosen for it.
+
+    An index that keeps a view has no rows of times before it was made: there the view is its query.
+    """
+    try:
+        return plan, choose_for(plan)
+    except Unreadable:
+        if catalog.plain is catalog:
+            raise
+    plan = plan_of(catalog.plain)
+    return plan, choose_for(plan)
+
+
 def choose(
     world: World,
     plan: QueryPlan,
@@ -257,12 +278,15 @@ def read_time(world: World, timeline: Timeline | None) -> Timestamp | None:
     return None if state is None else state.oracle.read_ts
 
 
-def leaves(world: World, plan: QueryPlan) -> list[RelationItem]:
-    """Return the objects whose rows a plan reads, each once; system relations are none."""
+def leaves(world: World, plan: QueryPlan) -> list[RelationItem | Index]:
+    """Return the objects whose rows a plan reads, each once; system relations are none.
+
+    Of a view that an index keeps that is the index.
+    """
     found = dict.fromkeys(node.item for node in walk(plan.root) if isinstance(node, Get))
     items, transients = world.catalog.items, world.transients
     there = [items.get(i) or transients[i] for i in found if i not in RELATIONS]
-    return [item for item in there if isinstance(item, RelationItem)]
+    return [item for item in there if isinstance(item, RelationItem | Index)]
 
 
 def check_errors(world: World, plan: QueryPlan, as_of: Timestamp) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 import pyarrow as pa
 
@@ -55,8 +55,8 @@ class Shape:
     """From when on pending arrangements keep nothing (``TimelineState.limited``)."""
     imports: frozenset[ObjectId] = frozenset()
     """The objects of other paces that a joint one reads, and has copies of."""
-    defined: Mapping[ObjectId, MaterializedView] = field(default_factory=dict)
-    """The views themselves."""
+    defined: Mapping[ObjectId, MaterializedView | Index] = field(default_factory=dict)
+    """The views themselves: materialized ones, and indexes that keep a view."""
     letters: frozenset[ObjectId] = frozenset()
     """The sources that keep the records that they skip."""
 
@@ -69,11 +69,8 @@ class Shape:
             if view.timeline is not None and catalog.pace(view.timeline, view.depends) == pace
         )
         items = (*catalog.of_pace(pace), *passing)
-        views = {
-            i.id: render.View(i.plan, i.key, i.schedule)
-            for i in items
-            if isinstance(i, MaterializedView)
-        }
+        defined = {i.id: i for i in items if is_computed(i)}
+        views = {i: _view(item) for i, item in defined.items()}
         sources = {
             i.id: render.Source(i.schema, i.primary_key, _taken_in(i), len(i.statement.include))
             for i in items
@@ -91,14 +88,14 @@ class Shape:
         skipping = frozenset(i.id for i in items if isinstance(i, Source) and i.keeps_letters)
         for item in skipping:
             tables[letters_of(item)] = render.Relation(letters.SCHEMA, letters.KEY)
-        indexes = [i for i in items if isinstance(i, Index)]
+        indexes = [i for i in items if isinstance(i, Index) and i.plan is None]
         looked_up = [
             render.Index(phase.relation, sink.shadow)
             for sink in items
             if isinstance(sink, Sink) and sink.shadow
             for phase in sink.phases
         ]
-        wanted = {i.id: render.Index(i.on, i.key) for i in indexes}
+        wanted = {i.id: render.Index(i.arranged, i.key) for i in indexes}
         graph, made = render.build_graph(
             tables,
             views,
@@ -109,7 +106,8 @@ class Shape:
         shadows = {index: made[index] for index in looked_up}
         by: dict[ObjectId, tuple[ArrangementId, ...]] = {}
         for index in indexes:
-            by[index.on] = (*by.get(index.on, ()), arranged[index.id])
+            by[index.arranged] = (*by.get(index.arranged, ()), arranged[index.id])
+        by |= _alternatives(defined.values())
         for looked, arrangement in shadows.items():
             by[looked.on] = (*by.get(looked.on, ()), arrangement)
         kept = {
@@ -117,12 +115,11 @@ class Shape:
             if i.id in graph.views
             else (collection_of(i.id),)
             for i in items
-            if isinstance(i, Table | Source | MaterializedView)
+            if isinstance(i, Table | Source) or i.id in defined
         }
         kept |= {item: (arrangement,) for item, arrangement in arranged.items()}
         plans = {item: view.plan for item, view in views.items()}
         others = frozenset(i.id for i in imports)
-        defined = {i.id: i for i in items if isinstance(i, MaterializedView)}
         return cls(
             graph, plans, by, kept, sources, shadows,
             imports=others, defined=defined, letters=skipping,
@@ -169,6 +166,31 @@ class Shape:
         for item in self.letters:
             found[collection_of(letters_of(item))] = frozenset({item})
         return found
+
+
+def is_computed(item: Item) -> TypeGuard[MaterializedView | Index]:
+    """Return whether the rows of an object are kept and are those of a query."""
+    return isinstance(item, MaterializedView) or (isinstance(item, Index) and item.plan is not None)
+
+
+def _view(item: MaterializedView | Index) -> render.View:
+    assert item.plan is not None
+    return render.View(item.plan, item.key, item.schedule)
+
+
+def _alternatives(
+    computed: Iterable[MaterializedView | Index],
+) -> dict[ObjectId, tuple[ArrangementId, ...]]:
+    """Return for each index that keeps a view what the other ones of that view are."""
+    found: dict[ObjectId, list[ObjectId]] = {}
+    for item in computed:
+        if isinstance(item, Index):
+            found.setdefault(item.on, []).append(item.id)
+    return {
+        one: tuple(collection_of(other) for other in same if other != one)
+        for same in found.values()
+        for one in same
+    }
 
 
 def _imports(catalog: Catalog, pace: Pace, views: Iterable[render.View]) -> list[Item]:

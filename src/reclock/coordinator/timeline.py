@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.store import Store as Segments
     from reclock.coordinator.arrangements import Runs, Swap
     from reclock.coordinator.catalog import Catalog
-    from reclock.coordinator.item import MaterializedView, RelationItem
+    from reclock.coordinator.item import Index, MaterializedView, RelationItem
     from reclock.coordinator.source.bindings import Bindings
     from reclock.coordinator.source.staging import Taken
     from reclock.dataflow.graph import ArrangementId
@@ -161,7 +161,7 @@ class TimelineState:
         untils = {**self.arrangements.untils, **self.ahead}
         return replace(self.shape, limits=Limits(untils, dropped)) if untils else self.shape
 
-    def bounds(self, item: RelationItem) -> Bounds:
+    def bounds(self, item: RelationItem | Index) -> Bounds:
         """Return the times at which an object can be read."""
         return Bounds(item.name, self.sinces[item.id], self.frontier)
 

@@ -38,6 +38,7 @@ from reclock.coordinator.read import (
     choose,
     kept_at,
     readable,
+    settled,
 )
 from reclock.coordinator.write import Change, write_all
 from reclock.errors import (
@@ -205,8 +206,10 @@ class Transaction:
                     return
                 self._hold(at)
         known = self._snapshot
-        plan = checked(known.world.catalog)
-        choice = known.choose(plan, self.settings, as_of)
+        catalog = known.world.catalog
+        plan, choice = settled(
+            checked(catalog), checked, catalog, lambda p: known.choose(p, self.settings, as_of)
+        )
         check_ready(choice)
         check_errors(known.world, plan, choice.timestamp)
         yield Readable(plan, known.world, choice.timestamp)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reclock.coordinator.catalog import Catalog
-    from reclock.coordinator.item import Item, MaterializedView, RelationItem
+    from reclock.coordinator.item import Index, Item, MaterializedView, RelationItem
     from reclock.coordinator.source.bindings import Bindings
     from reclock.coordinator.timeline import TimelineState
     from reclock.durable import catalog_store
@@ -65,7 +65,7 @@ class World:
         """Return the state that an object is part of."""
         return self.timelines[self.pace(item)]
 
-    def bounds(self, item: RelationItem) -> Bounds:
+    def bounds(self, item: RelationItem | Index) -> Bounds:
         """Return the times at which an object can be read.
 
         Not before the sources of its rows can be (``source.first``); while one of them cannot at
@@ -79,13 +79,13 @@ class World:
             since = since.join(state.arrangements.upper if begun is None else begun)
         return replace(bounds, since=since)
 
-    def sources_of(self, item: RelationItem) -> frozenset[ObjectId]:
+    def sources_of(self, item: RelationItem | Index) -> frozenset[ObjectId]:
         """Return the sources that the rows of an object come from."""
         known = self.catalog.origins
         found = known.get(item.id)
         return self.catalog.origins_of(item, known) if found is None else found
 
-    def loading(self, items: Iterable[RelationItem]) -> list[Loading]:
+    def loading(self, items: Iterable[RelationItem | Index]) -> list[Loading]:
         """Return how far those sources of the rows of some objects are that cannot be read yet."""
         sources = frozenset().union(*(self.sources_of(item) for item in items))
         found = []

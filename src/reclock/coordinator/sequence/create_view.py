@@ -9,6 +9,7 @@ from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_view
 from reclock.coordinator.item import View
 from reclock.coordinator.result import Result, already_there
+from reclock.errors import DependentObjects
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
@@ -31,6 +32,10 @@ def create_view(context: Context, statement: CreateView) -> Result:
         if exists and statement.or_replace:
             old = catalog.get(statement.name, View)
             gone = catalog.to_drop([old.id], cascade=False)
+            if by := sorted(catalog[i].name for i in gone if i != old.id):
+                message = f"cannot replace {old} because an index keeps it"
+                hint = "DROP INDEX first, and create it again over the new view"
+                raise DependentObjects(message, detail=f"there is {', '.join(by)}", hint=hint)
             kept = {i: item for i, item in catalog.items.items() if i not in gone}
             catalog = replace(catalog, items=kept)
         view = context.owned(define_view(statement, context.text, catalog), world)

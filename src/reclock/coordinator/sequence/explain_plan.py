@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.define import define_index, plan_view, schedule_of
 from reclock.coordinator.item import Index, MaterializedView, RelationItem, Table, View
+from reclock.coordinator.plans import plan_once
 from reclock.coordinator.read import leaves, shapes
 from reclock.coordinator.result import Result
 from reclock.coordinator.spark_engine import leaves_of
@@ -30,8 +31,7 @@ from reclock.coordinator.system.relation import Moment
 from reclock.dataflow import peek
 from reclock.errors import StatementError
 from reclock.sql.explain import explain, explain_maintained
-from reclock.sql.plan.build import plan_query
-from reclock.sql.rewrite.pipeline import RewriteContext, rewrite, rewrite_query
+from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
 from reclock.sql.schema import Column, Schema
 from reclock.sql.statement import (
     CatalogQuery,
@@ -83,8 +83,8 @@ def _explained(  # noqa: PLR0911 - one per kind of statement
     catalog = world.catalog
     match of:
         case SelectStatement():
-            plan = plan_query(of.query, catalog, parameters=context.parameters)
-            return _answered(rewrite_query(plan, RewriteContext(outer_joins=True)), context, world)
+            plan = plan_once(of.query, context.parameters, catalog)
+            return _answered(plan, context, world)
         case CatalogQuery():
             read = ", ".join(f"{schema}.{name}" for schema, name in sorted(of.relations))
             return "Answered by: the catalog, without a Spark job" + (read and f"\nReads: {read}")
@@ -154,6 +154,8 @@ def _indexed(statement: CreateIndex, catalog: Catalog) -> str:
     on = catalog[index.on]
     assert isinstance(on, RelationItem)
     by = ", ".join(on.schema[k].name for k in index.key)
+    if index.plan is not None:
+        return f"Index of {on} by ({by}), which keeps its rows:\n{_maintained(index.plan, catalog)}"
     there = _arrangement(catalog, index.on, index.key)
     keeps = f"keeps {on.name} arranged by ({by})" if there is None else f"uses {there} by ({by})"
     return f"Index of {on} by ({by})\n  cost: the changed rows\n  {keeps}"

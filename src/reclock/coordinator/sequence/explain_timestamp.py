@@ -6,10 +6,11 @@ does not choose the transaction's time.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.plans import plan_once
-from reclock.coordinator.read import choose, read_time
+from reclock.coordinator.read import choose, read_time, settled
 from reclock.coordinator.result import Result
 from reclock.sql.schema import Column, Schema
 from reclock.sql.statement import SelectStatement
@@ -19,7 +20,9 @@ from reclock.sql.types import TEXT
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
+    from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import ExplainTimestamp, Subscribe
+    from reclock.time.select import Choice
 
 TIMESTAMP_SCHEMA = Schema((Column("timestamp", TEXT, nullable=False),))
 
@@ -31,13 +34,17 @@ def explain_timestamp(context: Context, statement: ExplainTimestamp) -> Result:
     snapshot = None if context.transaction is None else context.transaction.snapshot
     with context.core.reading() as latest:
         world = latest if snapshot is None else snapshot.world
-        plan = plan_once(query.query, context.parameters, world.catalog)
+        plan_of = partial(plan_once, query.query, context.parameters)
+        plan = plan_of(world.catalog)
         timeline = plan.root.timeline.timeline
-        if snapshot is None or timeline is None:
-            read_ts = read_time(world, timeline)
-            choice = choose(world, plan, context.settings, read_ts, query.as_of)
-        else:
-            choice = snapshot.choose(plan, context.settings, query.as_of)
+        read_ts = read_time(world, timeline)
+
+        def chosen(plan: QueryPlan) -> Choice:
+            if snapshot is None or timeline is None:
+                return choose(world, plan, context.settings, read_ts, query.as_of)
+            return snapshot.choose(plan, context.settings, query.as_of)
+
+        choice = settled(plan, plan_of, world.catalog, chosen)[1]
     facts = [("timeline", "none" if timeline is None else str(timeline))]
     return Result(
         "EXPLAIN", TIMESTAMP_SCHEMA.names, [(choice.explain(facts),)], schema=TIMESTAMP_SCHEMA

@@ -23,7 +23,9 @@ from reclock.errors import HoldViolation, InvalidValue, NotSupported
 from reclock.time.select import AsOf, select
 
 if TYPE_CHECKING:
-    from reclock.coordinator.item import Item
+    from collections.abc import Sequence
+
+    from reclock.coordinator.item import Index, Item
     from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.subscribe.subscribers import Grip
@@ -121,7 +123,9 @@ def _hold_exact(context: Context, statement: Subscribe, grip: Grip) -> Timestamp
             return wanted.time
 
 
-def _choose(context: Context, target: Target, world: World, items: list[RelationItem]) -> Choice:
+def _choose(
+    context: Context, target: Target, world: World, items: Sequence[RelationItem | Index]
+) -> Choice:
     timeline = target.timeline
     bounds = [world.of(item).bounds(item) for item in items]
     return select(

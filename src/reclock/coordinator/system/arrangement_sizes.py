@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from reclock.arrangement.shard import count_from
-from reclock.coordinator.item import number_of
+from reclock.coordinator.item import Index, number_of
 from reclock.coordinator.system.relation import Described, system_relation
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.ids import ObjectId
@@ -55,6 +55,8 @@ def owners(state: TimelineState) -> Mapping[ArrangementId, tuple[ObjectId, str]]
     for item in (*graph.tables, *graph.views):
         owner, _, inner = item.partition("!")
         kind = "import" if item in state.shape.imports else inner or "collection"
+        if isinstance(state.shape.defined.get(item), Index):
+            kind = "index"
         found[collection_of(item)] = ObjectId(owner), kind
         if errors_of(item) in graph.arrangements:
             found[errors_of(item)] = item, "errors"
