@@ -31,7 +31,7 @@ CONTRACT = {
     "dead_letters": "source, number, timestamp, partition, offset, key, value, code, reason",
     "sink_status": "sink, state, frontier, messages, bytes, in_flight, lag_ms, detail",
     "expirations": "object, expiration, reason, dropped",
-    "ticks": "timestamp, phase, millis, rows",
+    "ticks": "timestamp, phase, millis, rows, place",
     "errors": "object, timestamp, code, message, detail",
     "holds": "object, holder, since",
     "settings": "name, value, description",

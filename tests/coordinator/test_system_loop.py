@@ -99,7 +99,7 @@ def test_looking_at_ticks_while_they_are_added():
         while not adding.done():
             rows = list(log.rows())
             assert len(rows) % len(PHASES) == 0
-            times = [t for t, phase, _, _ in rows if phase == "total"]
+            times = [t for t, phase, *_ in rows if phase == "total"]
             assert times == sorted(times)
         adding.result()
     assert len(list(log.rows())) == 256 * len(PHASES)
