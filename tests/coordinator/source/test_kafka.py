@@ -108,6 +108,28 @@ def test_views_made_at_any_time_agree_at_every_time_under_load(lab):
     assert db.check() == []
 
 
+def test_a_first_read_has_what_was_there_and_bad_records_are_passed(lab):
+    topic = lab.kafka.create_topic(2)
+    lab.send(topic, 0, {"id": 1}, (b"k", b"nope"), {"id": 2})
+    lab.send(topic, 1, {"id": 3})
+    db = lab.open()
+    lab.source(db, topic)
+    with pytest.raises(Error) as caught:  # all is there, the bad one too
+        db.execute("SELECT id FROM s")
+    assert caught.value.code == "22P04"
+    db.execute("ALTER SOURCE s SET (on_error = 'skip')")
+    assert sorted(db.execute("SELECT id FROM s").rows) == [(1,), (2,), (3,)]
+    lab.send(topic, 1, b"nor this", {"id": 4})
+    lab.caught_up(db, 6)
+    assert len(db.execute("SELECT id FROM s").rows) == 4
+    db = lab.reopened(db)
+    found = 'SELECT number, partition, "offset", key, value FROM reclock.dead_letters'
+    assert sorted(db.execute(found).rows) == [
+        (1, "0", 1, b"k", b"nope"), (2, "1", 1, None, b"nor this"),
+    ]  # fmt: skip
+    assert db.check() == []
+
+
 def test_many_views_cost_the_broker_one_reading(lab):
     class Counting:
         fetched = 0
