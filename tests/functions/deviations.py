@@ -111,9 +111,14 @@ def _array_extremes(d: Difference) -> bool:
     return choice and any("NULL" in (a or "") for a in d.arguments)
 
 
+def _unfinished(d: Difference) -> bool:
+    """A pattern that ends with its escape is an error whatever the text; not if one gets so far."""
+    return d.got == "!22025" and "like" in d.case.expression
+
+
 DEVIATIONS: Final[tuple[Callable[[Difference], bool], ...]] = (
     _refused, _last_digits, _numeric_digits, _json_form, _years, _syntax_of_dates,
-    _forms_of_texts, _null_pieces, _least_integer, _padding, _array_extremes,
+    _forms_of_texts, _null_pieces, _least_integer, _padding, _unfinished, _array_extremes,
 )  # fmt: skip
 
 

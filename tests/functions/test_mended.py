@@ -44,6 +44,8 @@ MENDED: dict[str, str | None] = {
     "power(c0::float8, ('NaN' || left(c0::text, 0))::float8)": "=1",
     "(c0::float8 * 2) ^ 1e15": "!22003",
     "(c0::float8 * 0) ^ (-1)": "!2201F",
+    "power(c0::float8, nullif(c0, 1)::float8)": None,
+    "atan2(c0::float8 - 1, nullif(c0, 1)::float8)": None,
     "sign(('NaN' || left(c0::text, 0))::float8)": "=0",
     "asin(('NaN' || left(c0::text, 0))::float8)": "=NaN",
     "sin((c0 || '')::float8 * ('inf' || left(c0::text, 0))::float8)": "!22003",
@@ -60,6 +62,8 @@ MENDED: dict[str, str | None] = {
     ),
     # texts
     "initcap(left('it''s line-break', c0 + 50))": "=It'S Line-Break",
+    "initcap(left('\u0130\u0131', c0 + 5))": "=\u0130\u0131",
+    "left('\u00fcber', c0 + 5) ~* '\u00dc'": "=t",
     "string_to_array(left('', c0), ',')": "={}",
     "string_to_array(left('ab', c0 + 1), '')": "={ab}",
     "string_to_array(left('a\\Eb', c0 + 5), '\\E')": "={a,b}",

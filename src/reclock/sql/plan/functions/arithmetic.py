@@ -116,5 +116,5 @@ OVERLOADS = (
     Overload("<<", (BIGINT, INTEGER), BIGINT, "shiftleft({0}, {1})"),
     Overload(">>", (INTEGER, INTEGER), INTEGER, "shiftright({0}, {1})"),
     Overload(">>", (BIGINT, INTEGER), BIGINT, "shiftright({0}, {1})"),
-    Overload("^", (DOUBLE, DOUBLE), DOUBLE, POWER, POWER_FAILURES),
+    Overload("^", (DOUBLE, DOUBLE), DOUBLE, POWER, POWER_FAILURES, guarded=True),
 )

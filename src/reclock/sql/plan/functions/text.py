@@ -21,9 +21,9 @@ _JOINED = "{bytes} + {count} * " + bytes_of("{0}")
 _PADDED = "4L * {1}"
 
 _INITIALS = (
-    r"array_join(transform(regexp_extract_all(lower({0}),"
+    r"array_join(transform(regexp_extract_all({0},"
     r" '([\\p{IsAlphabetic}\\p{Nd}]+|[^\\p{IsAlphabetic}\\p{Nd}]+)', 1),"
-    r" __w -> concat(upper(left(__w, 1)), substring(__w, 2))), '')"
+    r" __w -> concat(upper(left(__w, 1)), lower(substring(__w, 2)))), '')"
 )
 """A word is of letters and digits; Spark's ends at blanks only."""
 
@@ -115,7 +115,7 @@ OVERLOADS = (
              r" regexp_replace({0}, concat('(?s)\\Q', {1}, '\\E(.)|(\\\\)'), '\\\\$1$2')"
              " END", (_UNFINISHED_BY,)),
     Overload("~", _S2, BOOLEAN, "rlike({0}, {1})"),
-    Overload("~*", _S2, BOOLEAN, "rlike({0}, concat('(?i)', {1}))"),
+    Overload("~*", _S2, BOOLEAN, "rlike({0}, concat('(?iu)', {1}))"),
     Overload("string_to_array", _S2, Array(TEXT),
              within(SPLIT, _PIECES), (TOO_LONG,)),
     Overload("encode", (BYTEA, TEXT), TEXT,
