@@ -125,6 +125,17 @@ def test_base64_has_lines_of_postgresql(spark: Spark) -> None:
     assert made[1:] == "eHh4" * 19 + "\n" + "eHh4"
 
 
+def test_minus_a_constant_keeps_its_digits_and_its_range(spark: Spark) -> None:
+    digits = "1234567890123456789012345678901234.5"
+    asked = [f"(-{digits})::text", "- '-32768'::smallint", "- '-2147483648'::integer"]
+    scalars = [planned(text, []) for text in asked]
+    rows = computed(spark, [pa.array([1], pa.int32())], 1, scalars)
+    assert [row[0] for row in rows] == [f"=-{digits}", "!22003", "!22003"]
+    with pytest.raises(Error) as raised:
+        planned("- true", [])
+    assert raised.value.code == "42883"
+
+
 def test_zeros_of_both_signs_stay_apart(spark: Spark) -> None:
     scalars = [planned(f"'{zero}'::float8::text", []) for zero in ("-0", "0")]
     scalars += [

@@ -109,6 +109,24 @@ def _fold(literal: Literal, wanted: Type) -> Literal | None:
     return None
 
 
+def negative(literal: Literal) -> Literal | None:
+    """Return minus a constant; None if that is not known here, or does not fit its type.
+
+    >>> negative(Literal(-32768, t.SMALLINT))
+    >>> str(negative(Literal(Decimal("1234567890123456789012345678901234.5"), t.Numeric(38, 1))))
+    '-1234567890123456789012345678901234.5'
+    """
+    value, kind = literal.value, literal.type
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        fits = kind not in _RANGES or value != -_RANGES[kind]
+        return Literal(-value, kind) if fits else None
+    if isinstance(value, Decimal):  # minus would round it to 28 digits
+        return Literal(value.copy_negate() if value else value, kind)
+    return Literal(-value, kind) if isinstance(value, float | timedelta) else None
+
+
 def number_literal(text: str) -> Literal:
     """Return a number as written: integer, bigint, or numeric, as PostgreSQL decides.
 

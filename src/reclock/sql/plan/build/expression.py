@@ -6,8 +6,6 @@ must already be one (``block.known``), else it stands where it may not.
 
 from __future__ import annotations
 
-from datetime import timedelta
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported, UndefinedName, WrongGrouping, WrongType
@@ -15,7 +13,14 @@ from reclock.sql.plan.build.functions import COMPARISONS, call, truth
 from reclock.sql.plan.build.like import unescaped
 from reclock.sql.plan.build.parameter import literal_of
 from reclock.sql.plan.build.subquery import exists_value, quantified_value, scalar_value
-from reclock.sql.plan.coerce import common_type, convert, explicit_cast, number_literal, to_common
+from reclock.sql.plan.coerce import (
+    common_type,
+    convert,
+    explicit_cast,
+    negative,
+    number_literal,
+    to_common,
+)
 from reclock.sql.plan.functions import is_aggregate, is_window_only
 from reclock.sql.plan.functions.length import adds_little, has_length, too_long, within
 from reclock.sql.plan.functions.overload import Overload
@@ -144,9 +149,9 @@ class ExpressionBuilder:
             text, pattern, escape = operands
             operands = (text, unescaped(pattern, escape, e.position))
         if symbol == "-" and len(operands) == 1 and isinstance(operands[0], Literal):
-            value = operands[0].value
-            if isinstance(value, int | float | Decimal | timedelta):
-                return Literal(-value, operands[0].type)
+            negated = negative(operands[0])
+            if negated is not None:
+                return negated
         if symbol in {"->", "->>"} and operands[0].type != JSON:
             message = f"operator {symbol} needs json on its left, not {operands[0].type}"
             raise WrongType(message, hint="cast it with ::json", position=e.position)
