@@ -17,6 +17,7 @@ test_statements.py, test_transactions.py.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -100,11 +101,17 @@ class StatedIntake(OwnIntake):
             for batch in chunk.records:
                 columns = batch.columns[2 : 2 + len(self.connected.types)]
                 names = [f"c{i}" for i in range(len(columns))]
-                self.statements.add(pa.RecordBatch.from_arrays(columns, names=names))
+                rows = pa.RecordBatch.from_arrays(columns, names=names)
+                self.statements.add(rows, partial(self._place, batch))
         except ConflictingStatements as error:
             raise self._conflict(error) from error
         self._frontier = chunk.frontier
         self._complete_ms = chunk.complete_ms
+
+    def _place(self, records: pa.RecordBatch, at: int) -> str:
+        """Say where a record is from."""
+        part, offset = (records.column(n)[at].as_py() for n in range(2))
+        return f"{self.connected.decode.whose} {part}, offset {offset}"
 
     def _conflict(self, error: ConflictingStatements) -> SourceStopped:
         message = f'source "{self._source.name}" contradicts itself: {error.message}'

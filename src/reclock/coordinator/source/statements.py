@@ -18,8 +18,8 @@ A record that does not decode, a *fault*, is of the first time that is open when
 published with it, and told at once (``faults``).
 
 Statements that cannot both be true raise ``ConflictingStatements`` when the time is closed that
-they are about: nothing of it is published. ``change.cdcv2.reader`` says the same, message by
-message, in plain Python.
+they are about: nothing of it is published; at once, if it is complete (``closed_times``).
+``change.cdcv2.reader`` says the same of open times, message by message, in plain Python.
 
 Cost: an offer looks at all that waits, vectorised; what was published leaves nothing behind (P5).
 
@@ -29,15 +29,18 @@ Tests: tests/coordinator/source/test_statements.py.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reclock.change.cdcv2.coverage import END, Coverage
 from reclock.change.cdcv2.message import Progress
 from reclock.coordinator.arrangements import FIRST
+from reclock.coordinator.source.closed_times import ClosedTimes, hashes_of
 from reclock.coordinator.source.waiting import Offer, changed, concat, faults_of
 from reclock.dataflow import delta as deltas
 from reclock.errors import ConflictingStatements
@@ -45,9 +48,12 @@ from reclock.time.antichain import Antichain
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from reclock.coordinator.source.closed_times import News
+    from reclock.coordinator.source.waiting import Where
 
     Int64s = NDArray[np.int64]
     Bools = NDArray[np.bool_]
@@ -82,6 +88,13 @@ class _Part:
         return made
 
 
+@dataclass(frozen=True)
+class _Closing(Offer):
+    """An offer, and what is remembered of it."""
+
+    news: News
+
+
 class Statements:
     """The statements about times from ``upper`` on; ``width`` is that of the row."""
 
@@ -89,6 +102,8 @@ class Statements:
         self, upper: Timestamp, width: int, durable: Iterable[pa.RecordBatch] = ()
     ) -> None:
         self.upper = upper
+        self._closed = ClosedTimes(int(upper))
+        self._wrong: ConflictingStatements | None = None
         self._width = width
         self._stated = Coverage(int(upper))
         self._kept: list[_Part] = []  # of which there is a durable copy
@@ -96,12 +111,21 @@ class Statements:
         self.size = 0
         """Of all that waits, in bytes."""
         for batch in durable:
-            if (part := self._noted(batch)) is not None:
+            if (part := self._noted(self._restored(batch))) is not None:
                 self._kept.append(part)
 
-    def add(self, rows: pa.RecordBatch) -> None:
-        """Take statements in; those about published times say nothing new."""
-        if (part := self._noted(rows)) is not None:
+    def _restored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return durable statements without those that are what is remembered."""
+        code, message = (rows.column(self._width + at) for at in (_CODE, _MESSAGE))
+        own = pc.and_(message.is_valid(), code.is_null())
+        known = rows.filter(own).columns[self._width :]
+        columns = (known[at].to_pylist() for at in (_LOWER, _COUNTS, _MESSAGE))
+        self._closed.restore(zip(*columns, strict=True))
+        return rows.filter(pc.invert(own))
+
+    def add(self, rows: pa.RecordBatch, where: Where | None = None) -> None:
+        """Take statements in, ``where`` says from; repetitions of what is published say nothing."""
+        if (part := self._noted(rows, where)) is not None:
             self._fresh.append(part)
 
     def offer(self, limit: int | None, most: int) -> Offer | None:
@@ -109,6 +133,8 @@ class Statements:
 
         About ``most`` updates, but one time at the least.
         """
+        if self._wrong is not None:
+            raise self._wrong
         end = self._stated.end if limit is None else min(self._stated.end, limit)
         if end <= self._least:
             return None
@@ -128,8 +154,10 @@ class Statements:
         if end <= self._least:
             return None
         upper = self._finite(end)
-        waiting = self._waiting(end, upper)
-        return Offer(upper, end == END, self._published(closed), waiting, len(self._fresh))
+        news = self._closed.news(*self._hashed(closed))
+        waiting = self._waiting(end, upper, news)
+        published, fresh = self._published(closed), len(self._fresh)
+        return _Closing(upper, end == END, published, waiting, fresh, news)
 
     def settle(self, upper: Timestamp, offer: Offer | None) -> None:
         """Forget what is published before ``upper``; an offer that is durable was that."""
@@ -138,10 +166,23 @@ class Statements:
         known = 0 if offer is None or offer.upper != upper else offer.fresh
         kept, fresh = [*self._kept, *self._fresh[:known]], self._fresh[known:]
         self.upper = upper
+        if known and isinstance(offer, _Closing):
+            self._closed.settle(offer.news)
+            self._check_fresh(fresh)
+        else:  # what was published is not known here
+            self._closed = ClosedTimes(int(upper))
         self._stated.forget(int(upper))
         self._kept = [p for p in (p.filter(p.last >= upper) for p in kept) if len(p.last)]
         self._fresh = [p for p in (p.filter(p.last >= upper) for p in fresh) if len(p.last)]
         self.size = sum(p.rows.nbytes for p in (*self._kept, *self._fresh))
+
+    def _check_fresh(self, parts: Iterable[_Part]) -> None:
+        """Note what came after an offer, and is not true since this is published."""
+        try:
+            for part in parts:
+                self._check_late(part.rows, part.last, part.updates)
+        except ConflictingStatements as error:
+            self._wrong = error
 
     def taken_in(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         """Return of the columns of statements those of the envelope none."""
@@ -191,7 +232,29 @@ class Statements:
                 return f"time {time} lacks {missing} of {stated.counts[time]} updates"
         return None
 
-    def _noted(self, rows: pa.RecordBatch) -> _Part | None:
+    def _check_late(
+        self, rows: pa.RecordBatch, last: Int64s, updates: Bools, where: Where | None = None
+    ) -> None:
+        """Refuse updates of complete times that these do not have."""
+        late = np.flatnonzero(updates & (last < self.upper) & (last >= self._closed.floor))
+        some = rows.take(pa.array(late))
+        if not len(late):
+            return
+        times, hashes = self._hashed(some)
+        for n, (time, known) in enumerate(zip(times.tolist(), hashes.tolist(), strict=True)):
+            with _told(where, int(late[n])):
+                data = tuple(column[n].as_py() for column in some.columns[: self._width])
+                self._closed.check_update(time, known, data)
+
+    def _hashed(self, rows: pa.RecordBatch | None) -> tuple[Int64s, Int64s]:
+        """Return the times and the hashes of updates; faults are none."""
+        if rows is None:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        rows = rows.filter(rows.column(self._width + _CODE).is_null())
+        diff = rows.column(self._width + _DIFF)
+        return self._times(rows), hashes_of(rows.columns[: self._width], diff)
+
+    def _noted(self, rows: pa.RecordBatch, where: Where | None = None) -> _Part | None:
         """Return statements with what they are about, progress being noted."""
         stated = rows.columns[self._width :]
         upper, lower, code = stated[_UPPER], stated[_LOWER], stated[_CODE]
@@ -202,8 +265,14 @@ class Statements:
         for at in np.flatnonzero(progress).tolist():
             begin, end, counts = lower[at].as_py(), upper[at].as_py(), stated[_COUNTS][at].as_py()
             last[at] = _NEVER if end is None else end - 1
-            self._stated.note(_progress(begin, end, counts))
+            said = _progress(begin, end, counts)
+            with _told(where, at):
+                known = {int(time): count for time, count in said.counts}
+                before = int(self.upper) if end is None else min(end, int(self.upper))
+                self._closed.check_counts(begin, before, known)
+                self._stated.note(said)
         part = _Part(rows, last, ~progress)
+        self._check_late(rows, last, part.updates, where)
         part = part.filter(last >= self.upper) if (last < self.upper).any() else part
         if not len(part.last):
             return None
@@ -301,11 +370,42 @@ class Statements:
         times = np.maximum(self._times(rows), int(FIRST))
         return deltas.build(columns, times, stated[_DIFF].fill_null(1))
 
-    def _waiting(self, end: int, upper: Timestamp) -> pa.RecordBatch | None:
+    def _waiting(self, end: int, upper: Timestamp, news: News) -> pa.RecordBatch | None:
         """Return how the durable copy of what waits changes when times before ``end`` go."""
         gone = [p.rows.filter(pa.array(p.last < end)) for p in self._kept]
         come = [p.rows.filter(pa.array(p.last >= end)) for p in self._fresh]
+        some = next((p.rows.schema for p in (*self._kept, *self._fresh)), None)
+        if some is not None:  # nothing can be closed if nothing was said
+            gone.append(self._remembered(some, news.gone))
+            come.append(self._remembered(some, news.come))
         return changed(gone, come, int(upper) - 1)
+
+    def _remembered(
+        self, schema: pa.Schema, records: Sequence[tuple[int, str, str]]
+    ) -> pa.RecordBatch:
+        """Return what is remembered as statements."""
+        times, counts, messages = zip(*records, strict=True) if records else ((), (), ())
+        given = {
+            _LOWER: times, _UPPER: [time + 1 for time in times],
+            _COUNTS: counts, _MESSAGE: messages,
+        }  # fmt: skip
+        columns = [
+            pa.array(given.get(at - self._width, [None] * len(records)), kind)
+            for at, kind in enumerate(schema.types)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@contextmanager
+def _told(where: Where | None, at: int) -> Iterator[None]:
+    """Say of an error from where the statement is that it is about."""
+    try:
+        yield
+    except ConflictingStatements as error:
+        if where is None:
+            raise
+        detail = f"{error.detail}; {where(at)}"
+        raise ConflictingStatements(error.message, detail=detail) from error
 
 
 def _progress(lower: int, upper: int | None, counts: str) -> Progress:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reclock.coordinator.source.ledger import Known, Open
+    from reclock.coordinator.source.waiting import Where
     from reclock.dataflow.delta import Types
 
     Int64s = NDArray[np.int64]
@@ -100,8 +101,9 @@ class Transactions:
 
     # What comes in.
 
-    def add(self, rows: pa.RecordBatch) -> None:
+    def add(self, rows: pa.RecordBatch, where: Where | None = None) -> None:
         """Take statements in; repetitions say nothing new."""
+        del where
         self._fresh += self._noted(rows)
 
     def _noted(self, rows: pa.RecordBatch) -> Iterator[Part]:

@@ -12,7 +12,7 @@ makes the same offers (P2).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,13 @@ import pyarrow as pa
 from reclock.dataflow import delta as deltas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from reclock.time.timestamp import Timestamp
+
+
+Where: TypeAlias = "Callable[[int], str]"
+"""Says for the number of a statement, among those that came with it, where it is from."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,8 @@ class Waiting(Protocol):
     size: int
     """Of all that waits, in bytes."""
 
-    def add(self, rows: pa.RecordBatch) -> None:
-        """Take statements in."""
+    def add(self, rows: pa.RecordBatch, where: Where | None = None) -> None:
+        """Take statements in; ``where`` each is from, is said of those that cannot be true."""
         ...
 
     def offer(self, limit: int | None, most: int) -> Offer | None:
