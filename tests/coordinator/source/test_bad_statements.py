@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from reclock.change.cdcv2.codec import encode
 from reclock.errors import Error
+from reclock.testing.strategies.changes import multiset_logs
+from reclock.testing.strategies.statements import deliveries
 
 COLUMNS = "(id BIGINT NOT NULL, x TEXT)"
 
@@ -193,3 +198,75 @@ def test_a_topic_that_is_gone_says_so_for_ever(feed):
         feed.tick()
     assert said[0] == said[1]
     assert said[0][0] == "55000"
+
+
+def test_time_0_alone_says_what_it_waits_for(feed):
+    feed.create()
+    feed.send(updates((1, "a", 0, 1)), progress(0, 1, (0, 1)))
+    feed.tick()
+    said = "time 0 is seen with time 1, for which no progress is stated; 1 updates wait"
+    assert feed.status() == ("waiting", said)
+    feed.send(progress(1, 2))
+    feed.tick()
+    assert feed.rows("SELECT * FROM cdc") == [(1, "a")]
+    assert feed.status() == ("running", None)
+
+
+def cut(text, data):
+    return text[: data.draw(st.integers(0, len(text) - 1))]
+
+
+def with_other(text, data):
+    """Change a number, a bracket or a name of a message."""
+    said = json.loads(text)
+    inside = said.get("progress")
+    if inside is not None:
+        kind = data.draw(st.sampled_from(["lower", "upper", "counts", "turned"]))
+        if kind == "turned":
+            inside["lower"], inside["upper"] = inside["upper"] or [99], inside["lower"]
+        elif kind == "counts":
+            inside["counts"] = [*inside["counts"], {"time": 3, "count": -1}]
+        else:
+            del inside[kind]
+    else:
+        update = data.draw(st.sampled_from(said["array"]))
+        update[data.draw(st.sampled_from(["time", "diff", "data"]))] = data.draw(
+            st.sampled_from([None, "x", []])
+        )
+    return json.dumps(said)
+
+
+DATA = st.fixed_dictionaries({"id": st.integers(0, 2), "x": st.none() | st.sampled_from("ab")})
+FAULTS = {"cut": cut, "other": with_other, "garbage": lambda text, data: "}" + text}
+
+
+@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(deliveries(multiset_logs(DATA, max_size=6)), st.sampled_from([*FAULTS]), st.data())
+def test_one_bad_message_is_told_whatever_else_comes(make_opener, make_feed, delivery, kind, data):
+    """With its place, at once, through a restart; nothing is right that it was needed for."""
+    feed = make_feed(make_opener())
+    feed.create()
+    texts = [encode(message) for message in delivery.messages]
+    at = data.draw(st.integers(0, len(texts) - 1))
+    texts[at] = FAULTS[kind](texts[at], data)
+    restarts = data.draw(st.sets(st.integers(0, len(texts) - 1)))
+    for n, text in enumerate(texts):
+        feed.send(text.encode())
+        feed.tick()
+        if n in restarts:
+            feed.crash()
+            feed.tick()
+        if feed.status("state") == ("complete",) and n < at:
+            return  # it has ended: nothing is read any more
+        if n >= at:
+            place = f'source "cdc", partition 0, offset {at}: '
+            assert place in [message[: len(place)] for _, _, message in errors(feed)]
+    feed.tick()
+    state, detail = feed.status()
+    assert state in ("waiting", "running", "complete")
+    assert (detail is None) == (state != "waiting")
+    end = delivery.stream[-1].upper
+    upper = feed.rows("SELECT upper FROM reclock.frontiers WHERE object = 'cdc'")[0][0]
+    whole = end.is_closed if upper is None else not end.is_closed and upper >= int(end.element())
+    assert whole or state == "waiting"
+    assert feed.db.check() == []

@@ -58,11 +58,11 @@ def test_contradictions_about_complete_times_end_the_source(feed, kind, dies):
 
 def test_repetitions_of_complete_times_say_nothing(feed):
     feed.create()
-    said = [updates((1, "a", 3, 1), (None, None, 3, -2)), progress(0, 5, (3, 2))]
+    said = [updates((1, "a", 3, 1), (None, None, 3, 2)), progress(0, 5, (3, 2))]
     feed.send(*said)
     feed.tick()
     for _ in range(2):
-        feed.send(*said, progress(2, 4, (3, 2)), updates((None, None, 3, -2)))
+        feed.send(*said, progress(2, 4, (3, 2)), updates((None, None, 3, 2)))
         feed.tick()
         assert feed.status() == ("running", None)
         feed.crash()

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from reclock.arrangement.column import canonical
 from reclock.dataflow import delta as deltas
@@ -32,6 +31,7 @@ from reclock.errors import ConflictingStatements
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     Hashes = NDArray[np.int64]
@@ -48,7 +48,7 @@ class Closed(NamedTuple):
     """A complete time: how many updates it has, and their hashes, sorted, if they are known."""
 
     time: int
-    count: int
+    updates: int
     hashes: Hashes | None
 
     @property
@@ -56,7 +56,7 @@ class Closed(NamedTuple):
         """As it is kept: time, counts and message of a statement."""
         known = b"" if self.hashes is None else self.hashes.tobytes()
         text = b64encode(known).decode()
-        return self.time, json.dumps([[self.time, self.count]]), f"{_HASHES}{text}"
+        return self.time, json.dumps([[self.time, self.updates]]), f"{_HASHES}{text}"
 
 
 class News(NamedTuple):
@@ -107,7 +107,7 @@ class ClosedTimes:
         elif found.hashes is not None:
             at = int(np.searchsorted(found.hashes, known))
             if at == len(found.hashes) or found.hashes[at] != known:
-                self._refuse(time, f"it was complete with {found.count} others", data)
+                self._refuse(time, f"it was complete with {found.updates} others", data)
 
     @staticmethod
     def _refuse(time: int, why: str, data: object) -> None:
@@ -119,7 +119,7 @@ class ClosedTimes:
         lower = max(lower, self.floor)
         for time in sorted({*counts, *self._known}):
             if lower <= time < upper:
-                known = self._known[time].count if time in self._known else 0
+                known = self._known[time].updates if time in self._known else 0
                 if counts.get(time, 0) != known:
                     message = f"two counts are stated for time {time}"
                     detail = (
@@ -135,13 +135,14 @@ class ClosedTimes:
         times, hashes = times[order], hashes[order]
         starts = np.flatnonzero(np.diff(times, prepend=-1))
         made = []
-        for begin, end in zip(starts, [*starts[1:], len(times)], strict=True):
+        ends = np.append(starts[1:], len(times))[: len(starts)]
+        for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
             some = hashes[begin:end] if end - begin <= UPDATES else None
             made.append(Closed(int(times[begin]), int(end - begin), some))
         every, room = [*self._known.values(), *made], UPDATES
         kept = 0
         for closed in reversed(every[-TIMES:]):
-            room -= 0 if closed.hashes is None else closed.count
+            room -= 0 if closed.hashes is None else closed.updates
             if room < 0:
                 break
             kept += 1

@@ -27,6 +27,7 @@ from reclock.coordinator.source.intake import STAGED_BYTES
 from reclock.coordinator.source.own import OwnIntake
 from reclock.coordinator.source.staging import Taken
 from reclock.coordinator.source.statements import Statements
+from reclock.coordinator.source.taken_away import check_taken_away
 from reclock.coordinator.source.transactions import Transactions
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of, temp_of
@@ -147,12 +148,21 @@ class StatedIntake(OwnIntake):
             self._offer = None
             if self.failure is None:
                 try:
-                    self._offer = self.statements.offer(self.limit(now_ms), self.most)
+                    offer = self.statements.offer(self.limit(now_ms), self.most)
+                    self._check(state, offer)
+                    self._offer = offer
                 except ConflictingStatements as error:
                     self.failure = self._conflict(error)
             if self._offer is not None:
                 return self._offer.upper.back()
             return state.upper if self.failure is not None else None
+
+    def _check(self, state: TimelineState, offer: Offer | None) -> None:
+        """Refuse updates that take away what is not there; rows of transactions are no updates."""
+        if offer is not None and offer.closed is not None and not self._source.is_transactional:
+            name = collection_of(self._source.id)
+            keying = state.shape.graph.arrangements[name].keying
+            check_taken_away(keying, state.traces[name], offer.closed)
 
     def take_own(self, state: TimelineState, time: Timestamp) -> Taken:
         """Return what a tick publishes that closes ``time``, which ``closable`` gave."""

@@ -230,6 +230,8 @@ class Statements:
         for time in sorted(stated.counts):
             if (missing := stated.counts[time] - arrived.get(time, 0)) > 0:
                 return f"time {time} lacks {missing} of {stated.counts[time]} updates"
+        if stated.end <= self._least:
+            return f"time 0 is seen with time {FIRST}, for which no progress is stated"
         return None
 
     def _check_late(
