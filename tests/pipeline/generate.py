@@ -69,6 +69,7 @@ def _transactions(rng: Random) -> list[dict[str, Any]]:
     spec = {
         "kind": "transactional", "parts": rng.randint(1, 3), "epoch": epoch,
         "order": rng.choice(["strict", "complete"]), "options": ["RETAIN HISTORY FOR '1 h'"],
+        "shuffled": rng.random() < 0.5,
     }  # fmt: skip
     feeds: list[dict[str, Any]] = [{**spec, "table": t} for t in rng.choice(["a", "ab", "ab"])]
     return [*feeds, _epoch(rng)] if epoch and rng.random() < 0.4 else feeds
@@ -92,7 +93,7 @@ def _epoch(rng: Random) -> dict[str, Any]:
         options.append("retain_history = '9s'")
     spec["options"] = options
     spec["bad"] = rng.choice([0, 0, 0.02, 0.1])
-    spec["on_error"] = rng.choice(["report", "report", "inline"])
+    spec["on_error"] = rng.choice(["report", "report", "inline", "skip"])
     if kind != "topic":
         return {**spec, "format": rng.choice(["json", "csv", "text"])}
     envelope = rng.choice(["none", "none", "upsert", "upsert", "debezium", "unkeyed"])

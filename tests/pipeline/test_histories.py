@@ -33,6 +33,10 @@ KEPT = [
     '{"feeds": [{"kind": "topic", "on_error": "report", "envelope": "debezium", "partitions": 1, '
     '"format": "json", "positions": "file", "include": ["OFFSET"]}], "views": [], "actions": '
     '[["send", 2082581261], ["send", 787209476]]}',
+    # A view that waits for two sources, of which one begins at a time that others were moved to.
+    '{"feeds": [{"kind": "stated", "via": "file", "partitions": 3}, {"kind": "stated", "via": '
+    '"topic", "partitions": 1}], "views": [["joined", 1, 0]], "actions": [["send", 442620898], '
+    '["tick", 806899909], ["send", 418461138]], "settings": {"logical_compaction_window": "1h"}}',
 ]
 """Histories that have failed, as they were printed."""
 

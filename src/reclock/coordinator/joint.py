@@ -120,8 +120,12 @@ def _changed(
 def _since(
     trace: Shard, upper: Timestamp, begin: Timestamp, time: Timestamp
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what changed from ``upper`` to ``time``; what is there at ``begin``, if later."""
-    if begin > upper:
+    """Yield what changed from ``upper`` to ``time``; what is there at ``begin``, if that is first.
+
+    It is if ``upper`` is earlier, or if what was before has been moved there: nothing was read yet.
+    """
+    moved = upper <= FIRST and not trace.description.since.less_than(upper)
+    if begin > upper or moved:
         yield from trace.snapshot(begin)
         upper = begin.step()
     yield from trace.changes(upper, at(time.step()))
