@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from reclock.clock import Clock, ManualClock, SystemClock
 from reclock.errors import Error
+from reclock.interval import Interval
 
 if TYPE_CHECKING:
     import os
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["Clock", "Error", "ManualClock", "SystemClock", "__version__", "open"]
+__all__ = ["Clock", "Error", "Interval", "ManualClock", "SystemClock", "__version__", "open"]
 
 
 def open(  # noqa: A001 - as reclock.open

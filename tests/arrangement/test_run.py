@@ -15,7 +15,7 @@ from reclock.arrangement.layout import Layout
 from reclock.arrangement.run import RunRef
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.store import LocalStore
-from reclock.errors import Corrupt, NewerFormat
+from reclock.errors import Corrupt, InvalidValue, NewerFormat
 from reclock.time.antichain import Antichain
 from reclock.time.description import Description
 from reclock.time.timestamp import Timestamp
@@ -146,3 +146,16 @@ def test_other_columns_than_expected_are_corrupt(tmp_path):
         RunCache().open(LocalStore(tmp_path), write(tmp_path), other)
     assert "stored kh int64, k int64" in error.value.detail
     assert "expected kh int64, k int32" in error.value.detail
+
+
+def test_intervals_of_an_earlier_version_are_refused_as_such(tmp_path):
+    old = Layout.of({"k": pa.int64()}, {"i": pa.duration("us")})
+    kinds = [pa.int64(), pa.int64(), pa.duration("us"), pa.int64(), pa.int64()]
+    table = pa.table([pa.array([1], kind) for kind in kinds], names=list("abcde"))
+    with SegmentWriter(LocalStore(tmp_path), "t", inline_limit=0) as writer:
+        build(writer, "join/3", old, table, SPAN)
+        (ref,) = writer.finish()
+    new = Layout.of({"k": pa.int64()}, {"i": pa.struct([("days", pa.int32())])})
+    with pytest.raises(InvalidValue, match="an earlier version of reclock") as error:
+        RunCache().open(LocalStore(tmp_path), ref, new)
+    assert error.value.code == "0A000"

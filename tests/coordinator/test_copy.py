@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reclock.coordinator.copy_text import line, text_of
 from reclock.errors import InvalidSyntax
+from reclock.interval import Interval
 from reclock.sql import types as t
 
 
@@ -50,9 +51,9 @@ def read(field):
         (date(2026, 1, 2), t.DATE, "2026-01-02"),
         (datetime(2026, 1, 2, 3, 4, 5), t.TIMESTAMP, "2026-01-02 03:04:05"),  # noqa: DTZ001 - has none
         (datetime(2026, 1, 2, 3, 4, 5, 120_000, UTC), t.TIMESTAMPTZ, "2026-01-02 03:04:05.12+00"),
-        (timedelta(0), t.INTERVAL, "00:00:00"),
-        (timedelta(days=2, microseconds=1), t.INTERVAL, "2 days 00:00:00.000001"),
-        (-timedelta(days=1, hours=2), t.INTERVAL, "-1 days -02:00:00"),
+        (Interval(), t.INTERVAL, "00:00:00"),
+        (Interval(days=2, microseconds=1), t.INTERVAL, "2 days 00:00:00.000001"),
+        (Interval(-14, 1, -1), t.INTERVAL, "-1 years -2 mons +1 day -00:00:00.000001"),
         ({"a": [1]}, t.JSON, '{"a": [1]}'),
         (["a b", 'q"', None, "", "x"], t.Array(t.TEXT), '{"a b","q\\"",NULL,"",x}'),
         ((1, None, "a,b"), t.Record((("x", t.BIGINT), ("y", t.TEXT), ("z", t.TEXT))), '(1,,"a,b")'),

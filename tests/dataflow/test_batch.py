@@ -19,6 +19,7 @@ from reclock.dataflow.spark_errors import spark_errors
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import from_python, rows_of
 from reclock.errors import Error
+from reclock.interval import Interval
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import Constant, Distinct, Negate, QueryPlan, Threshold, Union
@@ -31,7 +32,6 @@ from reclock.sql.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
-    MONTHS,
     TEXT,
     TIMESTAMPTZ,
     Array,
@@ -186,18 +186,18 @@ def test_a_row_without_a_value_is_an_error(ask, text, code):
     assert "|" not in raised.value.message
 
 
-KINDS = (INTEGER, TEXT, BOOLEAN, Numeric(9, 2), MONTHS, INTERVAL, DATE, TIMESTAMPTZ, BYTEA,
-         Array(MONTHS), DOUBLE)  # fmt: skip
+KINDS = (INTEGER, TEXT, BOOLEAN, Numeric(9, 2), INTERVAL, DATE, TIMESTAMPTZ, BYTEA,
+         Array(INTERVAL), DOUBLE)  # fmt: skip
 LONG = [
-    (i, f"it's {i}\n", i % 2 == 0, Decimal(i) / 4, i, timedelta(days=i, microseconds=-i),
+    (i, f"it's {i}\n", i % 2 == 0, Decimal(i) / 4, Interval(-i, i, i * i),
      date(2024, 1, 1) + timedelta(i), datetime(2024, 1, 1, i % 24, tzinfo=UTC), bytes([i]),
-     (i, None), i / 8)
+     (Interval(i), None), i / 8)
     for i in range(100)
 ]  # fmt: skip
 
 
 def shown(rows):
-    """Return the rows as answers show them: months as days, arrays as lists."""
+    """Return the rows as answers show them: arrays as lists."""
     columns = [from_python([r[i] for r in rows], k) for i, k in enumerate(KINDS)]
     table = pa.Table.from_arrays(columns, names=[str(i) for i in range(len(KINDS))])
     return [tuple(map(frozen, row)) for row in rows_of(table, KINDS)]

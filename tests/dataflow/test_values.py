@@ -24,12 +24,7 @@ def naive(*parts):
     return datetime(*parts)  # noqa: DTZ001 - a timestamp without time zone
 
 
-def days(months):
-    years, rest = divmod(abs(months), 12)
-    return timedelta(days=365 * years + 30 * rest) * (1 if months >= 0 else -1)
-
-
-SHOWN = {t.JSON: json.loads, t.MONTHS: days, t.REAL: lambda x: float(str(np.float32(x)))}
+SHOWN = {t.JSON: json.loads, t.REAL: lambda x: float(str(np.float32(x)))}
 
 
 def expected(value, kind):
@@ -81,8 +76,8 @@ def test_values_come_back_as_psycopg_gives_them(data):
         ),
         (t.TIMESTAMPTZ, naive(2024, 1, 1), datetime(2024, 1, 1, tzinfo=UTC)),
         (t.TIMESTAMPTZ, "2024-01-01 02:00:00+02", datetime(2024, 1, 1, tzinfo=UTC)),
-        (t.INTERVAL, "1 day 00:00:01", timedelta(days=1, seconds=1)),
-        (t.MONTHS, "1 year 2 months", 14),
+        (t.INTERVAL, timedelta(days=1, seconds=1), {"days": 1, "micros": 1_000_000, "months": 0}),
+        (t.INTERVAL, "1 year 2 months", {"days": 0, "micros": 0, "months": 14}),
         (t.JSON, {"a": [None]}, '{"a": [null]}'),
         (t.Array(t.INTEGER), "{1,NULL}", [1, None]),
         (t.Record((("a", t.INTEGER), ("b", t.TEXT))), {"a": "1"}, {"a": 1, "b": None}),
@@ -118,10 +113,9 @@ def test_a_value_is_read_as_the_type_wants_it(kind, given_, stored):
         (t.DATE, 7, "42804"),
         (t.TIMESTAMP, 7, "42804"),
         (t.TIMESTAMPTZ, datetime.min.replace(tzinfo=timezone(timedelta(hours=2))), "22008"),
-        (t.INTERVAL, timedelta.max, "22008"),
         (t.INTERVAL, 7, "42804"),
-        (t.MONTHS, 2**31, "22008"),
-        (t.MONTHS, timedelta(days=30), "42804"),
+        (t.INTERVAL, "9999999999 years", "22015"),
+        (t.INTERVAL, "1 parsec", "22007"),
         (t.Array(t.INTEGER), 7, "42804"),
         (t.Array(t.INTEGER), [[1]], "42804"),
         (t.Record((("a", t.INTEGER),)), (1, 2), "42804"),
@@ -143,5 +137,5 @@ def test_a_time_beyond_python_is_an_error_not_a_wrong_time():
 
 def test_rows_are_tuples_also_without_columns():
     table = pa.table({"a": pa.array([1, None], pa.int32()), "b": ["1", None]})
-    assert rows_of(table, [t.MONTHS, t.JSON]) == [(timedelta(days=30), 1), (None, None)]
+    assert rows_of(table, [t.INTEGER, t.JSON]) == [(1, 1), (None, None)]
     assert rows_of(pa.table({}), []) == []

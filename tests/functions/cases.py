@@ -31,7 +31,7 @@ SAME: Final = frozenset(
     {"=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from", "nullif",
      "greatest", "least", "@>", "&&", "array_cat"}
 )  # fmt: skip
-INTERVALS: Final = frozenset({t.INTERVAL, t.MONTHS})
+INTERVALS: Final = frozenset({t.INTERVAL})
 NOT_POSTGRESQL: Final = frozenset(
     {"mz_now", "mz_timestamp", "single_row", "array_contains", "like pattern", "like escape", "now",
      "current_date", "localtimestamp"}

@@ -253,6 +253,10 @@ class Run:
         schema = pa.ipc.read_schema(stored)
         if not schema.equals(self.layout.schema):
             detail = f"stored {_types(schema)}; expected {_types(self.layout.schema)}"
+            if any(pa.types.is_duration(field.type) for field in schema):
+                message = f"{ref} has intervals as an earlier version of reclock stored them"
+                hint = "drop the object and create it again; or read it with that version"
+                raise InvalidValue(message, detail=detail, hint=hint, code="0A000")
             raise corrupt(ref, detail)
 
     def _tail_size(self) -> int | None:

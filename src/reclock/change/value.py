@@ -33,6 +33,7 @@ from functools import singledispatch
 from typing import Any, Final, TypeVar, final
 
 from reclock.errors import InvalidValue
+from reclock.interval import Interval
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -198,6 +199,11 @@ def _(value: datetime) -> SortKey:
 @sort_key.register
 def _(value: timedelta) -> SortKey:
     return (7, value)
+
+
+@sort_key.register
+def _(value: Interval) -> SortKey:
+    return (11, value.days, value.microseconds, value.months)  # as a struct of them sorts
 
 
 @sort_key.register(list)

@@ -1,8 +1,7 @@
 r"""PostgreSQL's text format of COPY: a line per row, tabs between values, ``\N`` for NULL.
 
 Values are what SELECT gives, in PostgreSQL's output format; backslashes, tabs and line ends
-inside them are escaped, so that a row is always one line. An interval of months, which Python
-has as days, is written in days.
+inside them are escaped, so that a row is always one line.
 
 Tests: tests/coordinator/test_copy.py.
 """
@@ -10,7 +9,7 @@ Tests: tests/coordinator/test_copy.py.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,8 +57,8 @@ def _no_text(byte: int) -> InvalidValue:
 def text_of(value: Any, kind: Type) -> str:
     """Return a value, not NULL, as PostgreSQL writes it.
 
-    >>> text_of(timedelta(days=1, seconds=3_661), t.INTERVAL), text_of([1, None], t.Array(t.BIGINT))
-    ('1 day 01:01:01', '{1,NULL}')
+    >>> text_of(1.5, t.DOUBLE), text_of([1, None], t.Array(t.BIGINT))
+    ('1.5', '{1,NULL}')
     """
     match kind:
         case t.Array(element):
@@ -106,24 +105,9 @@ def _moment(value: datetime) -> str:
     return (text.rstrip("0") if value.microsecond else text) + zone
 
 
-def _interval(value: timedelta) -> str:
-    sign = "-" if value < timedelta() else ""
-    whole = abs(value)
-    days, seconds = whole.days, whole.seconds
-    parts = []
-    if days:
-        parts.append(f"{sign}{days} day{'' if days == 1 and not sign else 's'}")
-    if seconds or whole.microseconds or not days:
-        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        fraction = f".{whole.microseconds:06}".rstrip("0") if whole.microseconds else ""
-        parts.append(f"{sign}{clock}{fraction}")
-    return " ".join(parts)
-
-
 _TEXTS: Final[dict[type, Callable[[Any], str]]] = {
     bool: lambda value: "t" if value else "f",
     Decimal: lambda value: f"{value:f}",
     bytes: lambda value: f"\\x{value.hex()}",
     datetime: _moment,
-    timedelta: _interval,
 }

@@ -14,7 +14,6 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.errors import InvalidValue
-from reclock.sql.types import INTERVAL, MONTHS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +55,7 @@ class Result:
             message = f"{self.tag} has no rows"
             raise InvalidValue(message, hint="frames are made from queries, such as SELECT")
         arrays = [
-            from_python((row[place] for row in self.rows), INTERVAL if c.type == MONTHS else c.type)
+            from_python((row[place] for row in self.rows), c.type)
             for place, c in enumerate(self.schema)
         ]
         return pa.table(arrays, names=list(self.columns))

@@ -18,10 +18,12 @@ import pyarrow as pa
 from reclock.dataflow.types import arrow_type
 from reclock.dataflow.values import from_python
 from reclock.errors import Error, InvalidValue, UndefinedName, WrongType
+from reclock.interval import Interval
 from reclock.sql.plan.build import plan_scalar
 from reclock.sql.plan.build.block import Block
 from reclock.sql.plan.coerce import assignable
 from reclock.sql.plan.scalar import Literal
+from reclock.sql.types import INTERVAL
 
 if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
@@ -92,6 +94,8 @@ def _from_arrow(frame: pa.Table, table: Table, catalog: Catalog) -> list[pa.Arra
 
 def _cast(values: pa.ChunkedArray, column: Column) -> pa.Array:
     kind = arrow_type(column.type)
+    if column.type == INTERVAL:
+        return _intervals(values, column)
     try:
         whole = values.combine_chunks() if values.type == kind else values.cast(kind)
         if isinstance(whole, pa.ChunkedArray):
@@ -103,6 +107,27 @@ def _cast(values: pa.ChunkedArray, column: Column) -> pa.Array:
         message = f'a value does not fit column "{column.name}" of type {column.type}'
         raise InvalidValue(message, detail=str(error), code="22003") from error
     return whole
+
+
+def _intervals(values: pa.ChunkedArray, column: Column) -> pa.Array:
+    """Return intervals from durations, or from structs of three numbers."""
+    if not pa.types.is_duration(values.type) and not pa.types.is_struct(values.type):
+        message = f'column "{column.name}" is of type interval but the data is {values.type}'
+        hint = "give durations, or structs of days, micros and months"
+        raise WrongType(message, hint=hint)
+    given = values.to_pylist()
+    if pa.types.is_struct(values.type):
+        given = [None if v is None else _interval(v, column) for v in given]
+    return column_from(given, column)
+
+
+def _interval(numbers: dict[str, Any], column: Column) -> Interval:
+    try:
+        return Interval(numbers["months"], numbers["days"], numbers["micros"])
+    except (KeyError, InvalidValue) as error:
+        message = f'a value does not fit column "{column.name}" of type interval'
+        hint = "a struct has the numbers days, micros and months"
+        raise InvalidValue(message, detail=f"{numbers}", hint=hint, code="22003") from error
 
 
 def _from_tuples(rows: list[Any], table: Table) -> list[pa.Array]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from reclock.dataflow.columns import Columns, with_ties
 from reclock.dataflow.exact_text import exact_text, needs_list
 from reclock.sql.plan.functions.length import MAX_BYTES, TOO_LONG, bytes_of, within
+from reclock.sql.plan.interval_text import has_interval, key_text, let, scaled, whole_text
 from reclock.sql.plan.node import SortKey
 from reclock.sql.plan.spark_literal import quote_string
 from reclock.sql.types import BIGINT, DOUBLE, FLOATS, INTERVAL, REAL, Numeric
@@ -136,6 +137,8 @@ class _Aggregate:
             case "mode":
                 picked = "min({})" if self.distinct else "mode({}, true)"
                 return picked.format(self._if(self.arguments[0])) + self.over
+        if self.kinds and has_interval(self.kinds[0]):  # min or max
+            return self._extreme()
         return self._apply(self.spark, *self.arguments)
 
     @property
@@ -183,6 +186,8 @@ class _Aggregate:
 
     def _sum(self) -> str:
         argument = self.arguments[0]
+        if self.type == INTERVAL:
+            return self._interval_sum()
         if self.type == DOUBLE:
             return self._apply("sum", argument)
         if self.type == REAL:
@@ -196,6 +201,9 @@ class _Aggregate:
 
     def _average(self) -> str:
         argument = self.arguments[0]
+        if self.type == INTERVAL:
+            total = let("y", self._interval_sum(), scaled("y", "try_divide(?, z)"))
+            return let("z", f"double({self._count(argument)})", total)
         if not isinstance(self.type, Numeric):
             return self._apply("try_avg", argument)
         fitting = f"try_cast({argument} AS {self._average_type()})"
@@ -204,6 +212,26 @@ class _Aggregate:
             return average
         all_fit = f"{self._count(fitting)} = {self._count(argument)}"
         return f"CASE WHEN {all_fit} THEN {average} END"
+
+    def _extreme(self) -> str:
+        """Return the least or greatest by key; of several equal ones the least by its numbers."""
+        argument, kind = self.arguments[0], self.kinds[0]
+        if kind == INTERVAL and self.spark == "max":
+            entry = f"named_struct('k', -{key_text(argument, kind)}, 'v', {argument})"
+            entry = f"CASE WHEN {argument} IS NOT NULL THEN {entry} END"
+            return f"{self._apply('min', entry)}.v"
+        return f"{self._apply(self.spark, _by_key(argument, kind))}.v"
+
+    def _interval_sum(self) -> str:
+        """Return the sum of each number by itself; NULL if one is too large."""
+        argument = self.arguments[0]
+        months, days = (
+            f"try_cast({self._apply('sum', f'bigint({argument}.{field})')} AS INT)"
+            for field in ("months", "days")
+        )
+        exact = f"CAST({argument}.micros AS DECIMAL(20, 0))"
+        micros = f"try_cast({self._apply('sum', exact)} AS BIGINT)"
+        return whole_text(months, days, micros)
 
     def _average_type(self) -> str:
         """Return a type whose average Spark computes with the digits of the result."""
@@ -275,6 +303,8 @@ class _Aggregate:
         """Return the value at a fraction of the sorted values, between two if it falls there."""
         fraction, argument = self.arguments
         distinct = "DISTINCT " if self.distinct else ""
+        if has_interval(self.kinds[1]):
+            argument = _by_key(argument, self.kinds[1])
         values = f"array_sort(collect_list({distinct}{self._if(argument)}){self.over})"
         asked = f"max({self._if(fraction)}){self.over}"
         if self.name == "percentile_disc":
@@ -285,5 +315,13 @@ class _Aggregate:
             between = f"{low} + ({high} - {low}) * ({place} - floor({place}))"
             picked = f"CASE WHEN {low} = {high} THEN {low} ELSE {between} END"
         pair = f"array(named_struct('s', {values}, 'f', {asked}))"
+        if has_interval(self.kinds[1]):
+            picked = f"{picked}.v"
         valid = f"CASE WHEN p.f BETWEEN 0 AND 1 THEN {picked} END"
         return f"transform({pair}, p -> {valid})[0]"
+
+
+def _by_key(text: str, kind: Type) -> str:
+    """Return a value with intervals in it, as an entry that sorts as SQL says; NULL for NULL."""
+    entry = f"named_struct('k', {key_text(text, kind)}, 'v', {text})"
+    return f"CASE WHEN {text} IS NOT NULL THEN {entry} END"

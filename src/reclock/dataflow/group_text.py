@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.dataflow.aggregate_text import aggregate_error, aggregate_text
 from reclock.dataflow.columns import Columns
-from reclock.dataflow.types import from_spark, has_months, to_spark
 from reclock.dataflow.window_text import constants_of, window_error, window_text
 from reclock.sql.plan.relation import Reduce
 
@@ -33,17 +32,13 @@ def group_text(node: Reduce | Window, passing: Sequence[str] = ()) -> str:
     Columns that are ``passing`` come out as they are, of a version that has one row.
     """
     columns = Columns.of(node.inputs[0].schema)
-    names = [
-        f"{to_spark(name, kind)} AS {name}" if has_months(kind) else name
-        for name, kind in zip(columns.names, columns.kinds, strict=True)
-    ]
-    source = f"(SELECT {', '.join(['version', *names, *passing])} FROM {_ROWS})"
+    source = f"(SELECT {', '.join(['version', *columns.names, *passing])} FROM {_ROWS})"
     text = (
         _reduce(node, columns, source, passing)
         if isinstance(node, Reduce)
         else _window(node, columns, source, passing)
     )
-    made = [f"{from_spark(f'c{i}', c.type)} AS c{i}" for i, c in enumerate(node.schema)]
+    made = [f"c{i}" for i in range(node.width)]
     return _template(f"SELECT {', '.join(['version', *made, 'bad', *passing])} FROM ({text})")
 
 

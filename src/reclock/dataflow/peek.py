@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from reclock.dataflow import batch, direct
 from reclock.dataflow.exact_text import EXACT_ROWS, register_exact
+from reclock.dataflow.interval_reader import register_reader
 from reclock.dataflow.pool import reading
 from reclock.dataflow.scan import LOCAL_ROWS, frame
 from reclock.dataflow.spark_errors import spark_errors
@@ -93,7 +94,7 @@ def peek(
     with spark_errors():
         session = _session(spark, plan, leaves)
         with reading(session.sparkContext), stoppable(session.sparkContext, stop):
-            table = _frame(session, plan, leaves, as_of, store, stored=True).toArrow()
+            table = _frame(session, plan, leaves, as_of, store).toArrow()
     return pa.Table.from_arrays(_stored(table.columns, plan), names=_names(plan))
 
 
@@ -115,7 +116,7 @@ def stream(
     with spark_errors():
         session = _session(spark, plan, leaves)
         with reading(session.sparkContext), stoppable(session.sparkContext, stop):
-            frame = _frame(session, plan, leaves, as_of, store, stored=True)
+            frame = _frame(session, plan, leaves, as_of, store)
     if spark.own_cores is None:
         return Pieces(_cast(fetched(frame, stop), plan), reads_runs=True)
     return Pieces(_cast(spilled(frame, spark.scratch, stop), plan))
@@ -245,7 +246,7 @@ def dataframe(
     It reads runs when it is executed: as long as it is used, ``as_of`` must be held.
     """
     with spark_errors():
-        made = _frame(spark.bulk, plan, leaves, as_of, store, stored=False)
+        made = _frame(spark.bulk, plan, leaves, as_of, store)
         return made.toDF(*plan.root.schema.names[: plan.visible])
 
 
@@ -255,8 +256,6 @@ def _frame(
     leaves: Mapping[ObjectId, Sequence[Arranged]],
     as_of: Timestamp,
     store: Store | None,
-    *,
-    stored: bool,
 ) -> DataFrame:
     """Return the query over temporary views of the session, which are dropped again."""
     name = f"reclock_{next(_numbers)}"
@@ -269,8 +268,10 @@ def _frame(
             made.append(tables[item])
             frame(session, leaves[item][0], kinds, as_of, store).createTempView(tables[item])
         exact = sum(_sizes(plan, leaves).values()) <= EXACT_ROWS
-        script = batch.query(plan, tables, f"{name}_part", stored=stored, exact=exact)
-        register_exact(session, [*(part.text for part in script.parts), script.text])
+        script = batch.query(plan, tables, f"{name}_part", exact=exact)
+        texts = [*(part.text for part in script.parts), script.text]
+        register_exact(session, texts)
+        register_reader(session, texts)
         for table, rows_of in script.constants:
             made.append(table)
             session.createDataFrame(rows_of).createTempView(table)

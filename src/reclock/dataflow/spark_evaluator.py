@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from reclock.dataflow.evaluate import Evaluated, GroupRequest, RowRequest, answered, computed
 from reclock.dataflow.group_text import group_text
-from reclock.dataflow.types import arrow_type, arrow_types, from_spark, has_months, to_spark
+from reclock.dataflow.interval_reader import register_reader
+from reclock.dataflow.types import arrow_type, arrow_types
 from reclock.sql.plan.scalar import ColumnRef, can_fail, walk
 from reclock.sql.plan.spark_text import compile_scalars
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from reclock.dataflow.evaluate import Answer, Request
     from reclock.dataflow.exchange import Exchange
     from reclock.sql.plan.scalar import Scalar
-    from reclock.sql.types import Type
 
 LEVELS: Final = 16
 """After so many stages columns that are no longer needed are left out."""
@@ -160,10 +160,9 @@ def projection(frame: DataFrame, bundles: Sequence[Bundle], kept: Sequence[str] 
     outputs: list[str] = list(kept)
     for nth, bundle in enumerate(bundles):
         names = names_of(nth, bundle.rows.num_columns - 2)
-        for i, kind in _month_columns(bundle.scalars).items():
-            frame = frame.selectExpr("*", f"{to_spark(names[i], kind)} AS b{nth}m{i}")
-            names[i] = f"b{nth}m{i}"
         texts = compile_scalars(bundle.scalars, names, prefix=f"b{nth}s")
+        written = [text for stage in texts.stages for _, text in stage]
+        register_reader(frame.sparkSession, [*written, *texts.values, *texts.errors])
         before = frame.columns if len(texts.stages) > LEVELS else []
         for at, (stage, still) in enumerate(zip(texts.stages, texts.kept, strict=True)):
             if at and at % LEVELS == 0:
@@ -171,7 +170,7 @@ def projection(frame: DataFrame, bundles: Sequence[Bundle], kept: Sequence[str] 
             frame = frame.selectExpr("*", *(f"{text} AS {name}" for name, text in stage))
         found = zip(bundle.scalars, texts.values, texts.errors, strict=True)
         for i, (scalar, value, error) in enumerate(found):
-            outputs.append(f"{from_spark(value, scalar.type)} AS b{nth}v{i}")
+            outputs.append(f"{value} AS b{nth}v{i}")
             if can_fail(scalar):
                 outputs.append(f"{error or 'CAST(NULL AS STRING)'} AS b{nth}e{i}")
     return frame.selectExpr(*outputs)
@@ -181,16 +180,6 @@ def columns_of(scalars: Sequence[Scalar]) -> tuple[int, ...]:
     """Return the columns that expressions use, in order."""
     parts = (part for scalar in scalars for part in walk(scalar))
     return tuple(sorted({part.index for part in parts if isinstance(part, ColumnRef)}))
-
-
-def _month_columns(scalars: tuple[Scalar, ...]) -> dict[int, Type]:
-    """Return the columns that are stored as months and computed with as intervals."""
-    return {
-        part.index: part.type
-        for scalar in scalars
-        for part in walk(scalar)
-        if isinstance(part, ColumnRef) and has_months(part.type)
-    }
 
 
 def whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:

@@ -1,14 +1,14 @@
 """Python values ⇄ Arrow columns of a SQL type.
 
 Outwards (``to_python``) a value is what psycopg gives: int, Decimal, float, str, bytes,
-date, datetime (UTC for timestamptz), timedelta, what ``json`` parses, list for an array,
-tuple for a record; months count 30 days and years 365.
+date, datetime (UTC for timestamptz), what ``json`` parses, list for an array, tuple for a record;
+but an interval is an ``Interval``, because psycopg's timedelta has no months.
 
 Inwards (``from_python``) it is what psycopg takes, checked against the type: a number that
 does not fit is 22003, a time that does not fit 22008, text that is no literal of the type
 22P02, a value of another kind 42804. A string is read as a literal of the type, as
 PostgreSQL reads a parameter. Numerics round half up to their scale; a timestamptz without
-a zone is in UTC; months may be given as an int.
+a zone is in UTC; an interval may be a timedelta.
 
 Cost: a pass over the values in Python. Bulk data should stay in Arrow.
 
@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from reclock.dataflow.types import arrow_type
 from reclock.errors import InvalidValue, WrongType
+from reclock.interval import Interval
 from reclock.sql import types as t
 from reclock.sql.plan.coerce import read_literal
 
@@ -40,14 +41,13 @@ if TYPE_CHECKING:
 
 _RANGES: Final[dict[Type, int]] = {t.SMALLINT: 2**15, t.INTEGER: 2**31, t.BIGINT: 2**63}
 _EXACT: Final = Context(prec=t.MAX_PRECISION * 2, rounding=ROUND_HALF_UP)
-_LONGEST: Final = timedelta(microseconds=2**63 - 1)
 
 
 def to_python(column: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
     """Return the values as psycopg gives them.
 
-    >>> to_python(pa.array([1, None, 14], pa.int32()), t.MONTHS)
-    [datetime.timedelta(days=30), None, datetime.timedelta(days=425)]
+    >>> to_python(from_python([timedelta(days=1), None], t.INTERVAL), t.INTERVAL)
+    [Interval(months=0, days=1, microseconds=0), None]
     """
     try:
         values: list[Any] = column.to_pylist()
@@ -76,10 +76,8 @@ def _shown(kind: Type) -> Callable[[Any], Any] | None:
     return _SHOWN.get(kind)
 
 
-def _days(months: int) -> timedelta:
-    years, rest = divmod(abs(months), 12)
-    days = timedelta(days=365 * years + 30 * rest)
-    return days if months >= 0 else -days
+def _whole(numbers: Mapping[str, int]) -> Interval:
+    return Interval(numbers["months"], numbers["days"], numbers["micros"])
 
 
 def _shortest(value: float) -> float:
@@ -90,7 +88,7 @@ def _shortest(value: float) -> float:
 _SHOWN: Final[dict[Type, Callable[[Any], Any]]] = {
     t.JSON: json.loads,
     t.REAL: _shortest,
-    t.MONTHS: _days,
+    t.INTERVAL: _whole,
 }
 
 
@@ -272,20 +270,12 @@ def _moment(value: datetime) -> datetime:
         raise _range(value, t.TIMESTAMPTZ, "22008") from cause
 
 
-def _interval(value: object, kind: Type) -> timedelta:
-    if not isinstance(value, timedelta):
+def _interval(value: object, kind: Type) -> dict[str, int]:
+    if isinstance(value, timedelta):
+        value = Interval.of(value)
+    if not isinstance(value, Interval):
         raise _wrong(value, kind)
-    if not -_LONGEST <= value <= _LONGEST:
-        raise _range(value, kind, "22008")
-    return value
-
-
-def _months(value: object, kind: Type) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _wrong(value, kind)
-    if not -(2**31) <= value < 2**31:
-        raise _range(value, kind, "22008")
-    return value
+    return {"days": value.days, "micros": value.microseconds, "months": value.months}
 
 
 def _nothing(value: object, kind: Type) -> None:
@@ -303,7 +293,6 @@ _SIMPLE: Final[dict[Type, Callable[[object, Type], Any]]] = {
     t.TIMESTAMP: _timestamp,
     t.TIMESTAMPTZ: _timestamptz,
     t.INTERVAL: _interval,
-    t.MONTHS: _months,
     t.UNKNOWN: _nothing,
 }
 

@@ -3,8 +3,8 @@
 Invariant: a type is a frozen value; ``str(type)`` is PostgreSQL's name and
 ``parse_simple(str(type))`` gives it back; ``spark_name`` is what Spark calls the storage of
 its values. ``json`` is kept as text in Spark; ``numeric`` has a precision and a scale
-always (at most 38 digits, ``numeric`` alone is ``numeric(38,9)``); an interval is either
-days and shorter or months and years, never both, as in Spark.
+always (at most 38 digits, ``numeric`` alone is ``numeric(38,9)``); an ``interval`` is a struct of
+its three numbers (``reclock.interval``), in the order of their names.
 
 Which conversions happen by themselves: ``reclock.sql.plan.coerce``. Promotion rules and
 the decimal rules, which are Spark's, are proven by tests/sql/test_spark_text.py.
@@ -13,9 +13,12 @@ the decimal rules, which are Spark's, are proven by tests/sql/test_spark_text.py
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reclock.errors import InvalidValue, NotSupported
+
+if TYPE_CHECKING:
+    from reclock.sql.interval.qualifier import Qualifier
 
 MAX_PRECISION: Final = 38
 MAX_LENGTH: Final = 10_485_760
@@ -33,8 +36,7 @@ _SPARK_NAMES = {
     "date": "DATE",
     "timestamp": "TIMESTAMP_NTZ",
     "timestamptz": "TIMESTAMP",
-    "interval": "INTERVAL DAY TO SECOND",
-    "interval year to month": "INTERVAL YEAR TO MONTH",
+    "interval": "STRUCT<days: INT, micros: BIGINT, months: INT>",
     "json": "STRING",
     "unknown": "VOID",
 }
@@ -142,8 +144,28 @@ class Varchar:
         return f"character varying({self.length})"
 
 
+@dataclass(frozen=True, slots=True)
+class IntervalOf:
+    """What ``interval day to second(3)`` declares: an interval that is cut and rounded.
+
+    It is not the type of an expression: a literal or a cast of it gives an ``interval``. A column
+    cannot be of it.
+
+    >>> str(IntervalOf(Qualifier("hour", "minute")))
+    'interval hour to minute'
+    """
+
+    qualifier: Qualifier
+
+    def __str__(self) -> str:
+        return f"interval {self.qualifier}".replace(" (", "(")
+
+
 Declared = Type | Varchar
 """What may stand after a column's name, or in a cast."""
+
+Written = Declared | IntervalOf
+"""What may stand in a cast."""
 
 BOOLEAN: Final = Simple("boolean")
 SMALLINT: Final = Simple("smallint")
@@ -157,7 +179,6 @@ DATE: Final = Simple("date")
 TIMESTAMP: Final = Simple("timestamp")
 TIMESTAMPTZ: Final = Simple("timestamptz")
 INTERVAL: Final = Simple("interval")
-MONTHS: Final = Simple("interval year to month")
 JSON: Final = Simple("json")
 UNKNOWN: Final = Simple("unknown")
 """The type of NULL and of a quoted literal, until its surroundings decide."""
@@ -170,7 +191,7 @@ OIDVECTOR: Final = Simple("oidvector")
 
 _ALIASES: dict[str, Simple] = {
     **{t.name: t for t in (BOOLEAN, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, TEXT, BYTEA)},
-    **{t.name: t for t in (DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL, MONTHS, JSON)},
+    **{t.name: t for t in (DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL, JSON)},
     "bool": BOOLEAN,
     "int2": SMALLINT,
     "int": INTEGER,

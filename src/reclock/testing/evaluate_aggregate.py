@@ -7,7 +7,8 @@ from statistics import pstdev, pvariance, stdev, variance
 from typing import TYPE_CHECKING, Any
 
 from reclock.sql.plan.functions.length import MAX_BYTES, TOO_LONG
-from reclock.sql.types import Numeric
+from reclock.sql.types import INTERVAL, Numeric
+from reclock.testing import evaluate_interval as model
 from reclock.testing.evaluate_scalar import EvaluationError, fits
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def apply_aggregate(call: AggregateCall | WindowCall, arguments: list[Row]) -> o
 
 
 def _value(name: str, values: list[Any], call: AggregateCall | WindowCall) -> object:  # noqa: PLR0911  # one per function
+    if call.type == INTERVAL:
+        return _of_intervals(name, values)
     match name:
         case "sum":
             return sum(values[1:], values[0])
@@ -76,3 +79,13 @@ def _value(name: str, values: list[Any], call: AggregateCall | WindowCall) -> ob
             return pvariance(values)
     message = f"no evaluation of aggregate {name}"
     raise EvaluationError(code="0A000", message=message)
+
+
+def _of_intervals(name: str, values: list[Any]) -> object:
+    if name in {"min", "max"}:
+        sign = 1 if name == "min" else -1
+        return min(values, key=lambda v: (sign * v.span, v.days, v.microseconds, v.months))
+    total = values[0]
+    for value in values[1:]:
+        total = model.plus(total, value)
+    return total if name == "sum" else model.divided(total, len(values))

@@ -10,9 +10,12 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from reclock.errors import Error
+from reclock.interval import Interval
 from reclock.sql import types as t
 from reclock.sql.float_text import float_text, nearest
 from reclock.sql.plan.coerce import read_literal
+from reclock.sql.plan.comparable import NAME
+from reclock.sql.plan.functions import interval
 from reclock.sql.plan.functions.length import MAX_BYTES, MAX_SERIES, TOO_LONG
 from reclock.sql.plan.scalar import (
     And,
@@ -25,6 +28,7 @@ from reclock.sql.plan.scalar import (
     Or,
     Scalar,
 )
+from reclock.testing import evaluate_interval as model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,6 +181,8 @@ def _call(scalar: Call, row: Row) -> object:
         raise NotImplementedError(message)
     try:
         return fits(_in_range(name, values, function(*values)), scalar.type)
+    except model.OutOfRange as error:
+        raise EvaluationError(code=error.code, message=error.message) from error
     except (ZeroDivisionError, InvalidOperation) as error:
         raise EvaluationError(code="22012", message="division by zero") from error
 
@@ -223,9 +229,19 @@ _LENGTHS: dict[str, Callable[..., int]] = {
 }
 
 
+def _times(a: Any, b: Any) -> object:
+    if isinstance(b, Interval):
+        a, b = b, a
+    if isinstance(a, Interval):
+        return model.scaled(a, lambda x: x * b)
+    return _CONTEXT.multiply(a, b) if isinstance(a, Decimal) else a * b
+
+
 def _divide(a: Any, b: Any) -> object:
     if isinstance(a, float) and math.isnan(a):
         return a
+    if isinstance(a, Interval):
+        return model.divided(a, b)
     if b == 0:
         raise EvaluationError(code="22012", message="division by zero")
     if isinstance(a, int):
@@ -336,12 +352,18 @@ def _series(first: int, last: int, step: int = 1) -> tuple[int, ...]:
 
 
 def _plus(a: Any, b: Any) -> object:
+    if isinstance(a, Interval) or isinstance(b, Interval):
+        return model.plus(a, b)
     if isinstance(a, date) and not isinstance(a, datetime) and isinstance(b, int):
         return a + timedelta(days=b)
     return _CONTEXT.add(a, b) if isinstance(a, Decimal) else a + b
 
 
 def _minus(a: Any, b: Any) -> object:
+    if isinstance(b, Interval):
+        return model.plus(a, b, -1)
+    if isinstance(a, datetime):
+        return model.difference(a, b)
     if isinstance(a, date) and not isinstance(a, datetime):
         return a - timedelta(days=b) if isinstance(b, int) else (a - b).days
     return _CONTEXT.subtract(a, b) if isinstance(a, Decimal) else a - b
@@ -359,10 +381,18 @@ def _whole(rounding: Callable[[Any], int], x: Any) -> object:
     return Decimal(rounding(x))
 
 
-def _binned(stride: timedelta, source: datetime, origin: datetime) -> datetime:
-    if stride <= timedelta(0):
+def _binned(stride: Interval, source: datetime, origin: datetime) -> datetime:
+    if stride.months:
+        message = "timestamps cannot be binned into intervals containing months or years"
+        raise EvaluationError(code="0A000", message=message)
+    if stride.span <= 0:
         raise EvaluationError(code="22008", message="stride must be greater than zero")
-    return source - (source - origin) % stride
+    return source - (source - origin) % stride.timedelta()
+
+
+def _field(function: Callable[[Any, str], object], field: str) -> Callable[[Any], object]:
+    """Return a field of an interval; of a date or a time, what Python calls so."""
+    return lambda a: function(a, field) if isinstance(a, Interval) else Decimal(getattr(a, field))
 
 
 def _milliseconds(time: Any) -> int:
@@ -378,11 +408,11 @@ def _milliseconds(time: Any) -> int:
 _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("+", 2): _plus,
     ("-", 2): _minus,
-    ("*", 2): lambda a, b: _CONTEXT.multiply(a, b) if isinstance(a, Decimal) else a * b,
+    ("*", 2): _times,
     ("/", 2): _divide,
     ("%", 2): _modulo,
     ("mod", 2): _modulo,
-    ("-", 1): operator.neg,
+    ("-", 1): lambda a: model.negated(a) if isinstance(a, Interval) else -a,
     ("abs", 1): abs,
     **{(symbol, 2): compare for symbol, compare in _COMPARISONS.items()},
     ("not", 1): operator.not_,
@@ -418,9 +448,18 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("cardinality", 1): len,
     ("generate_series", 2): _series,
     ("generate_series", 3): _series,
-    ("extract year", 1): lambda d: Decimal(d.year),
-    ("extract month", 1): lambda d: Decimal(d.month),
-    ("extract day", 1): lambda d: Decimal(d.day),
+    **{
+        (f"extract {field}", 1): _field(model.extracted, field) for field in interval.EXTRACT_FIELDS
+    },
+    **{
+        (f"date_trunc {field}", 1): _field(model.truncated, field)
+        for field in interval.TRUNC_FIELDS
+    },
+    (NAME, 1): lambda a: Decimal(a.span),
+    ("age", 2): model.age,
+    ("justify_hours", 1): lambda a: model.justified(a, hours=True, days=False),
+    ("justify_days", 1): lambda a: model.justified(a, hours=False, days=True),
+    ("justify_interval", 1): lambda a: model.justified(a, hours=True, days=True),
     ("&", 2): operator.and_,
     ("|", 2): operator.or_,
 }

@@ -27,6 +27,7 @@ from reclock.dataflow.stage import Staged
 from reclock.dataflow.steps.refresh import UNREFRESHED, unrefreshed
 from reclock.dataflow.values import from_python
 from reclock.errors import ExpressionFailed, NotSupported
+from reclock.interval import Interval
 from reclock.sql.plan.relation import Get, walk
 from reclock.sql.plan.temporal import at_time, is_temporal
 from reclock.testing.envelopes import Held, fold_of
@@ -427,7 +428,15 @@ def _rows(columns: list[pa.Array]) -> list[Row]:
 
 
 def _hashable(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
+    if isinstance(value, dict):  # an interval: records are not in tables
+        return Interval(value["months"], value["days"], value["micros"])
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _as_arrow(value: object) -> object:
+    if isinstance(value, Interval):
+        return {"days": value.days, "micros": value.microseconds, "months": value.months}
+    return [_as_arrow(v) for v in value] if isinstance(value, tuple) else value
 
 
 def _arranged(
@@ -443,7 +452,8 @@ def _arranged(
 
 def _batch(keying: Keying, updates: list[tuple[Row, int, int]]) -> pa.RecordBatch:
     columns = [
-        pa.array([row[i] for row, _, _ in updates], kind) for i, kind in enumerate(keying.types)
+        pa.array([_as_arrow(row[i]) for row, _, _ in updates], kind)
+        for i, kind in enumerate(keying.types)
     ]
     time = np.array([t for _, t, _ in updates], np.int64)
     diff = np.array([d for _, _, d in updates], np.int64)

@@ -29,12 +29,13 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reclock.errors import InvalidValue
+from reclock.interval import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -136,8 +137,8 @@ def _value(value: object) -> str:  # noqa: PLR0911 - one line per type
             return json.dumps(value, sort_keys=True)
         case datetime() | date():
             return value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
-        case timedelta():
-            return f"{value / timedelta(seconds=1):g} s"
+        case Interval():
+            return str(value)
     return str(value)
 
 

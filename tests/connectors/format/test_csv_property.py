@@ -18,7 +18,7 @@ from reclock.sql import types as t
 
 KINDS: list[t.Type] = [
     t.BOOLEAN, t.SMALLINT, t.INTEGER, t.BIGINT, t.REAL, t.DOUBLE, t.Numeric(6, 2), t.Numeric(38, 9),
-    t.TEXT, t.BYTEA, t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ, t.INTERVAL, t.MONTHS, t.JSON,
+    t.TEXT, t.BYTEA, t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ, t.INTERVAL, t.JSON,
     t.Array(t.INTEGER), t.Array(t.Array(t.TEXT)),
 ]  # fmt: skip
 TEXTS = [

@@ -14,6 +14,7 @@ from reclock.coordinator.sink import read_back
 from reclock.coordinator.sink.read_back import Topic
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.types import arrow_type
+from reclock.dataflow.values import from_python
 from reclock.errors import SinkRegressed
 from reclock.sinks.encode.choose import Wanted, encoder_of
 from reclock.sinks.failure import Stop
@@ -89,7 +90,7 @@ def histories(draw: st.DrawFn) -> tuple[t.Type, list[list[tuple[int, Any, int]]]
 def delta_of(kind: t.Type, time: int, rows: list[tuple[int, Any, int]]) -> pa.RecordBatch:
     columns = [
         pa.array([k for k, _, _ in rows], pa.int64()),
-        pa.array([v for _, v, _ in rows], arrow_type(kind)),
+        from_python([v for _, v, _ in rows], kind),
     ]
     size = len(rows)
     diffs = np.array([d for *_, d in rows], np.int64)

@@ -18,7 +18,7 @@ from reclock.testing.strategies.values import kinds, values_of
 
 SIMPLE = [
     t.BOOLEAN, t.SMALLINT, t.INTEGER, t.BIGINT, t.REAL, t.DOUBLE, t.TEXT, t.BYTEA, t.DATE,
-    t.TIMESTAMP, t.TIMESTAMPTZ, t.INTERVAL, t.MONTHS, t.JSON, t.Numeric(12, 2), t.Numeric(9, 9),
+    t.TIMESTAMP, t.TIMESTAMPTZ, t.INTERVAL, t.JSON, t.Numeric(12, 2), t.Numeric(9, 9),
 ]  # fmt: skip
 
 

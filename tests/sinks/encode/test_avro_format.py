@@ -17,6 +17,7 @@ from reclock.connectors.format.avro_decoder import AvroDecoder
 from reclock.connectors.format.decoder import Field
 from reclock.connectors.format.registry import Registry
 from reclock.dataflow.types import arrow_type
+from reclock.dataflow.values import from_python
 from reclock.errors import InvalidDefinition, SourceUnavailable
 from reclock.sinks.encode.avro_binary import binary, decimal_width
 from reclock.sinks.encode.avro_format import AvroFormat, Ids, Schemas, change_schema, record_schema
@@ -64,7 +65,7 @@ def columns(draw: st.DrawFn) -> tuple[list[Column], list[pa.Array]]:
         one = st.none() | values_of(kind) if nullable else values_of(kind)
         values = draw(st.lists(one, min_size=size, max_size=size))
         described.append(Column(f"f{i}", kind, nullable))
-        made.append(pa.array(values, arrow_type(kind)))
+        made.append(from_python(values, kind))
     start = draw(st.integers(0, size - 1))
     return described, [column.slice(start) for column in made]
 

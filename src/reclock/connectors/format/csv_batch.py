@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reclock.connectors.format.decoder import Field
     from reclock.sql.types import Type
 
-_SLOW: Final = frozenset({t.JSON, t.INTERVAL, t.MONTHS, t.BYTEA, t.UNKNOWN})
+_SLOW: Final = frozenset({t.JSON, t.INTERVAL, t.BYTEA, t.UNKNOWN})
 _ODD: Final = ("\n", "\r", "\0", "\ufeff")
 """Line ends, and what pyarrow drops or may end at."""
 

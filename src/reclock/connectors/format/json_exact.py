@@ -229,6 +229,5 @@ _SIMPLE: Final[dict[Type, Convert]] = {
     t.TIMESTAMP: _moment(t.TIMESTAMP, literal.timestamp),
     t.TIMESTAMPTZ: _moment(t.TIMESTAMPTZ, literal.timestamptz),
     t.INTERVAL: _literal(t.INTERVAL),
-    t.MONTHS: _literal(t.MONTHS),
     t.JSON: canonical,
 }

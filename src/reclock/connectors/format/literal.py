@@ -13,7 +13,7 @@ all of them. ::
     timestamp      YYYY-MM-DD[(T| )HH[:MM[:SS[.digits]]][Z|±HH[[:]MM]]], rounded to
                    microseconds; the zone, if there is one, says nothing
     timestamptz    the same, and the zone counts; without one it is UTC
-    interval       numbers and units, or a clock: 2 days 03:00
+    interval       as PostgreSQL reads it: 1 year 2 days 03:00, P1Y2DT3H
     bytea          \x and hexadecimal digits, or the escape form
     json           a JSON value, kept in canonical form
     arrays         {a,b,"c d",NULL}
@@ -39,7 +39,7 @@ from reclock.connectors.format.canonical import canonical_text
 from reclock.connectors.format.decoder import Fault, shown
 from reclock.errors import Error
 from reclock.sql import types as t
-from reclock.sql.plan.interval import parse_interval
+from reclock.sql.interval import parse_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -229,30 +229,14 @@ def _offset(zone: str | None) -> int | None:
     return -size if zone[0] == "-" else size
 
 
-def _interval(text: str) -> int:
-    value, kind = _parsed_interval(text, t.INTERVAL)
-    if kind != t.INTERVAL:
-        raise wrong(text, t.INTERVAL)
-    micros = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
-    if not -(2**63) <= micros < 2**63:
-        raise out_of_range(text, t.INTERVAL)
-    return int(micros)
-
-
-def _months(text: str) -> int:
-    value, kind = _parsed_interval(text, t.MONTHS)
-    if kind != t.MONTHS:
-        raise wrong(text, t.MONTHS)
-    if not -(2**31) <= value < 2**31:
-        raise out_of_range(text, t.MONTHS)
-    return int(value)
-
-
-def _parsed_interval(text: str, kind: Type) -> tuple[Any, Type]:
+def _interval(text: str) -> dict[str, int]:
     try:
-        return parse_interval(text)
-    except (Error, ValueError, OverflowError) as error:
-        raise wrong(text, kind) from error
+        value = parse_interval(text)
+    except Error as error:
+        if error.code in {"22008", "22015"}:
+            raise out_of_range(text, t.INTERVAL) from error
+        raise wrong(text, t.INTERVAL) from error
+    return {"days": value.days, "micros": value.microseconds, "months": value.months}
 
 
 def _bytea(text: str) -> bytes:
@@ -287,6 +271,5 @@ _SIMPLE: Final[dict[Type, Reader]] = {
     t.TIMESTAMP: timestamp,
     t.TIMESTAMPTZ: timestamptz,
     t.INTERVAL: _interval,
-    t.MONTHS: _months,
     t.JSON: _json,
 }

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reclock.connectors.format.canonical import parse
 from reclock.connectors.format.decoder import Fault
-from reclock.sql.types import INTERVAL, JSON, MONTHS
+from reclock.sql.types import INTERVAL, JSON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ BARE: Final = "bare"
 WHOLE: Final = "whole"
 
 
-_WHOLE: Final = (JSON, INTERVAL, MONTHS)
+_WHOLE: Final = (JSON, INTERVAL)
 
 
 class Hole(NamedTuple):

@@ -23,7 +23,9 @@ from reclock.coordinator.read import read_time
 from reclock.coordinator.result import Result
 from reclock.coordinator.session_functions import SESSION_FUNCTIONS
 from reclock.coordinator.settings import SETTINGS
+from reclock.dataflow.values import from_python
 from reclock.errors import UndefinedName
+from reclock.interval import Interval
 from reclock.sql.pg.relations import INFORMATION_SCHEMA, PG_CATALOG
 from reclock.sql.pg.types import type_of_storage
 from reclock.sql.plan.build.parameter import Typed
@@ -33,6 +35,7 @@ from reclock.sql.types import (
     CHAR,
     INT2VECTOR,
     INTEGERS,
+    INTERVAL,
     OID,
     OIDVECTOR,
     SMALLINT,
@@ -186,6 +189,10 @@ def _fitted(column: pa.ChunkedArray, kind: Type) -> Any:
         return pa.array([None if v is None else _text(v) for v in whole.to_pylist()], pa.string())
     if isinstance(kind, Numeric):
         return whole.cast(pa.decimal128(kind.precision, kind.scale))
+    if kind == INTERVAL:
+        values = whole.to_pylist()
+        parts = (v and Interval(v.months, v.days, v.nanoseconds // 1_000) for v in values)
+        return from_python(parts, INTERVAL)
     return whole
 
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 from reclock.dataflow.batch import group, join, leaf, multiset, order, row
 from reclock.dataflow.batch.relation import LEVELS, Relation, named, select
 from reclock.dataflow.columns import total_order
-from reclock.dataflow.types import from_spark
 from reclock.errors import NotSupported
 from reclock.sql.plan.relation import (
     Constant,
@@ -86,19 +85,17 @@ def query(
     tables: Mapping[ObjectId, str],
     prefix: str = "part",
     *,
-    stored: bool = True,
     exact: bool = False,
 ) -> Script:
     """Return the text of a query's visible columns, in its order.
 
     ``tables`` has for each leaf the table of the session that holds its stored columns.
-    What comes out is as Arrow stores it too, unless ``stored`` is false. The names of parts
-    begin with ``prefix``. ``exact`` adds up floats as views do (``exact_text``).
+    What comes out is as Arrow stores it too. The names of parts begin with ``prefix``.
+    ``exact`` adds up floats as views do (``exact_text``).
     """
     renderer = _Renderer(plan.root, tables, prefix, exact=exact)
     made = renderer.whole()
-    kinds = made.kinds[: plan.visible]
-    visible = [from_spark(f"c{i}", k) if stored else f"c{i}" for i, k in enumerate(kinds)]
+    visible = [f"c{i}" for i in range(plan.visible)]
     text = select(named(visible), made.source)
     if plan.order:
         text += f" ORDER BY {total_order(plan.order, made.columns)}"

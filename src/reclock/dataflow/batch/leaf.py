@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.dataflow.batch.relation import Relation, named, select
-from reclock.dataflow.types import has_months, to_spark
 from reclock.dataflow.values import from_python
 from reclock.sql.plan.spark_literal import literal_text
 
@@ -33,9 +32,8 @@ Measured: for a hundred rows there is no difference; a sum over 1,280 rows of
 
 def leaf(table: str, kinds: Sequence[Type]) -> Relation:
     """Return the rows of ``table``, whose columns ``c0, …`` are as Arrow stores them."""
-    items = named([to_spark(f"c{i}", kind) for i, kind in enumerate(kinds)])
-    as_it_is = None if any(map(has_months, kinds)) or not kinds else table
-    return Relation(select(items, table), tuple(kinds), table=as_it_is)
+    items = named([f"c{i}" for i in range(len(kinds))])
+    return Relation(select(items, table), tuple(kinds), table=table if kinds else None)
 
 
 def is_long(node: Constant) -> bool:
@@ -62,7 +60,7 @@ def named_constant(node: Constant, table: str) -> Relation:
     kinds = tuple(c.type for c in node.columns)
     if not _is_counted(node):
         return leaf(table, kinds)
-    items = named([to_spark(f"c{i}", kind) for i, kind in enumerate(kinds)])
+    items = named([f"c{i}" for i in range(len(kinds))])
     return Relation(select([*items, "n"], table), kinds, counted=True)
 
 

@@ -28,6 +28,7 @@ from reclock.dataflow.steps import accumulate, groups
 from reclock.dataflow.types import arrow_type
 from reclock.dataflow.values import from_python
 from reclock.errors import NotSupported
+from reclock.sql.plan.comparable import keyed
 from reclock.sql.plan.functions.aggregate import FAST, HEAD
 from reclock.sql.plan.relation import (
     AggregateCall,
@@ -42,6 +43,7 @@ from reclock.sql.plan.relation import (
     TopK,
     Union,
     column,
+    keep,
 )
 from reclock.sql.plan.scalar import Case, Literal
 
@@ -113,8 +115,9 @@ def _head(node: Reduce, name: str, call: AggregateCall) -> Node:
     if not node.keys:
         rows = Union((rows, Constant(rows.schema, (((None,), 1),))))
     at = len(node.keys)
-    order = SortKey(at, descending=call.function.name == "max", nulls_first=False)
-    return TopK(rows, tuple(range(at)), (order,), 1)
+    rows, place = keyed(rows, (at,))
+    order = SortKey(place[at], descending=call.function.name == "max", nulls_first=False)
+    return keep(TopK(rows, tuple(range(at)), (order,), 1), range(at + 1))
 
 
 def _distinct(node: Reduce, name: str, call: AggregateCall) -> Node:

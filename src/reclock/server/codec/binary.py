@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reclock.coordinator.copy_text import utf8
 from reclock.errors import InvalidValue, ProtocolViolation
+from reclock.interval import Interval
 from reclock.server.codec.field import INT32, UINT32, VALUE, Fields
 from reclock.server.codec.oid import oid_of
 from reclock.sql import types as t
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from reclock.sql.types import Type
 
 _DAY_ZERO: Final = date(2000, 1, 1)
 _ZERO: Final = datetime(2000, 1, 1)  # noqa: DTZ001 - of timestamps without a zone
 _MICROSECOND: Final = timedelta(microseconds=1)
-_DAY_US: Final = 86_400_000_000
 _NEGATIVE: Final = 0x4000
 _NAN: Final = 0xC000
 _WEIGHT: Final = 250
@@ -64,18 +64,16 @@ def write(value: Any, kind: Type) -> bytes:
     return _WRITERS[kind](value) if layout is None else struct.pack(layout, value)
 
 
-def read(data: bytes, kind: Type) -> tuple[Any, Type]:
-    """Return the value that bytes mean, and its type: of an interval, which one it is."""
+def read(data: bytes, kind: Type) -> Any:
+    """Return the value that bytes mean."""
     try:
         fields = Fields(data)
-        if kind == t.INTERVAL:
-            return _read_interval(fields)
         value = _read(fields, kind)
         fields.end()
     except (ProtocolViolation, OverflowError, ValueError) as cause:
         message = f"incorrect binary data format for type {kind}"
         raise InvalidValue(message, detail=str(cause), code="22P03") from cause
-    return value, kind
+    return value
 
 
 def _read(fields: Fields, kind: Type) -> Any:
@@ -154,19 +152,13 @@ def _read_timestamp(fields: Fields) -> datetime:
     return _ZERO + timedelta(microseconds=us)
 
 
-def _write_interval(value: timedelta) -> bytes:
-    days, us = divmod(abs(value) // _MICROSECOND, _DAY_US)
-    sign = -1 if value < timedelta() else 1
-    return struct.pack("!qii", sign * us, sign * days, 0)
+def _write_interval(value: Mapping[str, int]) -> bytes:
+    return struct.pack("!qii", value["micros"], value["days"], value["months"])
 
 
-def _read_interval(fields: Fields) -> tuple[Any, Type]:
-    us, days, months = struct.unpack("!qii", fields.take(16))
-    fields.end()
-    if months and (days or us):
-        message = "an interval of months and days together is not supported"
-        raise InvalidValue(message, code="0A000", hint="send two: one of months, one of days")
-    return (months, t.MONTHS) if months else (timedelta(days=days, microseconds=us), t.INTERVAL)
+def _read_interval(fields: Fields) -> Interval:
+    micros, days, months = struct.unpack("!qii", fields.take(16))
+    return Interval(months, days, micros)
 
 
 # Arrays and records.
@@ -208,7 +200,7 @@ def _read_array(fields: Fields, element: Type) -> tuple[Any, ...]:
     found = []
     for _ in range(size):
         part = VALUE.read(fields)
-        found.append(None if part is None else read(part, element)[0])
+        found.append(None if part is None else read(part, element))
     return tuple(found)
 
 
@@ -241,7 +233,6 @@ _WRITERS: Final[dict[Type, Callable[[Any], bytes]]] = {
     t.TIMESTAMP: _write_timestamp,
     t.TIMESTAMPTZ: _write_timestamp,
     t.INTERVAL: _write_interval,
-    t.MONTHS: lambda value: struct.pack("!qii", 0, 0, value),
 }
 _READERS: Final[dict[Type, Callable[[Fields], Any]]] = {
     t.TEXT: _read_text,
@@ -252,4 +243,5 @@ _READERS: Final[dict[Type, Callable[[Fields], Any]]] = {
     t.DATE: lambda fields: _DAY_ZERO + timedelta(days=INT32.read(fields)),
     t.TIMESTAMP: _read_timestamp,
     t.TIMESTAMPTZ: lambda fields: _read_timestamp(fields).replace(tzinfo=UTC),
+    t.INTERVAL: _read_interval,
 }

@@ -1,8 +1,7 @@
 """Which SQL type is which on the wire: PostgreSQL's OIDs, sizes and modifiers.
 
 Every SQL type has an OID. Going the other way, several OIDs are one type here (varchar and name
-are text, jsonb is json), and those that have none are refused by name (0A000). Intervals of
-months and of days are one type on the wire; a value says which it is.
+are text, jsonb is json), and those that have none are refused by name (0A000).
 
 Tests: tests/server/codec/test_values.py.
 """
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JSONB", "modifier_of", "oid_of", "size_of", "type_of"]
 
-_GIVEN: Final = frozenset({t.MONTHS, t.UNKNOWN, t.INT2VECTOR, t.OIDVECTOR})
+_GIVEN: Final = frozenset({t.UNKNOWN, t.INT2VECTOR, t.OIDVECTOR})
 """Types that are given, and not taken: another has their OID, or nobody sends them."""
 
 _TYPES: Final[dict[int, Type]] = {

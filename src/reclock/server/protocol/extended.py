@@ -185,8 +185,8 @@ def _value(at: int, value: bytes | None, kind: Type, form: int) -> Typed:
         return Typed(None, kind)
     try:
         if form:
-            return Typed(*binary.read(value, kind))
-        return Typed(*text.read(utf8(value), kind))
+            return Typed(binary.read(value, kind), kind)
+        return Typed(text.read(utf8(value), kind), kind)
     except (InvalidValue, StatementError) as error:
         error.detail = "; ".join(filter(None, [f"parameter ${at}", error.detail]))
         raise

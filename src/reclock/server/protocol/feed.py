@@ -36,7 +36,7 @@ def feed_of(source: Result | Answer | Subscription, interrupt: Interrupt) -> Ans
     if isinstance(source, Answer):
         return source
     assert source.schema is not None
-    schema = Schema(tuple(Column(c.name, _plain(c.type)) for c in source.schema))
+    schema = Schema(tuple(Column(c.name, c.type) for c in source.schema))
     if isinstance(source, Result):
         return Answer(schema, (batch for batch in [_batch(source.rows, schema)]))
     return Answer(schema, _followed(source, schema, interrupt), tag="SUBSCRIBE")
@@ -54,16 +54,6 @@ def _followed(
             if not updates:
                 return  # nothing can come any more
             yield _batch([subscription.values(update) for update in updates], schema)
-
-
-def _plain(kind: Type) -> Type:
-    """Return the type of a value that Python has as a timedelta, whatever SQL says."""
-    match kind:
-        case t.Array(element):
-            return t.Array(_plain(element))
-        case t.Record(fields):
-            return t.Record(tuple((name, _plain(inside)) for name, inside in fields))
-    return t.INTERVAL if kind == t.MONTHS else kind
 
 
 def _batch(rows: list[tuple[Any, ...]], schema: Schema) -> pa.RecordBatch:

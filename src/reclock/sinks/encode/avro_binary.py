@@ -198,5 +198,4 @@ _SIMPLE: Final[dict[Type, Callable[[pa.Array], pa.Array]]] = {
     **dict.fromkeys((t.TEXT, t.JSON, t.BYTEA), _measured),
     t.BOOLEAN: _booleans,
     t.INTERVAL: _quoted(t.INTERVAL),
-    t.MONTHS: _quoted(t.MONTHS),
 }

@@ -58,7 +58,6 @@ _SIMPLE: Final[dict[Type, Node]] = {
     t.TIMESTAMP: {"type": "long", "logicalType": "local-timestamp-micros"},
     t.TIMESTAMPTZ: {"type": "long", "logicalType": "timestamp-micros"},
     t.INTERVAL: "string",
-    t.MONTHS: "string",
     t.JSON: {"type": "string", "connect.name": "io.debezium.data.Json"},
 }
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from reclock.errors import InvalidSyntax, NotSupported
 from reclock.sql.parse.fragment import expression_of
 from reclock.sql.parse.types import parse_type_text
+from reclock.sql.plan.interval_text import has_interval
 from reclock.sql.statement.column import ColumnDefinition, ColumnList
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax.place import placed_at
-from reclock.sql.types import TEXT, Varchar
+from reclock.sql.types import TEXT, IntervalOf, Varchar
 
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
@@ -62,6 +63,12 @@ def _checked(columns: list[ColumnDefinition], key: tuple[str, ...], enforced: bo
             message = f'column "{name}" named in key does not exist'
             hint = f"the columns are {', '.join(names)}"
             raise InvalidSyntax(message, code="42703", hint=hint, position=columns[0].position)
+    for column in columns:
+        if column.name in key and has_interval(column.type):
+            message = f'column "{column.name}" of type {column.type} cannot be part of a key'
+            detail = "equal intervals may be different values: 1 mon and 30 days"
+            hint = "use a number of seconds or days as the key"
+            raise NotSupported(message, detail=detail, hint=hint, position=column.position)
     made = tuple(replace(c, nullable=c.nullable and c.name not in key) for c in columns)
     return ColumnList(made, key, enforced)
 
@@ -76,6 +83,9 @@ def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool, bool]:
     text = cursor.text[int(tokens[0].start) : int(tokens[-1].end) + 1]
     with placed_at(int(tokens[0].start) + 1):
         declared = parse_type_text(text)
+    if isinstance(declared, IntervalOf):
+        message = f'a column of type "{declared}" is not supported'
+        raise NotSupported(message, hint="use interval; a cast cuts and rounds what is written")
     length = declared.length if isinstance(declared, Varchar) else None
     column_type = TEXT if isinstance(declared, Varchar) else declared
     nullable, default, key, enforced = True, None, False, True

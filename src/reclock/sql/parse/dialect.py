@@ -19,6 +19,7 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import TokenType
 
 from reclock.errors import InvalidSyntax
+from reclock.sql.interval.qualifier import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +68,58 @@ class _Parser(PostgresParser):
             for join in self._parse_joins():
                 made.append("joins", join)
         return made
+
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Add | exp.Interval | None:
+        """Read ``INTERVAL [(p)] '…' [fields]``, whose text sqlglot would take apart."""
+        index = self._index
+        if self._match(TokenType.INTERVAL):
+            digits = self._interval_digits()
+            if self._match(TokenType.STRING):
+                this = exp.Literal.string(self._prev.text)
+                said = f"{self._interval_fields()}{digits}"
+                unit = exp.Var(this=said) if said else None
+                return self.expression(exp.Interval(this=this, unit=unit))
+        self._retreat(index)
+        return super()._parse_interval(require_interval, parse_function_unit)
+
+    def _parse_types(self, *args: Any, **named: Any) -> exp.Expr | None:
+        """Read ``INTERVAL [fields] [(p)]`` as a type: sqlglot knows no digits of seconds."""
+        index = self._index
+        if self._match(TokenType.INTERVAL):
+            said = f"{self._interval_fields()}{self._interval_digits()}"
+            if said and not self._match(TokenType.STRING, advance=False):
+                unit = exp.Var(this=said)
+                return self.expression(exp.DataType(this=exp.Interval(unit=unit)))
+        self._retreat(index)
+        return super()._parse_types(*args, **named)
+
+    def _interval_digits(self) -> str:
+        index = self._index
+        if self._match(TokenType.L_PAREN) and self._match(TokenType.NUMBER):
+            digits = self._prev.text
+            if self._match(TokenType.R_PAREN):
+                return f"({digits})"
+        self._retreat(index)
+        return ""
+
+    def _interval_fields(self) -> str:
+        """Read ``day``, ``day to second`` or ``day to second(3)``."""
+        fields = [self._interval_field()]
+        if fields[0] and self._match_text_seq("TO"):
+            fields.append(self._interval_field())
+        last = fields[-1]
+        return " to ".join(fields) + (self._interval_digits() if last == "second" else "")
+
+    def _interval_field(self) -> str:
+        token = self._curr
+        if token is None or token.token_type == TokenType.IDENTIFIER:
+            return ""
+        if token.text.lower() not in FIELDS:
+            return ""
+        self._advance()
+        return str(token.text.lower())
 
 
 class _Tokenizer(Postgres.Tokenizer):

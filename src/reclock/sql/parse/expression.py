@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final, cast
 from sqlglot import exp
 
 from reclock.errors import InvalidSyntax
+from reclock.sql.interval.qualifier import PLAIN
 from reclock.sql.parse.node import expect_only, identifier, position_of, unsupported
-from reclock.sql.parse.types import declared_type
+from reclock.sql.parse.types import declared_type, qualifier_of
 from reclock.sql.syntax import expression as s
+from reclock.sql.types import INTERVAL, IntervalOf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,6 +48,11 @@ _NULLARY: Final[dict[type[exp.Expr], str]] = {
     exp.SessionUser: "session_user",
     exp.CurrentSchema: "current_schema",
 }
+
+_NAMED: Final = {
+    "make_interval": ("years", "months", "weeks", "days", "hours", "mins", "secs"),
+}
+"""Functions whose arguments have names and may be left out."""
 
 
 class ExpressionConverter:
@@ -221,25 +228,21 @@ class ExpressionConverter:
 
     def _cast(self, node: exp.Expr) -> s.Expression:
         expect_only(node, "this", "to")
-        if isinstance(node.args["to"], exp.Interval) or (
-            isinstance(node.args["to"], exp.DataType) and node.args["to"].this == exp.DType.INTERVAL
-        ):
-            inner = node.this
+        declared = declared_type(node.args["to"])
+        inner = node.this
+        if isinstance(declared, IntervalOf) or declared == INTERVAL:
+            qualifier = declared.qualifier if isinstance(declared, IntervalOf) else PLAIN
             if isinstance(inner, exp.Literal) and inner.args.get("is_string"):
-                return s.IntervalText(str(inner.this), position_of(node))
-        return s.CastText(self(node.this), declared_type(node.args["to"]), position_of(node))
+                return s.IntervalText(str(inner.this), qualifier, position_of(node))
+        return s.CastText(self(inner), declared, position_of(node))
 
     def _interval(self, node: exp.Expr) -> s.Expression:
         expect_only(node, "this", "unit")
-        unit = node.args.get("unit")
-        if node.this is None or not isinstance(node.this, exp.Literal):
+        if not isinstance(node.this, exp.Literal) or not node.this.args.get("is_string"):
             msg = "an interval of an expression"
             raise unsupported(msg, node)
-        if unit is not None and not isinstance(unit, exp.Var):
-            msg = "an interval range"
-            raise unsupported(msg, node)
-        text = str(node.this.this) + ("" if unit is None else f" {unit.name.lower()}")
-        return s.IntervalText(text, position_of(node))
+        qualifier = qualifier_of(node.args.get("unit"))
+        return s.IntervalText(str(node.this.this), qualifier, position_of(node))
 
     def _escape(self, node: exp.Expr) -> s.Expression:
         expect_only(node, "this", "expression")
@@ -356,9 +359,27 @@ class ExpressionConverter:
         if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             expect_only(arguments[0])
             star, arguments = True, []
+        if name in _NAMED:
+            return s.FunctionText(name, self._by_name(name, arguments), position=position_of(node))
         return s.FunctionText(
             name, self.all(arguments), distinct, star, order, position=position_of(node)
         )
+
+    def _by_name(self, name: str, arguments: list[exp.Expr]) -> tuple[s.Expression, ...]:
+        """Return all arguments in their places, 0 for those that are left out."""
+        names = _NAMED[name]
+        made: dict[str, s.Expression] = {}
+        for at, argument in enumerate(arguments):
+            given = isinstance(argument, exp.Kwarg)
+            key = identifier(argument.this) if given else names[min(at, len(names) - 1)]
+            if key not in names or key in made or at >= len(names):
+                message = f"function {name} has no argument {key}, or it is given twice"
+                hint = f"it takes {', '.join(names)}"
+                raise InvalidSyntax(
+                    message, code="42883", hint=hint, position=position_of(argument)
+                )
+            made[key] = self(argument.args["expression"] if given else argument)
+        return tuple(made.get(key, s.NumberText("0")) for key in names)
 
     def sort_items(self, node: exp.Expr) -> tuple[s.SortItem, ...]:
         """Convert the entries of an ORDER BY."""

@@ -53,7 +53,6 @@ _HINTS = {
     "GROUP BY ALL": "list the columns",
     "a named parameter": "write parameters as $1, $2, …",
     "an interval of an expression": "multiply: n * INTERVAL '1 day'",
-    "an interval range": "write the units: INTERVAL '1 day 2 hours'",
     "ESCAPE": "ESCAPE stands after LIKE or ILIKE",
     "an array slice": "unnest the array WITH ORDINALITY, and choose with WHERE",
     "expansion of a record": "name the fields: (r).a, (r).b",

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot.tokenizer_core import TokenType
 
+from reclock.sql.interval import parse_interval
 from reclock.sql.parse.dialect import tokenize
 from reclock.sql.syntax import expression as e
 
 if TYPE_CHECKING:
-    from reclock.sql.types import Declared
+    from reclock.sql.types import Written
 
 
 def query_text(sql: str) -> str:
@@ -30,7 +31,7 @@ def query_text(sql: str) -> str:
     return sql
 
 
-def default_text(default: e.Expression, kind: Declared) -> str:
+def default_text(default: e.Expression, kind: Written) -> str:  # noqa: PLR0911 - one per kind
     """Return a default, which is a literal, as text.
 
     >>> from reclock.sql.types import TEXT
@@ -38,7 +39,9 @@ def default_text(default: e.Expression, kind: Declared) -> str:
     "'it''s'::text"
     """
     match default:
-        case e.StringText(text) | e.IntervalText(text):
+        case e.IntervalText(text, qualifier):
+            return f"'{parse_interval(text, qualifier)}'::interval"
+        case e.StringText(text):
             quoted = text.replace("'", "''")
             return f"'{quoted}'::{kind}"
         case e.NumberText(text):

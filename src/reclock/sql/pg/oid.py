@@ -33,7 +33,6 @@ OIDS: Final[dict[Type, tuple[int, int, int]]] = {
     t.TIMESTAMP: (1114, 1115, 8),
     t.TIMESTAMPTZ: (1184, 1185, 8),
     t.INTERVAL: (1186, 1187, 16),
-    t.MONTHS: (1186, 1187, 16),
     t.UNKNOWN: (25, 1009, -1),
     t.OID: (26, 1028, 4),
     t.CHAR: (18, 1002, 1),

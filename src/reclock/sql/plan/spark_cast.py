@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from reclock.sql.plan.interval_text import READER, to_text
 from reclock.sql.plan.scalar import cast_can_fail
 from reclock.sql.plan.spark_float import (
     double_as_real,
@@ -30,6 +31,7 @@ from reclock.sql.types import (
     DOUBLE,
     FLOATS,
     INTEGERS,
+    INTERVAL,
     JSON,
     REAL,
     TEXT,
@@ -75,6 +77,8 @@ def cast_text(value: str, source: Type, target: Type) -> str:  # noqa: PLR0911  
         return f"CASE WHEN try_parse_json({value}) IS NOT NULL THEN {value} END"
     if target == TEXT:
         return _to_text(value, source)
+    if target == INTERVAL:
+        return f"{READER}({value})"
     word = "try_cast" if cast_can_fail(source, target) else "CAST"
     if source == TEXT and is_number(target):
         return (
@@ -108,6 +112,8 @@ def _to_text(value: str, source: Type) -> str:  # noqa: PLR0911  # one per case
         return f"concat(CAST({value} AS STRING), '+00')"
     if source == BYTEA:
         return f"concat('\\\\x', lower(hex({value})))"
+    if source == INTERVAL:
+        return to_text(value)
     if source in FLOATS:
         return float_as_text(value, source)
     if isinstance(source, Array):
@@ -137,7 +143,8 @@ def cast_failure(value: str, source: Type, target: Type) -> str:  # noqa: PLR091
     if source == TEXT and isinstance(target, Numeric):
         return text_as_numeric_failure(value, target)
     if source == TEXT:
-        start = quote_string(f'22P02|invalid input syntax for type {target}: "')
+        code = "22007" if target == INTERVAL else "22P02"
+        start = quote_string(f'{code}|invalid input syntax for type {target}: "')
         return f"concat({start}, left({value}, {_QUOTED}), '\"')"
     if is_number(source) and is_number(target):
         what = "numeric field overflow" if isinstance(target, Numeric) else f"{target} out of range"

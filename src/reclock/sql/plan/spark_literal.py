@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
-from reclock.sql.types import BYTEA, DATE, INTERVAL, MONTHS, TIMESTAMP, TIMESTAMPTZ, Array
+from reclock.interval import Interval
+from reclock.sql.types import BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, Array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,11 +52,11 @@ def _plain(value: object, kind: Type) -> str | None:  # noqa: PLR0911  # one per
         return f"X'{value.hex()}'"
     if isinstance(value, str):
         return quote_string(value)
-    if kind == INTERVAL and isinstance(value, timedelta):
-        micros = value // timedelta(microseconds=1)
-        return f"(INTERVAL '1' SECOND * {micros // 1_000_000}L + {_micros(micros % 1_000_000)})"
-    if kind == MONTHS:
-        return f"INTERVAL '{value}' MONTH"
+    if isinstance(value, Interval):
+        return (
+            f"named_struct('days', {value.days}, 'micros', {value.microseconds}L,"
+            f" 'months', {value.months})"
+        )
     if kind == TIMESTAMPTZ and isinstance(value, datetime):
         moment = value.astimezone(UTC).replace(tzinfo=None)
         return f"TIMESTAMP_LTZ'{moment.isoformat(' ')}Z'"
@@ -66,7 +67,3 @@ def _plain(value: object, kind: Type) -> str | None:  # noqa: PLR0911  # one per
     if isinstance(value, Decimal):
         return f"CAST('{value:f}' AS {kind.spark_name})"
     return None
-
-
-def _micros(count: int) -> str:
-    return f"INTERVAL '0.{count:06d}' SECOND"

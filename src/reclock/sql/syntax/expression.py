@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from reclock.sql.interval.qualifier import PLAIN, Qualifier
+
 if TYPE_CHECKING:
     from reclock.sql.syntax.query import Query
-    from reclock.sql.types import Declared
+    from reclock.sql.types import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,10 @@ class DefaultText:
 
 @dataclass(frozen=True, slots=True)
 class IntervalText:
-    """``INTERVAL '…'``."""
+    """``INTERVAL '…'``, with what may follow it."""
 
     text: str
+    qualifier: Qualifier = PLAIN
     position: int | None = field(default=None, compare=False)
 
 
@@ -155,7 +158,7 @@ class CastText:
     """``CAST(x AS type)`` and ``x::type``."""
 
     operand: Expression
-    type: Declared
+    type: Written
     position: int | None = field(default=None, compare=False)
 
 

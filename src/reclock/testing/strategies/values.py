@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from reclock.interval import Interval
 from reclock.sql import types as t
 
 if TYPE_CHECKING:
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 def _once(moment: datetime) -> datetime:
     """Return the first of two equal times on a clock that is put back."""
     return moment.replace(fold=0)
+
+
+def intervals() -> SearchStrategy[Interval]:
+    """Draw an interval; some are equal to others without being the same."""
+    small = st.integers(-40, 40)
+    few = st.builds(Interval, small, small, st.sampled_from([0, 1, -1, 86_400_000_000, -1_500_000]))
+    number = st.integers(-(2**31), 2**31 - 1)
+    return few | st.builds(Interval, number, number, st.integers(-(2**63) + 1, 2**63 - 1))
 
 
 _SIMPLE: dict[Type, SearchStrategy[Any]] = {
@@ -33,8 +42,7 @@ _SIMPLE: dict[Type, SearchStrategy[Any]] = {
     t.DATE: st.dates(),
     t.TIMESTAMP: st.datetimes().map(_once),
     t.TIMESTAMPTZ: st.datetimes(timezones=st.just(UTC)).map(_once),
-    t.INTERVAL: st.timedeltas(-timedelta(days=10**8), timedelta(days=10**8)),
-    t.MONTHS: st.integers(-(2**31), 2**31 - 1),
+    t.INTERVAL: intervals(),
     t.JSON: st.sampled_from(["null", '{"a": [1, 2.50, "x"]}', "[]", '"text"', "-0.0"]),
 }
 

@@ -16,6 +16,7 @@ from reclock.sql.plan.build.conjunct import now_in
 from reclock.sql.plan.build.expression import ExpressionBuilder
 from reclock.sql.plan.build.select import plan_select
 from reclock.sql.plan.coerce import common_type, convert
+from reclock.sql.plan.comparable import distinct, matched, ordered
 from reclock.sql.plan.relation import (
     Constant,
     Distinct,
@@ -137,7 +138,8 @@ def _body(
             if not query.order_by:
                 return inner
             node = inner.relation
-    return QueryPlan(node, node.width, tuple(_output_key(i, node) for i in query.order_by))
+    keys = tuple(_output_key(i, node) for i in query.order_by)
+    return ordered(QueryPlan(node, node.width, keys))
 
 
 def _output_key(item: s.SortItem, node: Node) -> SortKey:
@@ -200,7 +202,10 @@ def _set_operation(
     left, right = _as_types(left, kinds, untyped[0]), _as_types(right, kinds, untyped[1])
     if body.operator == "union":
         both = Union((left, right))
-        return both if body.every else Distinct(both)
+        return both if body.every else distinct(both)
+    by_keys = matched(body.operator, left, right, every=body.every)
+    if by_keys is not None:
+        return by_keys
     if not body.every:
         left, right = Distinct(left), Distinct(right)
     missing = Threshold(Union((left, Negate(right))))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported, UndefinedName, WrongGrouping, WrongType
+from reclock.interval import Interval
+from reclock.sql.interval import parse_interval
 from reclock.sql.plan.build.functions import COMPARISONS, call, truth
 from reclock.sql.plan.build.like import unescaped
 from reclock.sql.plan.build.parameter import literal_of
@@ -21,14 +23,26 @@ from reclock.sql.plan.coerce import (
     number_literal,
     to_common,
 )
+from reclock.sql.plan.comparable import comparison_key
 from reclock.sql.plan.functions import is_aggregate, is_window_only
+from reclock.sql.plan.functions.interval import qualified
 from reclock.sql.plan.functions.length import adds_little, has_length, too_long, within
 from reclock.sql.plan.functions.overload import Overload
-from reclock.sql.plan.interval import parse_interval
 from reclock.sql.plan.scalar import And, Call, Case, Literal, Or, Scalar
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax.place import placed
-from reclock.sql.types import BOOLEAN, INTEGER, JSON, TEXT, UNKNOWN, Array, Record, Varchar
+from reclock.sql.types import (
+    BOOLEAN,
+    INTEGER,
+    INTERVAL,
+    JSON,
+    TEXT,
+    UNKNOWN,
+    Array,
+    IntervalOf,
+    Record,
+    Varchar,
+)
 
 if TYPE_CHECKING:
     from reclock.sql.plan.build.block import Block, Planner
@@ -81,8 +95,7 @@ class ExpressionBuilder:
             case s.NullText():
                 return Literal(None, UNKNOWN)
             case s.IntervalText():
-                value, kind = parse_interval(e.text)
-                return Literal(value, kind)
+                return Literal(parse_interval(e.text, e.qualifier), INTERVAL)
             case s.Parameter():
                 return self._parameter(e)
             case s.Operator():
@@ -121,6 +134,11 @@ class ExpressionBuilder:
         raise NotSupported(message, hint=hint)
 
     def _cast(self, e: s.CastText) -> Scalar:
+        if isinstance(e.type, IntervalOf):
+            value = explicit_cast(self(e.operand), INTERVAL, e.position)
+            if isinstance(value, Literal) and isinstance(value.value, Interval):
+                return Literal(e.type.qualifier.applied(value.value), INTERVAL)
+            return Call(qualified(e.type.qualifier), (value,), INTERVAL)
         if not isinstance(e.type, Varchar):
             return explicit_cast(self(e.operand), e.type, e.position)
         text = explicit_cast(self(e.operand), TEXT, e.position)
@@ -267,9 +285,14 @@ class ExpressionBuilder:
                 return Literal(e.every, BOOLEAN)
             return And(tests) if e.every else Or(tests)
         kind = common_type((operand.type, array.type.element), "ANY/ALL")
+        operand, array = (
+            comparison_key(convert(given, wanted))
+            for given, wanted in ((operand, kind), (array, Array(kind)))
+        )
+        kind = operand.type
         name, spark = ("all", "forall") if e.every else ("any", "exists")
         made = Overload(
             f"{e.symbol} {name}", (kind, Array(kind)), BOOLEAN,
             f"{spark}({{1}}, x -> {{0}} {e.symbol} x)", makes_null=True,
         )  # fmt: skip
-        return Call(made, (convert(operand, kind), convert(array, Array(kind))), BOOLEAN)
+        return Call(made, (operand, array), BOOLEAN)

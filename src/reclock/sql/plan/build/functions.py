@@ -9,12 +9,14 @@ from zoneinfo import available_timezones
 from reclock.errors import InvalidDefinition, NotSupported, StatementError, WrongType
 from reclock.sql.plan.build.like import like_pattern
 from reclock.sql.plan.coerce import convert, to_common
-from reclock.sql.plan.functions import FORBIDDEN, find_function, parameters_of
+from reclock.sql.plan.comparable import compared, comparison_key
+from reclock.sql.plan.functions import FORBIDDEN, find_function, interval, parameters_of
 from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
 from reclock.sql.plan.functions.length import adds_little
 from reclock.sql.plan.functions.overload import AnyOf
 from reclock.sql.plan.functions.structure import BOOLEANS
 from reclock.sql.plan.functions.text import SHORT
+from reclock.sql.plan.interval_text import has_interval
 from reclock.sql.plan.scalar import NULL, Call, Case, Cast, Coalesce, Literal, Scalar
 from reclock.sql.plan.temporal import FORM, is_now
 from reclock.sql.types import (
@@ -24,6 +26,7 @@ from reclock.sql.types import (
     DATETIMES,
     DOUBLE,
     INTEGERS,
+    INTERVAL,
     TEXT,
     TIMESTAMPTZ,
     UNKNOWN,
@@ -38,7 +41,9 @@ from reclock.sql.types import (
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from")
 _ARITHMETIC = ("+", "-", "*", "/", "%")
 _SAME_TYPE = (*COMPARISONS, "nullif", "greatest", "least")
+_BY_BYTES = ("array_position", "array_contains", "array_to_string", "@>", "&&")
 _QUOTIENT_SCALE = 16
+_FIELD_NAMES = {"centuries": "century", "millennia": "millennium"}
 _CHAR_PATTERNS = (
     ("YYYY", "yyyy"), ("MM", "MM"), ("DDD", "DDD"), ("DD", "dd"), ("HH24", "HH"), ("HH12", "hh"),
     ("HH", "hh"),
@@ -84,6 +89,14 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
         arguments = tuple(a if is_now(a) else as_time(a, position) for a in arguments)
     if name in _SAME_TYPE:
         arguments = to_common(arguments, name.upper())
+        if name in COMPARISONS:
+            arguments = tuple(map(comparison_key, arguments))
+        else:
+            chosen = compared(name, arguments)
+            if chosen is not None:
+                return chosen
+    if name in _BY_BYTES and any(has_interval(a.type) for a in arguments):
+        arguments = _compared_array(name, arguments, position)
     if name in _ARITHMETIC and len(arguments) == 2:
         arguments = _numbers(name, *arguments)
     if name == "||":
@@ -104,6 +117,21 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
     if name in SHORT and adds_little(converted):
         found = SHORT[name]
     return Call(found, converted, found.result_type(tuple(a.type for a in converted)))
+
+
+def _compared_array(
+    name: str, arguments: tuple[Scalar, ...], position: int | None
+) -> tuple[Scalar, ...]:
+    """Return the arguments of a function that looks for elements, as what they are compared by."""
+    if name == "array_to_string" or len(arguments) != 2:
+        message = f"{name} of intervals is not supported"
+        raise NotSupported(message, hint="cast the array first: array::text[]", position=position)
+    array, other = arguments
+    if isinstance(array.type, Array) and not isinstance(other.type, Array):
+        other = convert(other, array.type.element)
+    elif isinstance(array.type, Array):
+        array, other = to_common(arguments, name)
+    return comparison_key(array), comparison_key(other)
 
 
 def as_time(scalar: Scalar, position: int | None = None) -> Scalar:
@@ -197,7 +225,13 @@ def _with_field(
         hint = "write it as a literal, such as 'year'; CASE chooses between several"
         raise NotSupported(message, hint=hint, position=position)
     unit = field.value.lower()
-    known = (*TRUNC_FIELDS,) if name == "date_trunc" else (*EXTRACT_FIELDS, "epoch")
+    of_interval = arguments[1].type == INTERVAL
+    known: tuple[str, ...]
+    if name == "date_trunc":
+        known = interval.TRUNC_FIELDS if of_interval else TRUNC_FIELDS
+    else:
+        known = tuple(interval.EXTRACT_FIELDS) if of_interval else (*EXTRACT_FIELDS, "epoch")
+    unit = _FIELD_NAMES.get(unit, unit)
     chosen = next((k for k in known if unit in {k, k + "s", k.removesuffix("s")}), None)
     if chosen is None:
         message = f'unit "{unit}" is not supported for {name}'

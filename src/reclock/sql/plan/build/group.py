@@ -16,13 +16,14 @@ from reclock.sql.plan.build.conjunct import aggregates_in, groupings_in, reads_s
 from reclock.sql.plan.build.expression import ExpressionBuilder
 from reclock.sql.plan.build.functions import call
 from reclock.sql.plan.coerce import convert
+from reclock.sql.plan.comparable import comparison_key, reduced
 from reclock.sql.plan.functions import find_aggregate, parameters_of
 from reclock.sql.plan.functions.aggregate import AGGREGATE_SYNONYMS
 from reclock.sql.plan.functions.overload import AnyOf
+from reclock.sql.plan.interval_text import has_interval
 from reclock.sql.plan.relation import (
     AggregateCall,
     Project,
-    Reduce,
     SortKey,
     Union,
     column,
@@ -144,11 +145,16 @@ def _aggregate(build: ExpressionBuilder, e: s.FunctionText, inputs: _Inputs) -> 
     result = found.result_type(tuple(a.type for a in converted))
     kept = order if name in _ORDER_MATTERS else ()
     sort = tuple(
-        SortKey(inputs.place(build.value(i.expression)), i.descending, i.nulls_first) for i in kept
+        SortKey(
+            inputs.place(comparison_key(build.value(i.expression))), i.descending, i.nulls_first
+        )
+        for i in kept
     )
     condition = None if e.filter is None else build.condition(e.filter, "FILTER")
     _check_level(e, (*converted, *(() if condition is None else (condition,))))
     distinct = e.distinct and name not in {"min", "max", "bool_and", "bool_or"}
+    if distinct:
+        converted = _told_apart(name, converted, e.position)
     return AggregateCall(
         found,
         tuple(inputs.place(a) for a in converted),
@@ -169,6 +175,17 @@ def _check_level(e: s.FunctionText, read: tuple[Scalar, ...]) -> None:
         raise NotSupported(message, detail=detail, hint=hint, position=e.position)
 
 
+def _told_apart(name: str, arguments: list[Scalar], position: int | None) -> list[Scalar]:
+    """Return the arguments of a DISTINCT aggregate: equal ones must be the same."""
+    if name == "count":
+        return [comparison_key(argument) for argument in arguments]
+    if any(has_interval(argument.type) for argument in arguments):
+        message = f"{name}(DISTINCT …) of intervals is not supported"
+        hint = "take the distinct values in a subquery: SELECT DISTINCT …"
+        raise NotSupported(message, hint=hint, position=position)
+    return arguments
+
+
 def _reduced(
     source: Node,
     keys: list[Scalar],
@@ -178,22 +195,20 @@ def _reduced(
     """Return rows of all keys, all aggregates, and with several sets one bit per key."""
     everything = tuple(range(len(keys)))
     if groups == [everything]:
-        return Reduce(source, everything, aggregates)
+        return reduced(source, everything, aggregates)
     members = []
     for one in groups:
-        reduced = Reduce(source, one, aggregates)
+        made = reduced(source, one, aggregates)
         outputs: list[tuple[str, Scalar]] = []
         for at, key in enumerate(keys):
             name = source.schema[at].name
             value: Scalar = Literal(None, key.type)
             if at in one:
-                value = column(reduced, one.index(at))
+                value = column(made, one.index(at))
             outputs.append((name, value))
-        outputs += [
-            (name, column(reduced, len(one) + at)) for at, (name, _) in enumerate(aggregates)
-        ]
+        outputs += [(name, column(made, len(one) + at)) for at, (name, _) in enumerate(aggregates)]
         outputs += [("grouping", Literal(0 if at in one else 1, INTEGER)) for at in everything]
-        members.append(Project(reduced, tuple(outputs)))
+        members.append(Project(made, tuple(outputs)))
     return members[0] if len(members) == 1 else Union(tuple(members))
 
 

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from reclock.errors import WrongType
+from reclock.interval import Interval
 from reclock.sql import types as t
 from reclock.sql.plan.coerce import number_literal
 from reclock.sql.plan.scalar import Literal, Unbound
@@ -81,6 +82,8 @@ def literal_of(value: object) -> Literal:  # noqa: PLR0911 - one per type
         case date():
             return Literal(value, t.DATE)
         case timedelta():
+            return Literal(Interval.of(value), t.INTERVAL)
+        case Interval():
             return Literal(value, t.INTERVAL)
     message = f"a parameter of Python type {type(value).__name__} is not supported"
     raise WrongType(message)

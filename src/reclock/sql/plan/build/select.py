@@ -20,7 +20,8 @@ from reclock.sql.plan.build.group import group
 from reclock.sql.plan.build.source import plan_from
 from reclock.sql.plan.build.subquery import exists_filter, in_filter
 from reclock.sql.plan.build.window import add_windows, check_windows
-from reclock.sql.plan.relation import Distinct, Filter, Project, QueryPlan, SortKey, TopK
+from reclock.sql.plan.comparable import distinct, keyed, ordered, sorted_by
+from reclock.sql.plan.relation import Filter, Project, QueryPlan, SortKey, TopK
 from reclock.sql.plan.temporal import misplaced
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax import query as q
@@ -87,7 +88,7 @@ def plan_select(
         message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
         raise StatementError(message, code="42P10")
     node: Node = Project(block.node, tuple(output.columns))
-    return QueryPlan(Distinct(node) if select.distinct else node, output.visible, keys)
+    return ordered(QueryPlan(distinct(node) if select.distinct else node, output.visible, keys))
 
 
 def _check_now(select: q.Select, order_by: tuple[s.SortItem, ...]) -> None:
@@ -233,5 +234,7 @@ def _distinct_on(  # noqa: PLR0917 - all that a SELECT has been made of so far
         message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
         raise StatementError(message, code="42P10", hint="order by the same expressions first")
     node = Project(block.node, tuple(output.columns))
-    top = TopK(node, tuple(dict.fromkeys(group_keys)), keys, 1)
-    return QueryPlan(top, output.visible, keys)
+    wide, place = keyed(node, (*group_keys, *(k.column for k in keys)))
+    order = sorted_by(keys, place)
+    top = TopK(wide, tuple(place[at] for at in dict.fromkeys(group_keys)), order, 1)
+    return QueryPlan(top, output.visible, order)

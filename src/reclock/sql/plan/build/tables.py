@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported, WrongType
+from reclock.interval import DAY
 from reclock.sql.plan.build.functions import check_regex
 from reclock.sql.plan.coerce import convert, to_common
+from reclock.sql.plan.functions.interval import micros_of, moved
 from reclock.sql.plan.functions.length import MAX_SERIES, SPLIT, TOO_LONG, within
 from reclock.sql.plan.functions.overload import Failure, Overload
+from reclock.sql.plan.interval_text import key_text
 from reclock.sql.plan.scalar import Call, Scalar
 from reclock.sql.types import (
     BIGINT,
@@ -17,12 +20,12 @@ from reclock.sql.types import (
     INTEGERS,
     INTERVAL,
     JSON,
-    MONTHS,
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
     Array,
+    Type,
 )
 
 if TYPE_CHECKING:
@@ -38,16 +41,9 @@ _STEPPED = (
     "CASE WHEN ({2} > {zero} AND {0} > {1}) OR ({2} < {zero} AND {0} < {1}) OR {2} = {zero}"
     f" THEN {_EMPTY} WHEN {{steps}} < {MAX_SERIES} THEN sequence({{0}}, {{1}}, {{2}}) END"
 )
-_SECONDS = (
-    "(extract(DAY FROM {2}) * 86400D + extract(HOUR FROM {2}) * 3600D"
-    " + extract(MINUTE FROM {2}) * 60D + double(extract(SECOND FROM {2})))"
-)
-_YEARS = "CAST({2} AS INTERVAL YEAR TO MONTH)"
-_MONTHS = f"((extract(YEAR FROM {_YEARS}) * 12D + extract(MONTH FROM {_YEARS})) * 2419200D)"
-_BETWEEN = (
-    "(double(unix_micros(CAST({1} AS TIMESTAMP))) - double(unix_micros(CAST({0} AS TIMESTAMP))))"
-    " / 1000000D"
-)
+_MONTH_STEPS = 10_000
+"""A series by months has no more: each is the one before plus the step, as in PostgreSQL."""
+
 _NOT_AN_ARRAY = Failure("22023", "cannot extract elements from a scalar or an object")
 
 
@@ -95,13 +91,43 @@ def _series(arguments: tuple[Scalar, ...]) -> Scalar:
         step = convert(step, INTERVAL)
     if first.type == DATE:
         first, last = convert(first, TIMESTAMPTZ), convert(last, TIMESTAMPTZ)
-    if first.type not in {TIMESTAMP, TIMESTAMPTZ} or step.type not in {INTERVAL, MONTHS}:
+    if first.type not in {TIMESTAMP, TIMESTAMPTZ} or step.type != INTERVAL:
         message = f"generate_series over {first.type} by {step.type} is not supported"
         hint = "it takes integers by an integer, or timestamps by an interval"
         raise NotSupported(message, hint=hint)
-    zero = "INTERVAL '0' SECOND" if step.type == INTERVAL else "INTERVAL '0' MONTH"
-    length = _SECONDS if step.type == INTERVAL else _MONTHS
-    return _stepped([first, last, step], Array(first.type), zero, f"{_BETWEEN} / {length}")
+    series = Array(first.type)
+    text = _times(first.type)
+    failure = Failure(_ZERO.code, _ZERO.message, f"{key_text('{2}', INTERVAL)} = 0")
+    parameters = (first.type, first.type, INTERVAL)
+    made = Overload("generate_series", parameters, series, text, (failure, TOO_LONG))
+    return Call(made, (first, last, step), series)
+
+
+def _times(kind: Type) -> str:
+    """Return a series of times; NULL if it is too long."""
+    forward = f"{key_text('{2}', INTERVAL)} > 0"
+    step = f"try_add(bigint({{2}}.days) * {DAY}, {{2}}.micros)"
+    start, stop = micros_of("{0}", kind), micros_of("{1}", kind)
+    back = (
+        "timestamp_micros(%s)"
+        if kind == TIMESTAMPTZ
+        else ("CAST(timestamp_micros(%s) AS TIMESTAMP_NTZ)")
+    )
+    count = f"try_divide(double({stop}) - double({start}), double({step}))"
+    even = (
+        f"CASE WHEN {count} < 0 THEN {_EMPTY} WHEN {count} < {MAX_SERIES}"
+        f" THEN transform(sequence(0L, ({stop} - {start}) div {step}),"
+        f" n -> {back % f'{start} + n * {step}'}) END"
+    )
+    past = f"(a.c IS NULL OR CASE WHEN {forward} THEN a.c > {{1}} ELSE a.c < {{1}} END)"
+    following = moved("a.c", "{2}.months", "{2}.days", "{2}.micros")
+    grown = f"named_struct('l', array_append(a.l, a.c), 'c', {following})"
+    uneven = (
+        f"aggregate(sequence(0, {_MONTH_STEPS}), named_struct('l', {_EMPTY}, 'c', {{0}}),"
+        f" (a, n) -> CASE WHEN {past} THEN a ELSE {grown} END,"
+        f" a -> CASE WHEN {past} AND a.c IS NOT NULL THEN a.l END)"
+    )
+    return f"CASE WHEN {{2}}.months = 0 THEN {even} ELSE {uneven} END"
 
 
 def _stepped(values: list[Scalar], kind: Array, zero: str, steps: str) -> Scalar:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reclock.errors import NotSupported, StatementError, UndefinedName
 from reclock.sql.plan.build.expression import ExpressionBuilder
 from reclock.sql.plan.coerce import convert
+from reclock.sql.plan.comparable import comparison_key
 from reclock.sql.plan.functions import find_aggregate, parameters_of
 from reclock.sql.plan.functions.aggregate import AGGREGATE_SYNONYMS
 from reclock.sql.plan.functions.overload import AnyOf
@@ -75,8 +76,8 @@ def _add(
     build = ExpressionBuilder(planner, block)
     over = members[0][1]
     extra: list[Scalar] = []
-    partition = [build.value(p) for p in over.partition]
-    order = [(build.value(i.expression), i) for i in over.order]
+    partition = [comparison_key(build.value(p)) for p in over.partition]
+    order = [(comparison_key(build.value(i.expression)), i) for i in over.order]
     planned = [(e, *_planned(build, e, o)) for e, o in members]
     base = block.node
     width = base.width

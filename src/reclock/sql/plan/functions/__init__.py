@@ -15,6 +15,7 @@ from reclock.errors import UndefinedName
 from reclock.sql.plan.functions import (
     arithmetic,
     datetime,
+    interval,
     logic,
     maths,
     structure,
@@ -46,7 +47,7 @@ from reclock.sql.types import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_SUBJECTS = (arithmetic, logic, maths, text, datetime, temporal, structure)
+_SUBJECTS = (arithmetic, logic, maths, text, interval, datetime, temporal, structure)
 FUNCTIONS: Final[dict[str, tuple[Overload, ...]]] = {}
 for _subject in _SUBJECTS:
     for _overload in _subject.OVERLOADS:

@@ -14,6 +14,7 @@ from typing import Final
 
 from reclock.sql.plan.functions.overload import AnyOf, Parameter, ResultRule
 from reclock.sql.plan.functions.patterns import ANY, NUMERIC, same
+from reclock.sql.plan.interval_text import has_interval
 from reclock.sql.types import (
     BIGINT,
     BOOLEAN,
@@ -69,7 +70,14 @@ def _average_numeric(types: tuple[Type, ...]) -> Type:
     return Numeric(MAX_PRECISION, min(max(scale, _AVERAGE_SCALE), 28))
 
 
-_ORDERED = AnyOf("ordered", lambda t: t != JSON and not isinstance(t, Record))
+_ORDERED = AnyOf(
+    "ordered", lambda t: t != JSON and not isinstance(t, Record) and not has_interval(t)
+)
+_INTERVAL_ARRAY = AnyOf("interval[]", lambda t: has_interval(t) and isinstance(t, Array))
+_INTERVALS = AnyOf("interval", lambda t: has_interval(t) and not isinstance(t, Record))
+"""Intervals and arrays of them: they are compared by their spans, not by their bytes."""
+
+_NO_INTERVALS = AnyOf("any", lambda t: not has_interval(t))
 _WHOLE = Numeric(20, 0)
 _SUM = "sum({0})"
 _AVG = "avg({0})"
@@ -95,7 +103,11 @@ AGGREGATES: Final = (
     Aggregate("avg", (DOUBLE,), DOUBLE, _AVG, FAST),
     Aggregate("avg", (INTERVAL,), INTERVAL, _AVG),
     Aggregate("min", (_ORDERED,), same(), "min({0})", HEAD),
+    Aggregate("min", (INTERVAL,), same(), "min({0})", HEAD),
+    Aggregate("min", (_INTERVAL_ARRAY,), same(), "min({0})"),
     Aggregate("max", (_ORDERED,), same(), "max({0})", HEAD),
+    Aggregate("max", (INTERVAL,), same(), "max({0})", HEAD),
+    Aggregate("max", (_INTERVAL_ARRAY,), same(), "max({0})"),
     Aggregate("bool_and", (BOOLEAN,), BOOLEAN, "bool_and({0})", FAST),
     Aggregate("bool_or", (BOOLEAN,), BOOLEAN, "bool_or({0})", FAST),
     *(
@@ -115,7 +127,8 @@ AGGREGATES: Final = (
     Aggregate("string_agg", (TEXT, TEXT), TEXT, "string_agg({0}, {1})"),
     Aggregate("percentile_cont", (DOUBLE, DOUBLE), DOUBLE, "percentile({1}, {0})"),
     Aggregate("percentile_disc", (DOUBLE, _ORDERED), same(1), "percentile_disc({1}, {0})"),
-    Aggregate("mode", (ANY,), same(), "mode({0}, true)"),
+    Aggregate("percentile_disc", (DOUBLE, _INTERVALS), same(1), "percentile_disc({1}, {0})"),
+    Aggregate("mode", (_NO_INTERVALS,), same(), "mode({0}, true)"),
     Aggregate("any_row", (ANY,), same(), "first({0})"),
 )  # fmt: skip
 

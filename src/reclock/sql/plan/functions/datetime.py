@@ -1,4 +1,4 @@
-"""Dates, timestamps and intervals; the session's time zone is UTC.
+"""Dates and timestamps; the session's time zone is UTC. Intervals: ``interval``.
 
 ``date_trunc`` and ``extract`` take their field as a literal; which fields exist is data
 here. ``extract`` gives numeric, as PostgreSQL does.
@@ -11,8 +11,6 @@ from reclock.sql.types import (
     DATE,
     DOUBLE,
     INTEGER,
-    INTERVAL,
-    MONTHS,
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -41,8 +39,6 @@ _MOMENT = (
 )
 """A time that is there twice, when clocks go back, is the later one; with Spark the earlier."""
 
-_STRIDE = Failure("22008", "stride must be greater than zero")
-_INTERVAL_RANGE = Failure("22008", "interval out of range")
 
 TRUNC_FIELDS = (
     "microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month",
@@ -76,14 +72,6 @@ def _fields() -> list[Overload]:
                     (DATE, "CAST({0} AS TIMESTAMP)")):  # fmt: skip
         value = f"CAST(CAST(unix_micros({cast}) AS DECIMAL(20, 0)) / 1000000 AS DECIMAL(20, 6))"
         made.append(Overload("extract epoch", (t,), _EXTRACTED, value))
-    for field, unit in (
-        ("day", "DAY"),
-        ("hour", "HOUR"),
-        ("minute", "MINUTE"),
-        ("second", "SECOND"),
-    ):
-        value = f"CAST(extract({unit} FROM {{0}}) AS {_EXTRACTED.spark_name})"
-        made.append(Overload(f"extract {field}", (INTERVAL,), _EXTRACTED, value))
     for field in TRUNC_FIELDS:
         name = f"date_trunc {field}"
         spark = field.removesuffix("s")
@@ -95,43 +83,8 @@ def _fields() -> list[Overload]:
     return made
 
 
-def _sums() -> list[Overload]:
-    made = []
-    for t in (TIMESTAMP, TIMESTAMPTZ):
-        for i in (INTERVAL, MONTHS):
-            made.append(Overload("+", (t, i), t, "try_add({0}, {1})", (_RANGE,)))
-            made.append(Overload("+", (i, t), t, "try_add({1}, {0})", (_RANGE,)))
-            made.append(Overload("-", (t, i), t, "try_subtract({0}, {1})", (_RANGE,)))
-        made.append(Overload("-", (t, t), INTERVAL, "({0} - {1})"))
-    for i in (INTERVAL, MONTHS):
-        made.append(Overload("+", (i, i), i, "try_add({0}, {1})", (_INTERVAL_RANGE,)))
-        made.append(Overload("-", (i, i), i, "try_subtract({0}, {1})", (_INTERVAL_RANGE,)))
-        made.append(Overload("-", (i,), i, "(-{0})"))
-        made.append(Overload("*", (i, DOUBLE), i, "try_multiply({0}, {1})", (_INTERVAL_RANGE,)))
-        made.append(Overload("*", (DOUBLE, i), i, "try_multiply({1}, {0})", (_INTERVAL_RANGE,)))
-    return made
-
-
-def _bins() -> list[Overload]:
-    """Return ``date_bin``: the last of equal steps from an origin that is not after a time."""
-    stride = "unix_micros(TIMESTAMP '1970-01-01 00:00:00' + {0})"
-    made = []
-    for t, micros, back in (
-        (TIMESTAMPTZ, "unix_micros({%d})", "timestamp_micros(%s)"),
-        (TIMESTAMP, "unix_micros(CAST({%d} AS TIMESTAMP))",
-         "CAST(timestamp_micros(%s) AS TIMESTAMP_NTZ)"),
-    ):  # fmt: skip
-        source, origin = micros % 1, micros % 2
-        binned = back % f"{source} - pmod({source} - {origin}, {stride})"
-        text = f"CASE WHEN {stride} > 0 THEN {binned} END"
-        made.append(Overload("date_bin", (INTERVAL, t, t), t, text, (_STRIDE,)))
-    return made
-
-
 OVERLOADS = (
     *_fields(),
-    *_sums(),
-    *_bins(),
     Overload("+", (DATE, INTEGER), DATE, "try_add({0}, {1})", (_DATE_YEARS,)),
     Overload("+", (INTEGER, DATE), DATE, "try_add({1}, {0})", (_DATE_YEARS,)),
     Overload("-", (DATE, INTEGER), DATE, "try_subtract({0}, {1})", (_DATE_YEARS,)),
