@@ -216,7 +216,10 @@ class Run:
         ((frontier, state, detail),) = self.execute(status, output.name).rows
         upper = self.frontiers[output.of][1]
         broken = upper and self.is_broken(output.of, upper - 1)
-        assert frontier == upper or broken, f"{output.name} is {state} at {frontier}: {detail}"
+        waits = frontier == output.since > (upper or 0)
+        assert frontier == upper or broken or waits, (
+            f"{output.name} is {state} at {frontier}: {detail}"
+        )
         inputs = self.views[output.of][1]
         first = max([output.since, *(getattr(self.feeds[i], "blurred", 0) for i in inputs)])
         times = {t for t in self.times(output.of, kept=False) if first <= t < (frontier or 0)}
