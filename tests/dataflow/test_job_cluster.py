@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow(seconds=100)  # and not spark: its Spark is in another process
 
 CLUSTER = """
 import json
