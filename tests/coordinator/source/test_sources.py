@@ -755,3 +755,14 @@ def test_a_record_that_cannot_be_read_does_not_show_its_secrets(feed, monkeypatc
         feed.crash()
     assert "hunter2" not in f"{caught.value} {caught.value.__dict__}"
     assert "topic_id" in caught.value.detail
+
+
+def test_what_comes_and_goes_with_an_event_is_never_read_apart(db, opener, monkeypatch):
+    monkeypatch.setattr("reclock.coordinator.source.intake.PULL_ROWS", 2)
+    db.execute("CREATE SOURCE s FROM LOAD GENERATOR COUNTER (EVENTS PER TICK 4, MAX_CARDINALITY 3)")
+    for _ in range(6):
+        opener.clock.advance(1_000)
+        db.tick()
+        ((bound,),) = db.execute('SELECT max("offset") FROM reclock.bindings').rows
+        rows = db.execute("SELECT counter FROM s ORDER BY counter").rows
+        assert rows == [(n + 1,) for n in range(max(0, bound - 3), bound)]

@@ -336,7 +336,7 @@ class _Reading:
                     raise
                 self._failure = error
                 break
-            piece = batch.slice(0, most - rows)
+            piece = batch.slice(0, _whole(batch, most - rows))
             self._rest = batch.slice(len(piece)) if len(piece) < len(batch) else None
             found.append(piece)
             rows += len(piece)
@@ -350,6 +350,15 @@ class _Reading:
         passed = last.aggregate([("offset", "max")])
         for row in passed.to_pylist():
             self._offsets[row["part"]] = row["offset_max"] + 1
+
+
+def _whole(batch: pa.RecordBatch, most: int) -> int:
+    """Return how many rows to take of a batch: ``most``, and what else its last offset has."""
+    size: int = batch.num_rows
+    parts, offsets = batch.column(0), batch.column(1)
+    while 0 < most < size and (parts[most], offsets[most]) == (parts[most - 1], offsets[most - 1]):
+        most += 1
+    return min(most, size)
 
 
 def last_of_each(batches: list[pa.RecordBatch], connected: Connected) -> tuple[pa.RecordBatch, ...]:
