@@ -5,7 +5,7 @@ literal never differ. A text that is none gives NULL, and the error beside it (`
 
 Cost: rows go through a Python worker, which only queries with such a cast pay for.
 
-Tests: tests/sql/interval/test_spark.py.
+Tests: tests/coordinator/test_intervals_spark.py.
 """
 
 from __future__ import annotations

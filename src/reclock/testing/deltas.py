@@ -19,6 +19,7 @@ from reclock.arrangement.shard import Shard
 from reclock.change.update import Update
 from reclock.dataflow.delta import Types, schema_of
 from reclock.dataflow.trace import trace_of
+from reclock.interval import Interval
 from reclock.time.antichain import Antichain
 from reclock.time.description import Description
 from reclock.time.timestamp import Timestamp
@@ -39,10 +40,19 @@ def delta_of(types: Types, log: Iterable[Update[Any, Timestamp]]) -> pa.RecordBa
     {'c0': [7], 'time': [3], 'diff': [-1]}
     """
     updates = list(log)
-    columns = [pa.array([u.data[i] for u in updates], kind) for i, kind in enumerate(types)]
+    columns = [
+        pa.array([_as_arrow(u.data[i]) for u in updates], kind) for i, kind in enumerate(types)
+    ]
     numbers = ([int(u.time) for u in updates], [u.diff for u in updates])
     columns += [pa.array(x, pa.int64()) for x in numbers]
     return pa.RecordBatch.from_arrays(columns, schema=schema_of(types))
+
+
+def _as_arrow(value: Any) -> Any:
+    """Return a value as Arrow takes it: an interval is a struct."""
+    if isinstance(value, Interval):
+        return {"days": value.days, "micros": value.microseconds, "months": value.months}
+    return value
 
 
 def log_of(delta: pa.RecordBatch) -> list[Update[Any, Timestamp]]:

@@ -5,7 +5,7 @@ stored nor compared. So an interval is ``STRUCT<days: INT, micros: BIGINT, month
 Arrow, runs and hashes take as it is, and SQL's rules are texts here. Structs compare number by
 number, SQL compares spans: what sorts, groups or joins uses ``key_text`` (``comparable``).
 
-Tests: tests/sql/interval/test_spark.py against tests of plain Python and of PostgreSQL.
+Tests: tests/coordinator/test_intervals_spark.py, against PostgreSQL.
 """
 
 from __future__ import annotations
