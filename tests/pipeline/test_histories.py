@@ -22,7 +22,7 @@ from .shrink import shrunk
 
 QUICK, SHORT = 24, 12
 """Histories in every run, and how much happens in each."""
-TURNS = 1
+TURNS = 4
 BLOCKS, BLOCK = 80, 25
 ASKED = os.environ.get("RECLOCK_SEED")
 FIRST = turn(Path(__file__).parents[2]) % TURNS * QUICK
