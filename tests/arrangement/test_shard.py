@@ -166,6 +166,12 @@ def test_changes_are_the_models_or_refused(tmp_path_factory, data, lower, upper)
         assert all(parts)
         assert model(c for part in parts for c in part) == model(read)
         assert sum(map(len, parts)) == len(read), "an update twice"
+        ranges = [(-(1 << 63), -1), (0, (1 << 63) - 1)]
+        halves = [
+            changes_in(made.shard.layout, made.shard.changes_range(Timestamp(lower), at(upper), *r))
+            for r in ranges
+        ]
+        assert model(c for half in halves for c in half) == model(read)
         for one, other in pairwise(parts):
             assert max(c.time for c in one) < min(c.time for c in other)
     else:
@@ -173,6 +179,20 @@ def test_changes_are_the_models_or_refused(tmp_path_factory, data, lower, upper)
             made.shard.changes(Timestamp(lower), at(upper))
         with pytest.raises(Unreadable, match="changes"):
             next(made.shard.changes_by_run(Timestamp(lower), at(upper)))
+
+
+def test_rows_from_a_time_on_are_a_share_of_the_runs_that_reach_beyond_it(tmp_path):
+    layout = Layout.of({"k": pa.int64()}, {})
+    store = LocalStore(tmp_path)
+    refs = []
+    for lower, upper in ((0, 100), (100, 110)):
+        with SegmentWriter(store, f"s{lower}") as writer:
+            span = Description(at(lower), at(upper), at(0))
+            changes = [Change((n,), (), lower, 1) for n in range(50)]
+            build(writer, "r", layout, table_of(layout, changes), span)
+            refs += writer.finish()
+    shard = Shard.open(layout, refs, store, RunCache())
+    assert [shard.rows_from(Timestamp(t)) for t in (0, 50, 100, 105, 110)] == [100, 75, 50, 25, 0]
 
 
 def test_siblings_are_one_piece(tmp_path):

@@ -81,10 +81,20 @@ class Shard:
         return sum(run.ref.rows for run in self.runs)
 
     def rows_from(self, lower: Timestamp) -> int:
-        """Return how many updates are stored in runs that reach beyond ``lower``."""
-        floor = Antichain.of(lower)
-        later = (run.ref for run in self.runs if not run.ref.description.upper.precedes(floor))
-        return sum(ref.rows for ref in later)
+        """Return about how many updates have times from ``lower`` on.
+
+        Of a run that began before, as many as its share of the time.
+        """
+        found = 0.0
+        for run in self.runs:
+            this = run.ref.description
+            if this.upper.is_closed:
+                found += run.ref.rows
+                continue
+            begin, end = this.lower.element(), this.upper.element()
+            if end > lower:
+                found += run.ref.rows * (end - max(begin, lower)) / (end - begin)
+        return round(found)
 
     def lookup(self, keys: pa.Table | pa.RecordBatch) -> Matches:
         """Return the stored updates of ``kh, <key…>``, at all times, not consolidated.
