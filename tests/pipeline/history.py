@@ -208,6 +208,8 @@ class Run:
         begins = max(0, *(time or 0 for time in self.frontiers[of]))
         output = Output(name, of, envelope, key if envelope != "materialize" else None, begins)
         self.execute(output.statement())
+        self.look()
+        output.since = max(0, *(time or 0 for time in self.frontiers[of]))
         self.outputs[name] = output
 
     def compare_output(self, output: Output) -> None:
