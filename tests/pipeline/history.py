@@ -218,7 +218,7 @@ class Run:
         ((frontier, state, detail),) = self.execute(status, output.name).rows
         upper = self.frontiers[output.of][1]
         broken = upper and self.is_broken(output.of, upper - 1)
-        waits = frontier == output.since > (upper or 0)
+        waits = (frontier or 0) > (upper or 0)  # it begins where its relation will
         assert frontier == upper or broken or waits, (
             f"{output.name} is {state} at {frontier}: {detail}"
         )

@@ -187,9 +187,10 @@ class Using(Topic):
         highs = {p: self.kafka.partition(self.topic, p).high for p in range(self.size)}
         for partition, reached in self.reached.items():
             while highs[partition] < reached:
-                message = Message(b'{"k": 1, "v": 1, "s": "a"}', b"1", 0)
-                value: Any = (1, 1, "a") if self.spec["envelope"] == "none" else (1, "a")
-                record = self.write(self.kafka, partition, message, value, (1,))
+                key = 900 + partition  # a key stays in its partition
+                message = Message(b'{"k": %d, "v": 1, "s": "a"}' % key, b"%d" % key, 0)
+                value: Any = (key, 1, "a") if self.spec["envelope"] == "none" else (1, "a")
+                record = self.write(self.kafka, partition, message, value, (key,))
                 self.records[record.part, record.offset] = record
                 highs[partition] += 1
         self.last += 2
