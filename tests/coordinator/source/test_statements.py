@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import permutations
 
 import pyarrow as pa
 import pytest
@@ -70,14 +71,15 @@ class Durable:
         self.upper, self.complete = int(offer.upper), offer.complete
         self.statements.settle(offer.upper, offer)
 
-    def restart(self):
-        """Begin with what is durable."""
+    def restart(self, order=None):
+        """Begin with what is durable, in batches of any order: runs lie as they were written."""
         rows = [*self.temp.elements()]
         assert min(self.temp.values(), default=0) >= 0
         columns = [pa.array([r[i] for r in rows], kind) for i, kind in enumerate(TYPES)]
         made = pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(TYPES))])
         begun = Timestamp(self.upper if self.upper > 1 else 0)
-        self.statements = Statements(begun, len(ROW), [made] if rows else [])
+        order = reversed(range(len(rows))) if order is None else order
+        self.statements = Statements(begun, len(ROW), [made.slice(at, 1) for at in order])
 
 
 def is_remembered(row):
@@ -203,6 +205,19 @@ def test_what_is_published_leaves_nothing_behind():
         assert durable.statements.waiting <= 2
         assert durable.statements.size < 2_000
     assert durable.upper == 199
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_what_waits_is_checked_by_all_that_is_remembered(order):
+    """Progress over complete and open times waits; what it is checked by may lie after it."""
+    durable = Durable()
+    durable.statements.add(batch(statement(((1, "a"), 3, 1)), progress(0, 9, (3, 1), (7, 1))))
+    durable.tick()
+    assert durable.upper == 7
+    durable.restart(order)
+    durable.statements.add(batch(statement(((2, "b"), 7, 1))))
+    durable.tick()
+    assert durable.upper == 9
 
 
 def test_it_says_what_it_waits_for():

@@ -110,8 +110,9 @@ class Statements:
         self._fresh: list[_Part] = []
         self.size = 0
         """Of all that waits, in bytes."""
-        for batch in durable:
-            if (part := self._noted(self._restored(batch))) is not None:
+        # What is remembered comes first: what waits is checked by it, in whichever batch it lies.
+        for rows in [self._restored(batch) for batch in durable]:
+            if (part := self._noted(rows)) is not None:
                 self._kept.append(part)
 
     def _restored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
