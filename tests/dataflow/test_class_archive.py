@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 from time import monotonic, sleep
 from types import SimpleNamespace
 
@@ -36,6 +37,17 @@ exit {status}
 def _no_options(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(class_archive, "DELAY_SECONDS", 3_600.0)
+    timers = []
+
+    class Noted(Timer):
+        def start(self):
+            timers.append(self)
+            super().start()
+
+    monkeypatch.setattr(class_archive, "Timer", Noted)
+    yield
+    for timer in timers:
+        timer.cancel()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Every row of the function table, every operator and every cast, against PostgreSQL.
 
-The quick test draws some calls and arguments, other ones each time: it prints its seed, and
+The quick test draws some calls and arguments, other ones with each commit: it prints its seed, and
 ``RECLOCK_SEED=n`` draws the same again. The slow ones try all of them.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -18,6 +19,7 @@ from reclock.dataflow.values import from_python
 from reclock.server.codec import binary, text
 from reclock.testing.postgres import running_postgres
 
+from ..shards import turn  # noqa: TID252 - tests are no package
 from .cases import cases
 from .deviations import is_decided
 from .edges import EDGES
@@ -63,7 +65,7 @@ def connection() -> Iterator[Any]:
 
 def seed() -> int:
     """Return the seed that the environment gives, or another one each time."""
-    return int(os.environ.get("RECLOCK_SEED") or random.SystemRandom().randrange(1_000_000))
+    return int(os.environ.get("RECLOCK_SEED") or turn(Path(__file__).parent))
 
 
 def undecided(found: list[Difference]) -> str:

@@ -3,7 +3,7 @@
 A block is a history of the tables and some queries over them (``support/net``). Every query is
 asked of PostgreSQL and compared with its plan before and after all rewrites, with an equal query
 by PostgreSQL's manual (partitions by a condition among them), with a view made before and one
-made after the data, through random writes, and with Spark's answers. Every run draws other
+made after the data, through random writes, and with Spark's answers. Every commit draws other
 queries; a failure says the number that draws them again: ``RECLOCK_NET_SEED=number``. What was
 found is kept in tests/slt/net.slt.
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 from itertools import count
-from random import Random, SystemRandom
+from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +24,8 @@ from net.shrink import script, shrunk
 from net.tables import history
 from reclock.testing.postgres import running_postgres
 
+from ..shards import turn  # noqa: TID252 - tests are no package
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.postgres
 
 CHOSEN = os.environ.get("RECLOCK_NET_SEED")
-FIRST = int(CHOSEN) if CHOSEN else SystemRandom().randrange(10**9)
+FIRST = int(CHOSEN) if CHOSEN else 1_000 * turn(Path(__file__).parent)
 EACH = 10
 """The queries of a block: as many views of one graph, and parts of one Spark job."""
 

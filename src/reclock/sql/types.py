@@ -151,6 +151,7 @@ class IntervalOf:
     It is not the type of an expression: a literal or a cast of it gives an ``interval``. A column
     cannot be of it.
 
+    >>> from reclock.sql.interval.qualifier import Qualifier
     >>> str(IntervalOf(Qualifier("hour", "minute")))
     'interval hour to minute'
     """

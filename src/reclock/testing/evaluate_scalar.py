@@ -7,7 +7,7 @@ import operator
 import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from reclock.errors import Error
 from reclock.interval import Interval
@@ -183,6 +183,8 @@ def _call(scalar: Call, row: Row) -> object:
         return fits(_in_range(name, values, function(*values)), scalar.type)
     except model.OutOfRange as error:
         raise EvaluationError(code=error.code, message=error.message) from error
+    except OverflowError as error:  # of Python's dates
+        raise EvaluationError(code="22008", message="timestamp out of range") from error
     except (ZeroDivisionError, InvalidOperation) as error:
         raise EvaluationError(code="22012", message="division by zero") from error
 
@@ -395,6 +397,35 @@ def _field(function: Callable[[Any, str], object], field: str) -> Callable[[Any]
     return lambda a: function(a, field) if isinstance(a, Interval) else Decimal(getattr(a, field))
 
 
+_LONGER: Final = ("year", "month", "day", "hour", "minute", "second", "microsecond")
+_LONG: Final = {"quarter": (3, 0), "decade": (0, 10), "century": (0, 100), "millennium": (0, 1_000)}
+"""How many months, or years, what is longer than a month or a year has."""
+
+
+def _truncation(field: str) -> Callable[[Any], object]:
+    """Return an interval, or a moment, without what is shorter than ``field``."""
+    return lambda a: model.truncated(a, field) if isinstance(a, Interval) else _cut(a, field)
+
+
+def _cut(moment: datetime, field: str) -> datetime:
+    if field == "week":
+        return _cut(moment, "day") - timedelta(days=moment.weekday())
+    if field == "milliseconds":
+        return moment.replace(microsecond=moment.microsecond // 1_000 * 1_000)
+    if field == "microseconds":
+        return moment
+    months, years = _LONG.get(field, (0, 0))
+    if months:
+        moment, field = moment.replace(month=(moment.month - 1) // months * months + 1), "month"
+        return _cut(moment.replace(day=1), field)
+    if years:
+        first = 0 if field == "decade" else 1  # the first century begins with the year 1
+        year = max(1, (moment.year - first) // years * years + first)
+        return _cut(moment.replace(year=year, month=1, day=1), "year")
+    shorter = _LONGER[_LONGER.index(field) + 1 :]
+    return moment.replace(**{name: 1 if name in ("month", "day") else 0 for name in shorter})  # type: ignore[arg-type]
+
+
 def _milliseconds(time: Any) -> int:
     if isinstance(time, int):
         return time
@@ -451,10 +482,7 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     **{
         (f"extract {field}", 1): _field(model.extracted, field) for field in interval.EXTRACT_FIELDS
     },
-    **{
-        (f"date_trunc {field}", 1): _field(model.truncated, field)
-        for field in interval.TRUNC_FIELDS
-    },
+    **{(f"date_trunc {field}", 1): _truncation(field) for field in interval.TRUNC_FIELDS},
     (NAME, 1): lambda a: Decimal(a.span),
     ("age", 2): model.age,
     ("justify_hours", 1): lambda a: model.justified(a, hours=True, days=False),

@@ -139,7 +139,7 @@ ENDS = {
     "two counts": (
         [progress(4, 6, (5, 1)), progress(5, 6, (5, 2))],
         "two counts are stated for time 5",
-        "1 updates, and 2",
+        '1 updates, and 2; source "cdc", partition 0, offset 3',
     ),
     "two diffs": (
         [updates((1, "a", 5, 1)), updates((1, "a", 5, 2)), progress(4, 6, (5, 2))],

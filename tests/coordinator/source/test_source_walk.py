@@ -414,7 +414,8 @@ class Walk:
         except Error as error:
             if isinstance(error, Unreadable) and "still loading" in error.message:
                 self.check_bindings()
-                assert not source.first <= source.times.keys(), "all is there, and it waits"
+                waits = not source.first or not source.first <= source.times.keys()
+                assert waits, "all is there, and it waits"
                 return
             if error.code not in FAULTS:
                 raise

@@ -169,7 +169,7 @@ def test_bad_bindings_stop_the_source_name_the_pair_and_publish_nothing(bound, w
         bound.tick()
         with pytest.raises(Error) as caught:
             bound.ids()
-        assert named in caught.value.message
+        assert named in f"{caught.value.message}; {caught.value.detail}"
         assert bound.ids("AS OF 9") == [1]
         assert bound.db.execute("SELECT * FROM reclock.translate('s', '1:0')").rows == [(None,)]
         assert bound.status("state") == ("failed",)

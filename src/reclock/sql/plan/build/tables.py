@@ -120,10 +120,12 @@ def _times(kind: Type) -> str:
         f" n -> {back % f'{start} + n * {step}'}) END"
     )
     past = f"(a.c IS NULL OR CASE WHEN {forward} THEN a.c > {{1}} ELSE a.c < {{1}} END)"
-    following = moved("a.c", "{2}.months", "{2}.days", "{2}.micros")
+    # Spark compares the types of both structs to the letter, whichever way an operand was made.
+    kept = "CAST(%s AS TIMESTAMP)" if kind == TIMESTAMPTZ else "CAST(%s AS TIMESTAMP_NTZ)"
+    following = kept % moved("a.c", "{2}.months", "{2}.days", "{2}.micros")
     grown = f"named_struct('l', array_append(a.l, a.c), 'c', {following})"
     uneven = (
-        f"aggregate(sequence(0, {_MONTH_STEPS}), named_struct('l', {_EMPTY}, 'c', {{0}}),"
+        f"aggregate(sequence(0, {_MONTH_STEPS}), named_struct('l', {_EMPTY}, 'c', {kept % '{0}'}),"
         f" (a, n) -> CASE WHEN {past} THEN a ELSE {grown} END,"
         f" a -> CASE WHEN {past} AND a.c IS NOT NULL THEN a.l END)"
     )
