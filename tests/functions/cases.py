@@ -25,19 +25,24 @@ NUMERICS: Final = (NUMERIC_SMALL, NUMERIC_WHOLE, NUMERIC_WIDE)
 ARRAYS: Final = tuple(kind for kind in EDGES if isinstance(kind, t.Array))
 COMPARED: Final = (
     t.BOOLEAN, t.INTEGER, t.BIGINT, t.REAL, t.DOUBLE, NUMERIC_SMALL, t.TEXT, t.BYTEA, t.DATE,
-    t.TIMESTAMP, t.TIMESTAMPTZ, t.Array(t.INTEGER), t.Array(t.DOUBLE),
+    t.TIMESTAMP, t.TIMESTAMPTZ, t.INTERVAL, t.Array(t.INTEGER), t.Array(t.DOUBLE),
+    t.Array(t.INTERVAL),
 )  # fmt: skip
 SAME: Final = frozenset(
     {"=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from", "nullif",
      "greatest", "least", "@>", "&&", "array_cat"}
 )  # fmt: skip
-INTERVALS: Final = frozenset({t.INTERVAL})
 NOT_POSTGRESQL: Final = frozenset(
     {"mz_now", "mz_timestamp", "single_row", "array_contains", "like pattern", "like escape", "now",
      "current_date", "localtimestamp"}
 )  # fmt: skip
 """Rows that PostgreSQL has not, that have no name, or that are not functions of their arguments."""
 
+QUALIFIERS: Final = (
+    "year", "month", "day", "hour", "minute", "second", "year to month", "day to hour",
+    "day to minute", "day to second", "hour to minute", "hour to second", "minute to second",
+    "second(2)", "(3)", "day to second(0)",
+)  # fmt: skip
 _LITERALS: Final = {
     "~": [f"{{0}} ~ '{p}'" for p in ("a", "^.b", "[A-Z]+", "^$")],
     "~*": [f"{{0}} ~* '{p}'" for p in ("A", "h.*O", "\u00dc")],
@@ -66,9 +71,13 @@ def cases() -> Iterator[Case]:
     """Return all calls of scalar functions, operators and casts."""
     for overloads in FUNCTIONS.values():
         for overload in overloads:
-            if overload.name not in NOT_POSTGRESQL and not INTERVALS & set(overload.parameters):
+            if overload.name not in NOT_POSTGRESQL and not _of_today(overload):
                 yield from _calls(overload)
     yield from casts()
+
+
+def _of_today(overload: Overload) -> bool:
+    return overload.name == "age" and len(overload.parameters) == 1
 
 
 def _calls(overload: Overload) -> Iterator[Case]:
@@ -126,3 +135,6 @@ def casts() -> Iterator[Case]:
     for source, target in product(EDGES, EDGES):
         if source != target:
             yield Case(f"({{0}})::{target}", (source,))
+    for fields in QUALIFIERS:
+        for source in (t.TEXT, t.INTERVAL):
+            yield Case(f"cast({{0}} as interval {fields})", (source,))

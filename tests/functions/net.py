@@ -1,14 +1,17 @@
 """Asks reclock and a PostgreSQL for the values of calls over edge values, and compares.
 
-An answer is a text, as the wire has it, or the SQLSTATE of an error, or NULL. reclock is asked as a
-view asks (expressions over columns, by Spark: values beside errors; by the driver, if it can), and
-with literals in place of columns, as constants are computed.
+An answer is a text, as the wire has it, or the SQLSTATE of an error, or NULL; the bytes of its
+binary form are compared, too. reclock is asked as a view asks (expressions over columns, by Spark:
+values beside errors; by the driver, if it can), and with literals in place of columns, as constants
+are computed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from math import prod
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +21,7 @@ from reclock.dataflow.spark_evaluator import Bundle, projection
 from reclock.dataflow.types import arrow_type
 from reclock.dataflow.values import from_python
 from reclock.errors import Error
-from reclock.server.codec import text
+from reclock.server.codec import binary, text
 from reclock.sql import types as t
 from reclock.sql.names import Scope, ScopeColumn
 from reclock.sql.parse import parse_query
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from .cases import Case
     from .edges import Literal
 
+MANY = 20_000
 TRY = """
 CREATE FUNCTION pg_temp.answer(expression text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE made text; missing boolean;
@@ -80,8 +84,12 @@ def quoted(literal: Literal, kind: t.Type) -> str:
 
 
 def tuples(case: Case) -> list[tuple[Literal, ...]]:
-    """Return the tuples of arguments of a call."""
-    return list(product(*(of(kind) for kind in case.kinds)))
+    """Return the tuples of arguments of a call: all, or some if there are too many."""
+    choices = [of(kind) for kind in case.kinds]
+    if prod(map(len, choices)) <= MANY:
+        return list(product(*choices))
+    random = Random(0)
+    return [tuple(map(random.choice, choices)) for _ in range(MANY)]
 
 
 def ask_postgres(
@@ -172,9 +180,29 @@ def compare(
             values = evaluated([scalars[case]], batch).values[0]
             ways["driver"] = shown(values, [None] * len(rows), scalars[case].type)
         kind = scalars[case].type if case in scalars else None
+        if kind is not None:
+            differences += binary_differences(connection, case, kind, found[case])
         for how, got in ways.items():
             differences += _differing(case, rows, wanted, got, how=how, kinds=[kind] * len(rows))
     return differences
+
+
+def binary_differences(
+    connection: Any, case: Case, kind: t.Type, answers: Sequence[str | None]
+) -> list[Difference]:
+    """Return which answers have other bytes on the wire than PostgreSQL's, of the same type."""
+    texts = sorted({answer[1:] for answer in answers if answer and answer[0] == "="})
+    if not texts:
+        return []
+    asked = f"SELECT x::{kind} FROM unnest(%s::text[]) WITH ORDINALITY AS u (x, n) ORDER BY n"
+    result = connection.execute(asked, (texts,), binary=True).pgresult
+    found = []
+    for at, literal in enumerate(texts):
+        theirs = result.get_value(at, 0)
+        ours = binary.write(from_python([literal], kind)[0].as_py(), kind)
+        if ours != theirs:
+            found.append(Difference(case, (literal,), theirs.hex(), ours.hex(), "binary", kind))
+    return found
 
 
 def compare_constants(

@@ -85,6 +85,17 @@ MENDED: dict[str, str | None] = {
     "array_to_string(array[c0 = 1, null, c0 = 2], ',')": "=t,f",
     "array[c0 = 1]::float8[]": "!42846",
     "array[c0 || '', 'x']::integer[]": "!22P02",
+    # intervals that may be NULL, of which Spark knows some numbers
+    "date_trunc('year', nullif(make_interval(days => c0), interval '1 day'))": None,
+    "case when c0 > 1 then interval '1 day' end": None,
+    "case when c0 > 1 then timestamp '2024-01-02' - timestamp '2024-01-01' end": None,
+    "date_trunc('hour', make_interval(secs => c0))": "=00:00:00",
+    "date_bin(make_interval(days => c0 + 2147483646), timestamp '2024-01-01', '2000-01-01')": (
+        "!22008"
+    ),
+    "date_bin(make_interval(days => c0 + 999), timestamp '0001-01-02', timestamp '0001-01-03')": (
+        "!22008"
+    ),
     # dates and json
     "make_date(c0 + 9999, 1, 1)": "!22008",
     "make_date(2024, 1, nullif(c0, 1))": None,

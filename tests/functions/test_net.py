@@ -45,22 +45,14 @@ ROWS = 400
 """So many tuples of arguments of a call are tried at most."""
 
 SHARDS = 8
-MADE = """
-CREATE DATABASE net TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER builtin
-BUILTIN_LOCALE 'PG_UNICODE_FAST' LC_COLLATE 'C' LC_CTYPE 'C'
-"""
-"""Texts compare by their bytes and have the cases of Unicode, as here."""
 
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[Any]:
-    with running_postgres() as url:
-        with psycopg.connect(url, autocommit=True) as made:
-            made.execute(MADE)
-        with psycopg.connect(url.replace("/postgres?", "/net?"), autocommit=True) as connection:
-            connection.execute("SET timezone = 'UTC'")
-            connection.execute(TRY)
-            yield connection
+    with running_postgres() as url, psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET timezone = 'UTC'")
+        connection.execute(TRY)
+        yield connection
 
 
 def seed() -> int:

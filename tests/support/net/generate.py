@@ -187,12 +187,16 @@ class Generator:
         return Node(sort, ["select ", *items, " from ", source, where, by, having])
 
     def _key(self, kind: str, columns: Scope) -> Node:
-        """Return what to group by: no constant, whose number would be a column's."""
+        """Return what to group by: no constant.
+
+        A constant's number would be a column's; and where a grouping set lacks it, PostgreSQL has
+        NULL in the first output that repeats it and the constant in the others.
+        """
         made = self.value(kind, columns, 0, constant=False)
-        constant = not any(c.text in str(made) for c in columns)
-        return (
-            Node(f"e:{kind}", ["cast(", made, f" as {values.NAMES[kind]})"]) if constant else made
-        )
+        if any(c.text in str(made) for c in columns):
+            return made
+        test = f"case when {self.choose(*columns).text} is null then "
+        return Node(f"e:{kind}", [test, made, f" else {values.LITERALS[kind][0]} end"])
 
     def _group_by(self, keys: list[Node]) -> Node:
         shape = self.random.random()
@@ -228,8 +232,9 @@ class Generator:
         self, source: Node, where: Node, columns: Scope, kinds: list[str], sort: str
     ) -> Node:
         items: list[str | Node] = []
+        whole = values.whole_order(self, columns)
         for at, kind in enumerate(kinds):
-            made = values.window(self, kind, columns) if self.chance(0.6) else None
+            made = values.window(self, kind, columns, whole) if self.chance(0.6) else None
             items += [", " if at else "", made or self.value(kind, columns, 0), f" as c{at}"]
         inner = Node(sort, ["select ", *items, " from ", source, where])
         number = [i for i, k in enumerate(kinds) if k in {"big", "int"}]
@@ -271,7 +276,7 @@ class Generator:
         seen = [*left, *columns] if kind in {"", "inner ", "left ", "cross "} else left
         if depth and self.chance(0.1):
             other, added = self._item(depth - 1, outer, seen)
-            if " join " in str(other):
+            if isinstance(other.parts[0], Node):  # a join
                 other = Node("item", ["(", other, ")"])
         else:
             other, added = self._relation(max(depth - 1, 0), outer, seen)
@@ -359,9 +364,9 @@ class Generator:
         first, last = self.choose("0", "1", "-1"), self.value("int", scope, 0)
         step = maybe(self.choose(", 1", ", 2", ", -1"))
         parts = [
-            f"generate_series({first}, least(",
+            f"generate_series({first}, greatest(-9, least(",
             last,
-            ", 9)",
+            ", 9))",
             step,
             f"){ordinality} as {named}",
         ]

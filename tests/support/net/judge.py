@@ -55,7 +55,7 @@ class Judge:
         if self._now is contents:
             return
         self._now = contents
-        self._connection.execute("truncate " + ", ".join(SCHEMA))
+        self._connection.execute("; ".join(f"delete from {name}" for name in SCHEMA))
         with self._connection.cursor() as cursor:
             for name, columns in SCHEMA.items():
                 rows = [

@@ -25,7 +25,7 @@ from reclock.sql.plan.decorrelate import scalars_of
 from reclock.sql.plan.relation import Project, QueryPlan, Reduce, Union, column, walk
 from reclock.sql.plan.scalar import Call, Literal
 from reclock.sql.plan.scalar import walk as walk_scalar
-from reclock.sql.rewrite.pipeline import RewriteContext, rewrite, rewrite_query
+from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.types import INTEGER
 from reclock.testing.collections import arranged
 from reclock.testing.evaluate import evaluate
@@ -88,10 +88,6 @@ def is_known(node: Node) -> bool:
         ):
             return False
     return True
-
-
-def kept_plan(plan: QueryPlan) -> Node:
-    return rewrite(plan.relation, RewriteContext())
 
 
 class Kept:

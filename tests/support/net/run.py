@@ -11,8 +11,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from net.generate import random_query
-from net.paths import Kept, asked, computed, is_known, kept_plan, plan_of, type_names
+from net.paths import Kept, asked, computed, is_known, plan_of, type_names
 from net.tables import history
+from net.tree import laws
 from reclock.errors import Error
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
 from reclock.testing.evaluator import PythonEvaluator
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from net.tree import Node
     from reclock.dataflow.evaluate import Evaluator
     from reclock.dataflow.session import Spark
+    from reclock.sql.plan.node import Node as Relation
     from reclock.sql.plan.relation import QueryPlan
 
 TIMES = 3
@@ -39,6 +41,7 @@ class Case:
     text: str
     past: list[Contents]
     said: str
+    code: str = ""  # of our error, if there is one
 
 
 @dataclass
@@ -90,7 +93,7 @@ class Net:
         if not chosen:
             return
         if only in {None, "kept"}:
-            known = [c for c in chosen if is_known(kept_plan(c.plan))]
+            known = [c for c in chosen if is_known(c.lowered)]
             self._kept("kept", PythonEvaluator(), known, past)
         if self.spark is not None and only in {None, "asked"}:
             self._asked(chosen, past)
@@ -107,8 +110,12 @@ class Net:
         if wanted[0].code == TOO_LONG:
             self.report.counts["too long for PostgreSQL"] += 1
             return []
+        if wanted[0].code == NOT_SUPPORTED:  # FULL JOIN on anything, for one
+            self.report.counts[f"PostgreSQL has not: {wanted[0].message}"] += 1
+            return []
         if wanted[0].refused:
-            self.report.counts[f"PostgreSQL refuses {wanted[0].code}"] += 1
+            said = f"PostgreSQL refuses it: {wanted[0].code} {wanted[0].message}"
+            self.report.cases.append(Case("accepted", query, text, past, said, wanted[0].code))
             return []
         self.report.counts["answered" if wanted[0].rows is not None else "failing"] += 1
         if wanted[0].rows is not None and type_names(plan) != wanted[0].types:
@@ -117,18 +124,18 @@ class Net:
         node = plan.relation
         first = computed(node, past[-1])
         self._compare("planned", query, text, past, first, wanted[0])
-        ways = {"rewritten": RewriteContext(outer_joins=True), "lowered": RewriteContext()}
-        for name, context in ways.items():
-            got = computed(rewrite(node, context), past[-1])
-            self._compare(name, query, text, past, got, wanted[0])
+        lowered = rewrite(node, RewriteContext())
+        ways = {"rewritten": rewrite(node, RewriteContext(outer_joins=True)), "lowered": lowered}
+        for name, made in ways.items():
+            self._compare(name, query, text, past, computed(made, past[-1]), wanted[0])
         twin = query.retold()
         if twin != text:
             self._twin(query, twin, past, wanted[0])
-        return [_Chosen(query, text, plan, wanted[0])]
+        return [_Chosen(query, text, plan, lowered, wanted[0])]
 
     def _twin(self, query: Node, twin: str, past: list[Contents], wanted: Answer) -> None:
         contents = past[-1]
-        self.report.counts["twins"] += 1
+        self.report.counts.update(laws(query))
         plan = plan_of(twin)
         if isinstance(plan, Error):
             if plan.code != NOT_SUPPORTED and not self.judge.ask(twin, contents).refused:
@@ -150,7 +157,7 @@ class Net:
             self.report.counts["both refuse"] += 1
         else:
             said = f"{error.code} {error.message}"
-            self.report.cases.append(Case("refused", query, text, past, said))
+            self.report.cases.append(Case("refused", query, text, past, said, error.code))
         return []
 
     def _compare(  # noqa: PLR0917
@@ -159,14 +166,15 @@ class Net:
     ) -> None:  # fmt: skip
         self.report.counts[f"by {path}"] += got is not None
         if differs(got, wanted):
-            self.report.cases.append(Case(path, query, text, past, shown(got, wanted)))
+            said, code = shown(got, wanted), got.code if got else ""
+            self.report.cases.append(Case(path, query, text, past, said, code))
 
     def _kept(
         self, path: str, evaluator: Evaluator, chosen: list[_Chosen], past: list[Contents]
     ) -> None:
         if not chosen:
             return
-        plans = [kept_plan(c.plan) for c in chosen]
+        plans = [c.lowered for c in chosen]
         for first in (0, len(past) - 1):
             try:
                 kept = Kept(plans, evaluator, past, first)
@@ -180,17 +188,21 @@ class Net:
                 self._kept(path, evaluator, chosen[:half], past)
                 self._kept(path, evaluator, chosen[half:], past)
                 return
-            for number, c in enumerate(chosen):
-                self.report.counts[f"by {path}"] += 1
-                for at in range(first, len(past)):
+            self.report.counts[f"by {path}"] += len(chosen)
+            when = "late" if first else "early"
+            sound = set(range(len(chosen)))
+            for at in range(first, len(past)):
+                for number in sorted(sound):
+                    c = chosen[number]
                     late = at == len(past) - 1
                     wanted = c.wanted if late else self.judge.ask(c.text, past[at])
                     got = kept.answer(number, at)
                     if differs(got, wanted):
-                        when = "late" if first else "early"
                         said = f"{when}, time {at}: {shown(got, wanted)}"
-                        self.report.cases.append(Case(path, c.query, c.text, past[: at + 1], said))
-                        break
+                        until = past[: at + 1]
+                        case = Case(path, c.query, c.text, until, said, got.code)
+                        self.report.cases.append(case)
+                        sound.remove(number)
 
     def _asked(self, chosen: list[_Chosen], past: list[Contents]) -> None:
         sound = [c for c in chosen if c.wanted.rows is not None]
@@ -219,4 +231,5 @@ class _Chosen:
     query: Node
     text: str
     plan: QueryPlan
+    lowered: Relation
     wanted: Answer

@@ -1,7 +1,8 @@
 """From a failing case to the smallest one that fails on the same path.
 
 The query first, greatest steps first, then the history, then single rows. A step is taken if our
-answer still is not PostgreSQL's; a step that makes the query invalid changes both, and is not.
+answer still is not PostgreSQL's in the same way (wrong rows, or that error); a step that makes the
+query invalid changes both, and is not.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def shrunk(net: Net, case: Case, patience: int = _PATIENCE) -> Case:
         trials += 1
         once = Net(net.judge, net.spark, net.evaluator)
         once.run([query], past, only=case.path)
-        return next((c for c in once.report.cases if c.path == case.path), None)
+        alike = (c for c in once.report.cases if (c.path, c.code) == (case.path, case.code))
+        return next(alike, None)
 
     best = fails(case.query, case.past) or case
     going = True

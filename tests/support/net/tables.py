@@ -55,7 +55,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "num": (Decimal("0.00"), Decimal("1.00"), Decimal("1.50"), Decimal("-2.25"), Decimal("99.99")),
     "text": ("x", "y", "xy", "", "Ä", "x ", "X", "a%b", "10"),
     "bool": (True, False),
-    "date": (date(2024, 2, 29), date(2024, 3, 1), date(1999, 12, 31), date(1, 1, 1)),
+    "date": (date(2024, 2, 29), date(2024, 3, 1), date(1999, 12, 31), date(1, 2, 10)),
     "ts": (
         datetime.fromisoformat("2024-02-29 23:59:59.999999"),
         datetime.fromisoformat("2024-03-01"),

@@ -58,6 +58,15 @@ class Items(Node):
         return self.separator.join(p if isinstance(p, str) else p.retold() for p in self.parts)
 
 
+def laws(node: Node) -> set[str]:
+    """Return by which laws ``retold`` says ``node`` in other words."""
+    return {
+        "partitions" if of.sort.startswith("q:") else "manual"
+        for of in walk(node)
+        if of.twin is not None
+    }
+
+
 def maybe(*parts: str | Node) -> Node:
     """Return a clause that can be left out."""
     return Node("clause", parts, plain="")

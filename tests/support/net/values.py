@@ -367,12 +367,24 @@ def aggregate(g: Generator, kind: str, scope: Scope) -> list[str | Node] | None:
     return g.choose(*choices) if choices else None
 
 
-def window(g: Generator, kind: str, scope: Scope) -> Node:
-    """Return a call over a window; what depends on order has a total one."""
+def whole_order(g: Generator, scope: Scope) -> str:
+    """Return a window in which only equal rows are peers."""
     every = [c.text for c in scope]
     g.random.shuffle(every)
-    whole = ", ".join(f"{c}{g.choose('', ' desc', ' nulls first')}" for c in every)
-    by = g.choose("", f"partition by {g.choose(*every)} ")
+    keys = ", ".join(f"{c}{g.choose('', ' desc', ' nulls first')}" for c in every)
+    return f"{_partition(g, scope)}order by {keys}"
+
+
+def _partition(g: Generator, scope: Scope) -> str:
+    return g.choose("", f"partition by {g.choose(*(c.text for c in scope))} ")
+
+
+def window(g: Generator, kind: str, scope: Scope, whole: str) -> Node:
+    """Return a call over a window; what depends on the order of rows is over ``whole``.
+
+    That is one for all calls of a SELECT: the order of equal rows in two windows is not known.
+    """
+    by = _partition(g, scope)
     a = _typed(g, kind, scope)
     key = _typed(g, g.choose(*_ANY), scope)
     frames = (
@@ -386,8 +398,8 @@ def window(g: Generator, kind: str, scope: Scope) -> Node:
         " range unbounded preceding",
         " range between current row and unbounded following",
     )
-    total: list[str | Node] = [f") over ({by}order by {whole})"]
-    framed: list[str | Node] = [f") over ({by}order by {whole} {g.choose(*frames)})"]
+    total: list[str | Node] = [f") over ({whole})"]
+    framed: list[str | Node] = [f") over ({whole} {g.choose(*frames)})"]
     peers: list[str | Node] = [
         f") over ({by}order by ",
         key,

@@ -41,7 +41,7 @@ from reclock.sql.parse.session import (
     parse_unlisten,
 )
 from reclock.sql.parse.sqlcursor import parse_close, parse_declare, parse_fetch
-from reclock.sql.parse.write import parse_write
+from reclock.sql.parse.write import parse_truncate, parse_write
 from reclock.sql.statement.transaction import Commit, Rollback
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "UNLISTEN": parse_unlisten,
     "SAVEPOINT": parse_savepoint,
     "RELEASE": parse_release,
+    "TRUNCATE": parse_truncate,
 }
 _WRITES = ("INSERT", "UPDATE", "DELETE")
 _ENDS: dict[str, type[Commit | Rollback]] = {

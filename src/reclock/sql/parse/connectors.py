@@ -22,6 +22,7 @@ from reclock.sql.statement.source import (
     KafkaConnection,
     LoadGenerator,
     PostgresConnection,
+    PostgresTable,
     SourceEnvelope,
 )
 
@@ -112,10 +113,7 @@ def _connection(cursor: Cursor) -> Connection:
     if cursor.accept("KAFKA"):
         return _kafka(cursor)
     if cursor.accept("POSTGRES"):
-        cursor.expect("CONNECTION")
-        connection = cursor.string()
-        cursor.expect("PUBLICATION")
-        return PostgresConnection(connection, cursor.string())
+        return _postgres(cursor)
     if cursor.accept("FILE"):
         return FileConnection(cursor.string())
     if cursor.accept("DIRECTORY"):
@@ -127,6 +125,35 @@ def _connection(cursor: Cursor) -> Connection:
         return LoadGenerator(kind)
     msg = "KAFKA, POSTGRES, FILE, DIRECTORY or LOAD GENERATOR after FROM"
     raise cursor.error(msg)
+
+
+def _postgres(cursor: Cursor) -> PostgresConnection:
+    cursor.expect("CONNECTION")
+    connection, password = cursor.string(), None
+    if cursor.accept("PASSWORD"):
+        cursor.accept("SECRET")
+        password = cursor.string()
+    cursor.expect("PUBLICATION")
+    publication = cursor.string()
+    cursor.expect("FOR")
+    if cursor.accept("ALL", "TABLES"):
+        return PostgresConnection(connection, publication, None, password)
+    cursor.expect("TABLES", "(")
+    tables = [_table(cursor)]
+    while cursor.accept(","):
+        tables.append(_table(cursor))
+    cursor.expect(")")
+    return PostgresConnection(connection, publication, tuple(tables), password)
+
+
+def _table(cursor: Cursor) -> PostgresTable:
+    name = cursor.name()
+    *schema, last = name.parts
+    alias = cursor.identifier() if cursor.accept("AS") else last
+    if len(schema) > 1:
+        msg = "a table as schema.name"
+        raise cursor.error(msg)
+    return PostgresTable(schema[0] if schema else None, last, alias, name.position)
 
 
 def _kafka(cursor: Cursor) -> KafkaConnection:

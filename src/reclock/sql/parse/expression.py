@@ -44,11 +44,13 @@ _NULLARY: Final[dict[type[exp.Expr], str]] = {
     exp.CurrentTime: "current_time",
     exp.Localtimestamp: "localtimestamp",
     exp.Localtime: "localtime",
+    exp.CurrentCatalog: "current_catalog",
     exp.CurrentUser: "current_user",
     exp.SessionUser: "session_user",
     exp.CurrentSchema: "current_schema",
 }
 
+_QUERIES: Final = (exp.Query, exp.Values)
 _NAMED: Final = {
     "make_interval": ("years", "months", "weeks", "days", "hours", "mins", "secs"),
 }
@@ -168,7 +170,7 @@ class ExpressionConverter:
         every = isinstance(right, exp.All)
         inside = right.this
         unwrapped = inside.this if isinstance(inside, exp.Paren) else inside
-        if isinstance(unwrapped, exp.Subquery | exp.Query):
+        if isinstance(unwrapped, _QUERIES):
             return s.QuantifiedQuery(self(left), symbol, every, self._query(unwrapped))
         return s.QuantifiedArray(self(left), symbol, every, self(unwrapped))
 
@@ -206,11 +208,13 @@ class ExpressionConverter:
         expect_only(node, "this", "expressions", "query", "negate")
         operand = self(node.this)
         made: s.Expression
-        query = node.args.get("query")
+        query, items = node.args.get("query"), node.expressions
+        if len(items) == 1 and isinstance(items[0], exp.Values):
+            query = items[0]
         if query is not None:
             made = s.QuantifiedQuery(operand, "=", False, self._query(query))
         else:
-            made = s.InList(operand, self.all(node.expressions))
+            made = s.InList(operand, self.all(items))
         return s.Operator("not", (made,)) if node.args.get("negate") else made
 
     def _case(self, node: exp.Expr) -> s.Expression:
@@ -344,6 +348,8 @@ class ExpressionConverter:
         if name == "array" and len(arguments) == 1 and isinstance(arguments[0], exp.Query):
             msg = "ARRAY(SELECT …)"
             raise unsupported(msg, node)
+        if name == "exists" and len(arguments) == 1 and isinstance(arguments[0], _QUERIES):
+            return s.ExistsQuery(self._query(arguments[0]))
         if name == "row":
             return s.RowText(self.all(arguments))
         distinct = star = False

@@ -12,6 +12,7 @@ from reclock.sql.statement.objects import KINDS, AlterOwner, AlterRetainHistory,
 from reclock.sql.statement.settings import AlterSystem
 from reclock.sql.statement.sink import AlterSink
 from reclock.sql.statement.source import AlterSource
+from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
@@ -112,6 +113,9 @@ def parse_show(cursor: Cursor) -> Show:
     if cursor.accept("TRANSACTION", "ISOLATION", "LEVEL"):
         cursor.end()
         return Show("isolation level")
+    if cursor.accept("TIME", "ZONE"):
+        cursor.end()
+        return Show("setting", Name(("timezone",)))
     for word in _LISTS:
         if not cursor.accept(word):
             continue

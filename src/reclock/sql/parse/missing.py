@@ -19,7 +19,6 @@ _MAINTAINED = "leave it out: files are merged and forgotten by themselves"
 _TOLD = "use SUBSCRIBE to hear of changes"
 
 _MISSING: Final = {
-    "TRUNCATE": "use DELETE FROM without WHERE: it takes all rows away, at one time",
     "CREATE SCHEMA": _SCHEMA,
     "DROP SCHEMA": _SCHEMA,
     "CREATE DATABASE": "open another directory: reclock.open(path)",

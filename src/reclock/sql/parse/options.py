@@ -107,7 +107,8 @@ def replaced(text: str, names: Container[str], value: str) -> str:
             cursor.skip()
             continue
         if name in names:
-            cursor.accept("=")
+            if not cursor.accept("="):
+                cursor.accept("SECRET")
             made += text[done : cursor.position - 1] + value
             cursor.word_value()
             done = cursor.passed

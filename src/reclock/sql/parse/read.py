@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.errors import InvalidSyntax, NotSupported
+from reclock.sql.parse.copy_format import parse_copy_format
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
 from reclock.sql.parse.fragment import QUERY_WORDS, query_of, sort_items_of
@@ -103,8 +104,7 @@ def parse_copy(cursor: Cursor) -> Copy | CopyFrom:
         return _copy_table(cursor)
     inside = Cursor(cursor.inside_parens(), cursor.text)
     cursor.expect("TO", "STDOUT")
-    _text_format(cursor)
-    return Copy(query_or_subscribe(inside))
+    return Copy(query_or_subscribe(inside), parse_copy_format(cursor, to=True))
 
 
 def _copy_table(cursor: Cursor) -> Copy | CopyFrom:
@@ -117,23 +117,13 @@ def _copy_table(cursor: Cursor) -> Copy | CopyFrom:
         listed = Cursor(cursor.ahead(), cursor.text).inside_parens()
         columns = cursor.names_in_parens()
     if cursor.accept("TO", "STDOUT"):
-        _text_format(cursor)
+        written = parse_copy_format(cursor, to=True)
         query = [*tokenize("SELECT"), *listed, *tokenize("FROM"), *called]
-        return Copy(parse_query_statement(Cursor(query, cursor.text)))
+        return Copy(parse_query_statement(Cursor(query, cursor.text)), written)
     if not cursor.accept("FROM", "STDIN"):
         msg = "FROM STDIN or TO STDOUT"
         raise cursor.error(msg, hint="files are the client's: psql has \\copy")
-    _text_format(cursor)
-    return CopyFrom(name, columns)
-
-
-def _text_format(cursor: Cursor) -> None:
-    """Read the end of COPY: nothing, or the format that there is."""
-    cursor.accept("WITH")
-    cursor.accept("(", "FORMAT", "TEXT", ")")
-    if not cursor.at_end:
-        msg = "the end: the format is text"
-        raise cursor.error(msg, hint="leave out options: the text format is the only one")
+    return CopyFrom(name, columns, parse_copy_format(cursor, to=False))
 
 
 def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> Statement:

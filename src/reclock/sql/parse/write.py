@@ -1,4 +1,4 @@
-"""INSERT, UPDATE and DELETE, which sqlglot reads whole."""
+"""INSERT, UPDATE and DELETE, which sqlglot reads whole; and TRUNCATE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reclock.errors import InvalidSyntax
 from reclock.sql.parse.dialect import parse_tokens
 from reclock.sql.parse.node import expect_only, identifier, position_of, unsupported
 from reclock.sql.parse.query import convert_expression, convert_query
-from reclock.sql.statement.write import Delete, Insert, Update
+from reclock.sql.statement.write import Delete, Insert, Truncate, Update
 from reclock.sql.syntax import expression as s
 
 if TYPE_CHECKING:
@@ -96,3 +96,18 @@ def _delete(node: exp.Expr) -> Delete:
     name, alias = _target(node.this)
     where = node.args.get("where")
     return Delete(name, alias, None if where is None else convert_expression(where.this))
+
+
+def parse_truncate(cursor: Cursor) -> Truncate:
+    """Read what follows TRUNCATE; there are no sequences and no foreign keys to care about."""
+    cursor.accept("TABLE")
+    cursor.accept("ONLY")
+    names = [cursor.name()]
+    while cursor.accept(","):
+        names.append(cursor.name())
+    if not cursor.accept("RESTART", "IDENTITY"):
+        cursor.accept("CONTINUE", "IDENTITY")
+    if not cursor.accept("CASCADE"):
+        cursor.accept("RESTRICT")
+    cursor.end()
+    return Truncate(tuple(names))

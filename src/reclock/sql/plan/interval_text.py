@@ -86,8 +86,12 @@ def key_value(value: Any, kind: Type) -> Any:
 
 
 def struct_text(months: str, days: str, micros: str) -> str:
-    """Return text for an interval of three numbers that are there."""
-    return f"named_struct('days', {days}, 'micros', {micros}, 'months', {months})"
+    """Return text for an interval of three numbers that are there.
+
+    The cast lets the fields be NULL: Arrow refuses NULL as an interval whose fields cannot be.
+    """
+    made = f"named_struct('days', {days}, 'micros', {micros}, 'months', {months})"
+    return f"CAST({made} AS {INTERVAL.spark_name})"
 
 
 def whole_text(months: str, days: str, micros: str) -> str:

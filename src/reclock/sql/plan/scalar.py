@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reclock.errors import WrongType
-from reclock.sql.types import BOOLEAN, DOUBLE, MAX_PRECISION, UNKNOWN, Array, Numeric, Type
+from reclock.sql.types import BOOLEAN, DOUBLE, MAX_PRECISION, TEXT, UNKNOWN, Array, Numeric, Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -222,7 +222,30 @@ class Coalesce:
         return "coalesce(" + ", ".join(str(o) for o in self.operands) + ")"
 
 
-Scalar = ColumnRef | OuterRef | Literal | Call | Cast | And | Or | Case | Coalesce
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The error of an operand as text, ``SQLSTATE|message``; NULL if it has a value.
+
+    No SQL text has it: it is for queries that look for the rows of an error (``sql.witness``).
+    """
+
+    operand: Scalar
+
+    @property
+    def type(self) -> Type:
+        """Always text."""
+        return TEXT
+
+    @property
+    def nullable(self) -> bool:
+        """Whether NULL can come out: for every row that has a value."""
+        return True
+
+    def __str__(self) -> str:
+        return f"fault({self.operand})"
+
+
+Scalar = ColumnRef | OuterRef | Literal | Call | Cast | And | Or | Case | Coalesce | Fault
 
 NULL = Literal(None, UNKNOWN)
 TRUE = Literal(True, BOOLEAN)
@@ -234,7 +257,7 @@ def children(scalar: Scalar) -> tuple[Scalar, ...]:
     match scalar:
         case Call():
             return scalar.arguments
-        case Cast():
+        case Cast() | Fault():
             return (scalar.operand,)
         case And() | Or() | Coalesce():
             return scalar.operands
@@ -250,6 +273,8 @@ def with_children(scalar: Scalar, parts: tuple[Scalar, ...]) -> Scalar:  # noqa:
             return Call(scalar.function, parts, scalar.type)
         case Cast():
             return Cast(parts[0], scalar.type)
+        case Fault():
+            return Fault(parts[0])
         case And():
             return And(parts)
         case Or():
@@ -312,11 +337,14 @@ def substituted(scalar: Scalar, by: tuple[Scalar, ...]) -> Scalar:
 
 def can_fail(scalar: Scalar) -> bool:
     """Return whether some row could make ``scalar`` an error."""
-    return any(
-        (isinstance(s, Call) and bool(s.function.failures))
-        or (isinstance(s, Cast) and cast_can_fail(s.operand.type, s.type))
-        for s in walk(scalar)
-    )
+    match scalar:
+        case Fault():
+            return False
+        case Call() if scalar.function.failures:
+            return True
+        case Cast() if cast_can_fail(scalar.operand.type, scalar.type):
+            return True
+    return any(map(can_fail, children(scalar)))
 
 
 _ALWAYS_FITS = {

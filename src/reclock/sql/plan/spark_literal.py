@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
 from reclock.interval import Interval
-from reclock.sql.types import BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, Array
+from reclock.sql.types import BYTEA, DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, Array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,8 +54,8 @@ def _plain(value: object, kind: Type) -> str | None:  # noqa: PLR0911  # one per
         return quote_string(value)
     if isinstance(value, Interval):
         return (
-            f"named_struct('days', {value.days}, 'micros', {value.microseconds}L,"
-            f" 'months', {value.months})"
+            f"CAST(named_struct('days', {value.days}, 'micros', {value.microseconds}L,"
+            f" 'months', {value.months}) AS {INTERVAL.spark_name})"
         )
     if kind == TIMESTAMPTZ and isinstance(value, datetime):
         moment = value.astimezone(UTC).replace(tzinfo=None)

@@ -31,6 +31,7 @@ from reclock.sql.plan.scalar import (
     Cast,
     Coalesce,
     ColumnRef,
+    Fault,
     Literal,
     Or,
     cast_can_fail,
@@ -152,6 +153,8 @@ class _Compiler:
                 return self._coalesce(scalar)
             case Case():
                 return self._case(scalar)
+            case Fault():
+                return self._fault(scalar)
         message = f"cannot write {scalar} for Spark: it refers to an enclosing query"
         raise InvalidValue(message)
 
@@ -168,6 +171,10 @@ class _Compiler:
             return piece
         name, level = self.stages.add(piece.error, piece.error_level)
         return replace(piece, errors=(name,), error_level=level, error_size=1)
+
+    def _fault(self, scalar: Fault) -> _Piece:
+        part = self._error_atom(self.compile(scalar.operand))
+        return _Piece(part.error or "CAST(NULL AS STRING)", part.error_level)
 
     def _call(self, scalar: Call) -> _Piece:
         parts = [self.compile(a) for a in scalar.arguments]

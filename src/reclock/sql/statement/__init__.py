@@ -29,7 +29,7 @@ from reclock.sql.statement.transaction import (
     Savepoint,
 )
 from reclock.sql.statement.view import CreateMaterializedView, CreateView, Refresh
-from reclock.sql.statement.write import Delete, Insert, Update
+from reclock.sql.statement.write import Delete, Insert, Truncate, Update
 
 Statement = (
     AlterOwner
@@ -71,6 +71,7 @@ Statement = (
     | SetVariable
     | Show
     | Subscribe
+    | Truncate
     | Unlisten
     | Update
 )
@@ -117,6 +118,7 @@ __all__ = [
     "Show",
     "Statement",
     "Subscribe",
+    "Truncate",
     "Unlisten",
     "Update",
 ]

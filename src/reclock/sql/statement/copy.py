@@ -13,18 +13,38 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyFormat:
+    """How values are written; what is not said is what PostgreSQL has for the format."""
+
+    name: str = "text"
+    """``text``, ``csv`` or ``binary``."""
+    delimiter: str = "\t"
+    null: str = "\\N"
+    header: str = "off"
+    """``off``, ``on`` or ``match``."""
+    quote: str = '"'
+    escape: str = '"'
+    force_quote: tuple[str, ...] | None = ()
+    """None is all columns."""
+    force_null: tuple[str, ...] = ()
+    force_not_null: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
-    """``COPY (SELECT … | SUBSCRIBE …) TO STDOUT`` in PostgreSQL's text format.
+    """``COPY (SELECT … | SUBSCRIBE …) TO STDOUT [WITH (…)]``.
 
     ``COPY object [(columns)] TO STDOUT`` is one of a SELECT.
     """
 
     of: SelectStatement | CatalogQuery | Subscribe
+    format: CopyFormat = CopyFormat()
 
 
 @dataclass(frozen=True, slots=True)
 class CopyFrom:
-    """``COPY table [(columns)] FROM STDIN`` in PostgreSQL's text format."""
+    """``COPY table [(columns)] FROM STDIN [WITH (…)]``."""
 
     name: Name
     columns: tuple[str, ...] = ()
+    format: CopyFormat = CopyFormat()

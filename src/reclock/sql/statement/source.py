@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,11 +19,26 @@ class KafkaConnection:
 
 
 @dataclass(frozen=True, slots=True)
+class PostgresTable:
+    """A table of a publication, ``[schema.]name [AS alias]``."""
+
+    schema: str | None
+    name: str
+    alias: str
+    position: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class PostgresConnection:
-    """``POSTGRES CONNECTION '…' PUBLICATION '…'``."""
+    """``POSTGRES CONNECTION '…' [PASSWORD SECRET '…'] PUBLICATION '…' FOR TABLES (…)``.
+
+    ``tables`` None is ``FOR ALL TABLES``.
+    """
 
     connection: str
     publication: str
+    tables: tuple[PostgresTable, ...] | None = None
+    password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""INSERT, UPDATE and DELETE."""
+"""INSERT, UPDATE, DELETE and TRUNCATE."""
 
 from __future__ import annotations
 
@@ -39,3 +39,10 @@ class Delete:
     name: Name
     alias: str | None
     where: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """``TRUNCATE [TABLE] [ONLY] names [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]``."""
+
+    names: tuple[Name, ...]

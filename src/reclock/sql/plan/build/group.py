@@ -39,6 +39,14 @@ if TYPE_CHECKING:
     from reclock.sql.syntax.query import Select
 
 _ORDER_MATTERS = ("array_agg", "string_agg")
+_COMPOUND = (
+    s.Operator | s.FunctionText | s.CastText | s.CaseText | s.IsTest | s.InList | s.ArrayText
+    | s.Subscript | s.FieldText | s.QuantifiedArray
+)  # fmt: skip
+"""What can be a grouping expression, besides a name."""
+
+_CONSTANT = s.NumberText | s.StringText | s.BooleanText | s.NullText | s.IntervalText | s.CastText
+
 _WITHIN_GROUP = ("percentile_cont", "percentile_disc", "mode")
 
 
@@ -81,8 +89,21 @@ def group(planner: Planner, select: Select, block: Block, later: tuple[object, .
     bits = len(keys) + len(made)
     for call_ in groupings_in(later):
         after.known[call_] = _grouping(call_, build, keys, node, bits, plain=len(groups) == 1)
-    after.grouped = _Meaning(planner, block, keys, node)
+    after.grouped = _Meaning(planner, block, keys, node, _constants(select, keys, build))
     return after
+
+
+def _constants(
+    select: Select, keys: list[Scalar], build: ExpressionBuilder
+) -> list[tuple[s.Expression, Scalar]]:
+    """Return the outputs that are grouped by though they are constants, and their keys."""
+    wanted = [key for key in keys if isinstance(key, Literal)]
+    if not wanted:
+        return []
+    outputs = [i.expression for i in select.items if isinstance(i.expression, _CONSTANT)]
+    values = [(e, build.value(e)) for e in outputs if not (aggregates_in(e) or reads_subquery(e))]
+    first = (next(((e, v) for e, v in values if v == key), None) for key in wanted)
+    return [found for found in first if found is not None]
 
 
 def _name_of(scalar: Scalar) -> str:
@@ -143,15 +164,14 @@ def _aggregate(build: ExpressionBuilder, e: s.FunctionText, inputs: _Inputs) -> 
             wanted = as_numeric(argument.type)
         converted.append(convert(argument, wanted))
     result = found.result_type(tuple(a.type for a in converted))
-    kept = order if name in _ORDER_MATTERS else ()
+    sorted_by = tuple(build.value(i.expression) for i in order)
     sort = tuple(
-        SortKey(
-            inputs.place(comparison_key(build.value(i.expression))), i.descending, i.nulls_first
-        )
-        for i in kept
+        SortKey(inputs.place(comparison_key(value)), i.descending, i.nulls_first)
+        for i, value in zip(order, sorted_by, strict=True)
+        if name in _ORDER_MATTERS
     )
     condition = None if e.filter is None else build.condition(e.filter, "FILTER")
-    _check_level(e, (*converted, *(() if condition is None else (condition,))))
+    _check_level(e, (*converted, *sorted_by, *(() if condition is None else (condition,))))
     distinct = e.distinct and name not in {"min", "max", "bool_and", "bool_or"}
     if distinct:
         converted = _told_apart(name, converted, e.position)
@@ -247,13 +267,24 @@ def _grouped_scope(scope: Scope, keys: list[Scalar], node: Node) -> Scope:
 
 
 class _Meaning:
-    """What an expression means after grouping, if it is a grouping expression."""
+    """What an expression means after grouping, if it is a grouping expression.
 
-    def __init__(self, planner: Planner, before: Block, keys: list[Scalar], node: Node) -> None:
+    Of equal constants only that output is one which is grouped by: NULL where its set is not there.
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        before: Block,
+        keys: list[Scalar],
+        node: Node,
+        constants: list[tuple[s.Expression, Scalar]],
+    ) -> None:
         self._planner = planner
         self._before = before
         self._keys = keys
         self._node = node
+        self._constants = constants
 
     def __call__(self, e: s.Expression) -> Scalar | None:
         if isinstance(e, s.Name):
@@ -268,13 +299,16 @@ class _Meaning:
                 hint = f"add it to GROUP BY, or write min({e}), max({e}) or array_agg({e})"
                 raise WrongGrouping(message, hint=hint, position=e.position)
             return column(self._node, self._keys.index(scalar))
-        if isinstance(e, s.Operator | s.FunctionText | s.CastText | s.CaseText | s.IsTest):
-            if aggregates_in(e) or reads_subquery(e):
-                return None
-            try:
-                scalar = ExpressionBuilder(self._planner, self._before).value(e)
-            except StatementError:
-                return None
-            if scalar in self._keys:
-                return column(self._node, self._keys.index(scalar))
-        return None
+        key = next((key for constant, key in self._constants if e is constant), None)
+        if key is None and isinstance(e, _COMPOUND):
+            key = self._compound(e)
+        return None if key is None else column(self._node, self._keys.index(key))
+
+    def _compound(self, e: s.Expression) -> Scalar | None:
+        if aggregates_in(e) or reads_subquery(e):
+            return None
+        try:
+            scalar = ExpressionBuilder(self._planner, self._before).value(e)
+        except StatementError:
+            return None
+        return scalar if scalar in self._keys else None

@@ -78,7 +78,15 @@ def _add(
     extra: list[Scalar] = []
     partition = [comparison_key(build.value(p)) for p in over.partition]
     order = [(comparison_key(build.value(i.expression)), i) for i in over.order]
-    planned = [(e, *_planned(build, e, o)) for e, o in members]
+    planned = []
+    for e, o in members:
+        call, arguments, condition = _planned(build, e, o)
+        if any(isinstance(a, Literal) and a.value is None for a in _constants(e, arguments)):
+            block.known[e] = Literal(None, call.type)
+        else:
+            planned.append((e, call, arguments, condition))
+    if not planned:
+        return
     base = block.node
     width = base.width
 
@@ -125,16 +133,21 @@ def _planned(
         elif p.name == "numeric" and not isinstance(a.type, Numeric):
             wanted = as_numeric(a.type)
         converted.append(convert(a, wanted))
-    if name in {"lag", "lead", "ntile", "nth_value"}:
-        constants = converted if name == "ntile" else converted[1:2]
-        if not all(isinstance(c, Literal) for c in constants):
-            message = f"{name} with an argument that is not a literal is not supported"
-            hint = "write it as a literal; CASE chooses between several"
-            raise NotSupported(message, hint=hint, position=e.position)
+    if not all(isinstance(c, Literal) for c in _constants(e, tuple(converted))):
+        message = f"{name} with an argument that is not a literal is not supported"
+        hint = "write it as a literal; CASE chooses between several"
+        raise NotSupported(message, hint=hint, position=e.position)
     result = found.result_type(tuple(c.type for c in converted))
     frame = None if name in _NO_FRAME else _frame(over, e.position)
     condition = None if e.filter is None else build.condition(e.filter, "FILTER")
     return WindowCall(found, (), result, frame), tuple(converted), condition
+
+
+def _constants(e: s.FunctionText, arguments: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    """Return the arguments that are the same for all rows; if one is NULL, so is the call."""
+    if e.name == "ntile":
+        return arguments
+    return arguments[1:2] if e.name in {"lag", "lead", "nth_value"} else ()
 
 
 def _frame(over: s.WindowText, position: int | None) -> Frame:

@@ -242,7 +242,8 @@ def _made() -> list[Overload]:
 
 def _bins() -> list[Overload]:
     """Return ``date_bin``: the last of equal steps from an origin that is not after a time."""
-    stride = f"try_add(bigint({{0}}.days) * {DAY}, {{0}}.micros)"
+    stride = f"try_add(try_multiply(bigint({{0}}.days), {DAY}), {{0}}.micros)"
+    failures = (_NO_MONTHS, _STRIDE, _TIME_RANGE)
     made = []
     for t, back in (
         (TIMESTAMPTZ, "timestamp_micros(%s)"),
@@ -251,7 +252,7 @@ def _bins() -> list[Overload]:
         source, origin = micros_of("{1}", t), micros_of("{2}", t)
         binned = back % f"{source} - pmod({source} - {origin}, {stride})"
         text = f"CASE WHEN {stride} > 0 AND {{0}}.months = 0 THEN {binned} END"
-        made.append(Overload("date_bin", (INTERVAL, t, t), t, text, (_NO_MONTHS, _STRIDE)))
+        made.append(Overload("date_bin", (INTERVAL, t, t), t, text, failures))
     return made
 
 
