@@ -31,8 +31,8 @@ def test_a_segment_is_mapped_once(tmp_path, monkeypatch):
     store = LocalStore(tmp_path)
     (ref,) = write(store, 1)
     maps = []
-    really = LocalStore.map
-    monkeypatch.setattr(LocalStore, "map", lambda self, n: (maps.append(n), really(self, n))[1])
+    really = LocalStore.file
+    monkeypatch.setattr(LocalStore, "file", lambda self, n: (maps.append(n), really(self, n))[1])
     cache = RunCache()
     assert cache.open(store, ref, LAYOUT) is cache.open(store, ref, LAYOUT)
     assert maps == [ref.segment]
@@ -60,7 +60,7 @@ def test_what_is_removed_is_forgotten(tmp_path):
     for ref in (a, b):
         assert len(changes_in(LAYOUT, cache.open(store, ref, LAYOUT))) == 1
     cache.forget(store, [a.segment])
-    assert list(cache._maps) == [(store, b.segment)]
+    assert list(cache._files) == [(store, b.segment)]
     assert len(cache) == 1
     assert cache.open(store, b, LAYOUT) is kept
 

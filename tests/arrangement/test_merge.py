@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +13,19 @@ from hypothesis import strategies as st
 
 from reclock.arrangement.build import build
 from reclock.arrangement.cache import RunCache
-from reclock.arrangement.layout import Layout
-from reclock.arrangement.merge import UNITED_ROWS, merge, plan_merge, plan_union
+from reclock.arrangement.family import joined
+from reclock.arrangement.layout import Layout, kh_of
+from reclock.arrangement.merge import (
+    INT64_MIN,
+    PART_ROWS,
+    UNITED_ROWS,
+    compacted,
+    merge,
+    merge_range,
+    plan_compaction,
+    plan_merge,
+    plan_union,
+)
 from reclock.arrangement.run import RunRef
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.store import LocalStore
@@ -27,7 +41,7 @@ from reclock.testing.strategies.arrangements import (
 )
 from reclock.time.antichain import Antichain
 from reclock.time.description import Description
-from reclock.time.timestamp import Timestamp
+from reclock.time.timestamp import INT64_MAX, Timestamp
 
 
 def at(time):
@@ -79,14 +93,48 @@ def test_siblings_are_planned_as_one_run(families):
         assert plan.stop == len(siblings)
 
 
-def test_siblings_of_few_rows_are_united():
-    def run(time, rows):
-        return RunRef("op/0", Description(at(time), at(time + 1), at(0)), rows, 0, 0)
+def test_runs_that_only_add_are_not_rewritten_for_their_times():
+    refs = refs_of([1_000, 1_000, 1_000])
+    assert plan_compaction(refs, at(5)) == slice(1, 3)
+    adding = [replace(ref, adds=True) for ref in refs]
+    assert plan_compaction(adding, at(5)) is None
+    assert plan_compaction([*adding[:2], refs[2]], at(5)) == slice(1, 3)
 
+
+def run(time, rows, first=0, last=9):
+    """Return as much of a run as planning looks at."""
+    ref = RunRef("op/0", Description(at(time), at(time + 1), at(0)), rows, 0, 0)
+    return SimpleNamespace(ref=ref, rows=rows, first=np.array([first]), last=np.array([last]))
+
+
+def test_siblings_that_overlap_are_united():
+    many = 2 * PART_ROWS
     assert plan_union([]) is None
-    assert plan_union([run(0, 5), run(1, 5)]) is None
-    assert plan_union([run(0, 5), run(1, 5), run(1, 7), run(2, 1)]) == slice(1, 3)
+    assert plan_union([run(0, many), run(1, many)]) is None
+    overlapping = [run(0, many), run(1, many, 0, 5), run(1, many, 5, 9), run(2, 1)]
+    assert plan_union(overlapping) == slice(1, 3)
     assert plan_union([run(0, UNITED_ROWS), run(0, 1)]) is None
+
+
+def test_siblings_with_ranges_of_their_own_are_united_if_they_are_small():
+    parts = [run(0, PART_ROWS, 10 * n, 10 * n + 9) for n in range(30)]
+    assert plan_union(parts) is None
+    assert plan_union([run(0, 100, 0, 4), run(0, 100, 5, 9)]) == slice(0, 2)
+    assert plan_union([run(0, 0), run(0, 0)]) == slice(0, 2)
+    assert plan_union([run(0, 0), run(0, PART_ROWS)]) is None
+
+
+@given(st.integers(2, 300), st.integers(0, 30 * PART_ROWS), st.floats(0, 1))
+def test_uniting_comes_to_an_end(parts, rows, share):
+    """Each time so many of the rows are left."""
+    for _ in range(12):
+        each = [rows // parts + (n < rows % parts) for n in range(parts)]
+        if plan_union([run(0, some, n, n) for n, some in enumerate(each)]) is None:
+            return
+        assert parts > max(1, rows // PART_ROWS), "no fewer than there were"
+        parts = max(1, rows // PART_ROWS)
+        rows = int(rows * share)
+    raise AssertionError
 
 
 @given(st.integers(1, 50), st.integers(50, 400))
@@ -128,6 +176,34 @@ def test_compaction_keeps_every_accumulation_from_since_on(tmp_path_factory, dat
     for time in range(since, 13):
         before = model(older + newer, lambda t, now=time: now if t <= now else None)
         assert model(read, lambda t, now=time: now if t <= now else None) == before
+
+
+@given(st.data(), st.integers(0, 12))
+def test_ranges_of_a_merge_are_together_the_merge(tmp_path_factory, data, since):
+    store = LocalStore(tmp_path_factory.mktemp("store"))
+    layout = data.draw(layouts())
+    how = data.draw(hashes)
+    changes = [data.draw(changes_of(layout, 3 * n, 3 * n + 3)) for n in range(4)]
+    refs = [write(store, layout, some, 3 * n, 3 * n + 3, how=how) for n, some in enumerate(changes)]
+    cache = RunCache()
+    runs = [cache.open(store, ref, layout) for ref in refs]
+    there = sorted({int(kh) for run in runs for batch in run for kh in kh_of(batch)})
+    cuts = data.draw(st.sets(st.sampled_from(there), max_size=3)) if there else set()
+    bounds = [INT64_MIN, *sorted(cuts - {INT64_MIN}), INT64_MAX + 1]
+    description = compacted(refs, at(since))
+    with SegmentWriter(store, "m") as writer:
+        merge(writer, "op/0", layout, runs, at(since))
+        for first, end in pairwise(bounds):
+            merge_range(
+                writer, f"op/0.{first}", layout, runs, description, first=first, last=end - 1
+            )
+        whole, *parts = writer.finish()
+    assert {part.description for part in parts} == {whole.description}
+    expected = changes_in(layout, cache.open(store, whole, layout))
+    family = joined([cache.open(store, part, layout) for part in parts])
+    assert len(family) == 1 or not expected
+    found = [change for some in family for change in changes_in(layout, some)]
+    assert repr(found) == repr(expected), "the same, NaN too"
 
 
 def test_merging_again_writes_the_same_file(tmp_path):

@@ -53,7 +53,7 @@ def test_the_first_version_stays_readable():
         "length": 512, "checksum": 123, "segment": "tick-9.task-0-00ff.seg", "offset": 64,
     }  # fmt: skip
     ref = RunRef.from_json(stored)
-    assert ref.to_json() == stored | {"v": 2}
+    assert ref.to_json() == stored | {"v": 3}
     assert str(ref) == "run u7.join/3 [{5}, {9}) since {2} in segment tick-9.task-0-00ff.seg"
     assert RunRef.from_json(stored | {"inline": "Ynl0ZXM="}).inline == b"bytes"
 
@@ -64,8 +64,8 @@ def test_bytes_inline_are_deflated(tmp_path):
 
 
 def test_a_later_version_is_refused():
-    with pytest.raises(NewerFormat, match="format 3"):
-        RunRef.from_json({"v": 3})
+    with pytest.raises(NewerFormat, match="format 4"):
+        RunRef.from_json({"v": 4})
 
 
 @pytest.mark.parametrize("damage", [{"lower": None}, {"rows": ...}, {"upper": [0], "lower": [5]}])
@@ -159,3 +159,22 @@ def test_intervals_of_an_earlier_version_are_refused_as_such(tmp_path):
     with pytest.raises(InvalidValue, match="an earlier version of reclock") as error:
         RunCache().open(LocalStore(tmp_path), ref, new)
     assert error.value.code == "0A000"
+
+
+def test_a_reference_says_the_time_of_all_updates(tmp_path):
+    ref = replace(write(tmp_path, rows=3), time=Timestamp(7))
+    assert RunRef.from_json(json.loads(json.dumps(ref.to_json()))) == ref
+    run = RunCache().open(LocalStore(tmp_path), ref, LAYOUT)
+    assert [batch.column("time").to_pylist() for batch in run] == [[7, 7, 7]]
+
+
+@pytest.mark.parametrize("diffs", [[1, 2, 1], [1, -1, 1], [-1, -2, -1]])
+def test_a_reference_says_whether_a_run_only_adds(tmp_path, diffs):
+    kh, time, diff = (pa.array(values, pa.int64()) for values in ([1, 2, 3], [5, 5, 5], diffs))
+    layout = Layout((), ())
+    with SegmentWriter(LocalStore(tmp_path), "t") as writer:
+        batch = pa.RecordBatch.from_arrays([kh, time, diff], schema=layout.schema)
+        writer.add("op/1", layout, [batch], SPAN)
+        (ref,) = writer.finish()
+    assert ref.adds == (min(diffs) > 0)
+    assert RunRef.from_json(json.loads(json.dumps(ref.to_json()))) == ref

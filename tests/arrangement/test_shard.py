@@ -211,6 +211,21 @@ def test_siblings_are_one_piece(tmp_path):
     assert times == [[1, 1], [6]]
 
 
+def test_siblings_that_share_a_row_are_merged(tmp_path):
+    layout = Layout.of({"k": pa.int64()}, {})
+    store = LocalStore(tmp_path)
+    refs = []
+    for name, keys, diff in (("a", (1, 2), 1), ("b", (2, 3), 1), ("c", (1,), -1)):
+        with SegmentWriter(store, name) as writer:
+            span = Description(at(0), at(5), at(0))
+            changes = [Change((key,), (), 1, diff) for key in keys]
+            build(writer, name, layout, table_of(layout, changes), span)
+            refs += writer.finish()
+    shard = Shard.open(layout, refs, store, RunCache())
+    (piece,) = shard.changes_by_run(Timestamp(1), at(5))
+    assert sorted(changes_in(layout, piece)) == [((2,), (), 1, 2), ((3,), (), 1, 1)]
+
+
 def test_a_closed_shard_is_read_to_its_end(tmp_path):
     layout = Layout.of({"k": pa.int64()}, {})
     store = LocalStore(tmp_path)

@@ -6,7 +6,7 @@ files; which runs make up a shard is written in the manifest, which is ``durable
 
 Read from the bottom: ``layout`` (the columns), ``column``, ``row``, ``fingerprint`` (exact
 equality of any Arrow type), ``consolidate`` (sort, sum, drop zeros), ``stream`` (the same
-over runs larger than memory), ``run`` and ``segment`` (bytes), ``store`` and ``cache``
-(where the bytes are), ``probe`` and ``shard`` (reading), ``build`` and ``merge``
-(writing), ``gc`` (forgetting).
+over runs larger than memory), ``run`` and ``segment`` (bytes), ``store``, ``held``, ``remote``
+(where the bytes are), ``file`` and ``cache`` (what is open of them), ``probe`` and ``shard``
+(reading), ``build`` and ``merge`` (writing), ``gc`` (forgetting).
 """

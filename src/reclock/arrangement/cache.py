@@ -6,26 +6,26 @@ cache pays that once. What is evicted is forgotten, not closed: whoever still re
 keeps its map alive. A map keeps the space of a file that was removed, so whoever removes
 segments calls ``forget``.
 
-A copy in a remote store's local cache may be damaged by a crash of the machine. A run that
-does not check out is fetched again before it is called corrupt.
-
 Thread-safe. Tests: tests/arrangement/test_cache.py.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
+from reclock.arrangement.file import Mapped
 from reclock.arrangement.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
+    from reclock.arrangement.file import File
     from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.store import Store
@@ -42,7 +42,7 @@ class RunCache:
     def __init__(self, capacity: int = DEFAULT_RUNS) -> None:
         self._capacity = capacity
         self._runs: OrderedDict[tuple[Store, RunRef], Run] = OrderedDict()
-        self._maps: OrderedDict[tuple[Store, str], pa.Buffer] = OrderedDict()
+        self._files: OrderedDict[tuple[Store, str], File] = OrderedDict()
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -56,49 +56,44 @@ class RunCache:
             if run is not None and run.layout == layout:
                 self._runs.move_to_end(key)
                 return run
-        run = Run(
-            ref,
-            layout,
-            read=lambda: self._bytes(store, ref),
-            reread=lambda: self._bytes(store, ref) if self._forget(store, ref) else None,
-        )
+        run = Run(ref, layout, lambda: self._file(store, ref))
         with self._lock:
             self._runs[key] = run
             _trim(self._runs, self._capacity)
         return run
+
+    def open_all(self, store: Store, refs: Sequence[RunRef], layout: Layout) -> tuple[Run, ...]:
+        """Return the runs that ``refs`` name; those that are far away are opened side by side."""
+        with self._lock:
+            unknown = [ref for ref in refs if ref.segment and (store, ref) not in self._runs]
+        if store.openers > 1 and len(unknown) > 1:
+            with ThreadPoolExecutor(min(store.openers, len(unknown))) as pool:
+                list(pool.map(lambda ref: self.open(store, ref, layout), unknown))
+        return tuple(self.open(store, ref, layout) for ref in refs)
 
     def forget(self, store: Store, segments: Collection[str]) -> None:
         """Let go of segments that were removed."""
         gone = set(segments)
         with self._lock:
             for name in gone:
-                self._maps.pop((store, name), None)
+                self._files.pop((store, name), None)
             for key in [key for key in self._runs if key[0] == store and key[1].segment in gone]:
                 del self._runs[key]
 
-    def _bytes(self, store: Store, ref: RunRef) -> pa.Buffer:
-        """Return the bytes of a run, fewer than it should have if its file is cut off."""
+    def _file(self, store: Store, ref: RunRef) -> File:
+        """Return the file that has a run."""
         if ref.segment is None:
-            return pa.py_buffer(ref.inline or b"")
+            return Mapped(pa.py_buffer(ref.inline or b""))
         key = (store, ref.segment)
         with self._lock:
-            mapped = self._maps.get(key)
-        if mapped is None:
-            mapped = store.map(ref.segment)
+            file = self._files.get(key)
+        if file is None:
+            file = store.file(ref.segment)
         with self._lock:
-            self._maps[key] = mapped
-            self._maps.move_to_end(key)
-            _trim(self._maps, self._capacity)
-        start = min(ref.offset, len(mapped))
-        return mapped.slice(start, min(ref.length, len(mapped) - start))
-
-    def _forget(self, store: Store, ref: RunRef) -> bool:
-        """Drop a map and its local copy; return whether another try makes sense."""
-        if ref.segment is None:
-            return False
-        with self._lock:
-            self._maps.pop((store, ref.segment), None)
-        return store.refresh(ref.segment)
+            self._files[key] = file
+            self._files.move_to_end(key)
+            _trim(self._files, self._capacity)
+        return file
 
 
 def _trim(items: OrderedDict[K, V], capacity: int) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    import pyarrow as pa
+    from reclock.arrangement.file import File
 
 
 class Directory:
@@ -91,10 +91,10 @@ class HeldStore(LocalStore):
                 os.fsync(directory)
         hit("arrangement.segment.after_rename")
 
-    def map(self, name: str) -> pa.Buffer:
+    def file(self, name: str) -> File:
         """Map the file."""
         self.directory.check()
-        return super().map(name)
+        return super().file(name)
 
     def names(self) -> list[str]:
         """List the directory, wherever it is."""

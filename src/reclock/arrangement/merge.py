@@ -4,7 +4,8 @@ Policy. Sizes double: in a settled shard every run has at least twice the rows o
 ones together, so n rows are in at most log₃ n + 1 runs, and a row is rewritten only
 when its run grows by half or more, so O(log n) times in its life. ``plan_merge`` returns
 the newest runs from the oldest that breaks the rule; older runs keep it afterwards.
-Siblings, the runs of one large tick, count as one and are merged together or not at all.
+Siblings, the runs of one Spark job, count as one and are merged together or not at all;
+``plan_union`` is for those that would be better off as fewer.
 ``plan_compaction`` is for runs that are left alone: it asks for a rewrite when half of the
 rows are in runs whose times nobody tells apart any more, ``plan_removal`` when it is half of
 pending updates whose time has come.
@@ -12,7 +13,8 @@ pending updates whose time has come.
 Merge. Runs that follow one another become one with description [first lower, last upper)
 and a later since: times before it are advanced to it, updates that then cancel disappear
 (logical compaction). No reader at or after since can tell: for every t ≥ since the
-accumulation at t is unchanged.
+accumulation at t is unchanged. A merge may be done in parts, each a range of ``kh``: equal rows
+have equal hashes, so the parts together are the merge, as siblings.
 
 Merges run beside the ticks, never in them, and let them pass (``precedence``). Their
 output is published by the manifest like any run; the runs merged stay readable until no
@@ -25,18 +27,21 @@ Tests: tests/arrangement/test_merge.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from reclock.arrangement.family import by_range, families, is_sibling, joined
 from reclock.arrangement.precedence import PRECEDENCE
 from reclock.arrangement.segment import rows_per_batch
-from reclock.arrangement.shard import count_from, describe, is_sibling, within
+from reclock.arrangement.shard import count_from, describe, within
 from reclock.arrangement.stream import advance_to, merged
 from reclock.errors import InvalidCompaction
 from reclock.time.description import Description
 from reclock.time.timestamp import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
 
     from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import Run, RunRef
@@ -44,8 +49,24 @@ if TYPE_CHECKING:
     from reclock.time.antichain import Antichain
     from reclock.time.timestamp import Timestamp
 
+    class Stop(Protocol):
+        """Who may ask for an end, from another thread."""
+
+        def check(self) -> None:
+            """Raise the reason, if an end was asked for."""
+            ...
+
 
 UNITED_ROWS: Final = 16_000_000
+"""Siblings that overlap stay as they are from so many rows on."""
+
+PART_ROWS: Final = 1_000_000
+"""A merge in parts has at most one part for so many rows."""
+
+INT64_MIN: Final = -INT64_MAX - 1
+
+_SMALL: Final = 16
+"""Siblings of less than this share of a part, on average, are united."""
 
 
 def plan_merge(refs: Sequence[RunRef]) -> slice | None:
@@ -56,7 +77,7 @@ def plan_merge(refs: Sequence[RunRef]) -> slice | None:
     """
     start = None
     newer = 0
-    families = _families(refs)
+    families = families_of(refs)
     second = families[1][0] if len(families) > 1 else len(refs)
     first = 0 if any(ref.rows for ref in refs[:second]) else second
     for index, rows in reversed(families):
@@ -73,7 +94,8 @@ def plan_compaction(refs: Sequence[RunRef], since: Antichain[Timestamp]) -> slic
 
     A run is *spent* if it tells times apart and ``since`` is beyond all of them. When the
     spent runs hold at least half of all rows, the newest and longest stretch of them is
-    rewritten; it tells no times apart then, so no run is rewritten for this twice.
+    rewritten; it tells no times apart then, so no run is rewritten for this twice. Runs that only
+    add have nothing that cancels: they wait for a merge because of their sizes.
     """
     if since.is_closed:
         return None
@@ -85,19 +107,25 @@ def plan_compaction(refs: Sequence[RunRef], since: Antichain[Timestamp]) -> slic
     start = end
     while start and spent[start - 1]:
         start -= 1
-    return slice(start, end)
+    return None if all(ref.adds for ref in refs[start:end]) else slice(start, end)
 
 
-def plan_union(refs: Sequence[RunRef]) -> slice | None:
-    """Return siblings to make one run of, so that a probe has one to look into, not many.
+def plan_union(runs: Sequence[Run]) -> slice | None:
+    """Return siblings to make fewer runs of.
 
-    Those of many rows stay as they are: a rewrite would cost more than it saves.
+    Those that overlap, so that a probe has one to look into, not many; unless they have very many
+    rows: a rewrite would cost more than it saves. Those with ranges of their own are read as one
+    (``family``), and stay unless they are small. As a merge has at most one part for
+    ``PART_ROWS`` rows, what becomes of small ones is fewer: it comes to an end.
     """
-    families = _families(refs)
-    ends = [*(start for start, _ in families[1:]), len(refs)]
-    for (start, rows), end in zip(families, ends, strict=False):
-        if end - start > 1 and rows <= UNITED_ROWS:
-            return slice(start, end)
+    start = 0
+    for family in families(runs):
+        stop = start + len(family)
+        rows = sum(run.rows for run in family)
+        small = _SMALL * rows < len(family) * PART_ROWS
+        if len(family) > 1 and (small or (rows <= UNITED_ROWS and by_range(family) is None)):
+            return slice(start, stop)
+        start = stop
     return None
 
 
@@ -117,7 +145,7 @@ def _is_spent(ref: RunRef, since: Timestamp) -> bool:
     return upper <= since.step() and told < upper.back()
 
 
-def _families(refs: Sequence[RunRef]) -> list[tuple[int, int]]:
+def families_of(refs: Sequence[RunRef]) -> list[tuple[int, int]]:
     """Return where each run with its siblings begins, and how many rows they have."""
     found: list[tuple[int, int]] = []
     for index, ref in enumerate(refs):
@@ -138,22 +166,56 @@ def merge(
     since: Antichain[Timestamp],
     *,
     floor: int | None = None,
+    stop: Stop | None = None,
 ) -> None:
     """Add the run that stands for ``runs``, compacted to ``since``, to a segment.
 
     Updates with a ``kh`` before ``floor`` are left out, and not read: those of pending updates
-    whose time has come.
+    whose time has come. It raises what ``stop`` does.
     """
-    refs = [run.ref for run in runs]
+    description = compacted([run.ref for run in runs], since)
+    first = INT64_MIN if floor is None else floor
+    merge_range(writer, name, layout, runs, description, first=first, last=INT64_MAX, stop=stop)
+
+
+def merge_range(
+    writer: SegmentWriter,
+    name: str,
+    layout: Layout,
+    runs: Sequence[Run],
+    description: Description[Timestamp],
+    *,
+    first: int,
+    last: int,
+    stop: Stop | None = None,
+) -> None:
+    """Add one part of a merge, which ``compacted`` describes, to a segment.
+
+    It has the updates with a ``kh`` from ``first`` to ``last``, both included; ``runs`` are all
+    that have such ones.
+    """
+    since = description.since.element()
+    sources = [within(source, first, last) for source in joined(runs)]
+    batches = PRECEDENCE.let_pass(merged(layout, sources, advance_to(layout, since)))
+    if stop is not None:
+        batches = _checked(batches, stop)
+    per_batch = rows_per_batch(sum(run.rows for run in runs), sum(run.ref.length for run in runs))
+    writer.add(name, layout, batches, description, batch_rows=per_batch)
+
+
+def compacted(refs: Sequence[RunRef], since: Antichain[Timestamp]) -> Description[Timestamp]:
+    """Return what describes runs that are merged and compacted to ``since``."""
     whole = describe(refs)
     if since.is_closed or not whole.since.precedes(since):
         message = f"cannot compact to since {since}"
         detail = f"the runs are compacted to {whole.since}"
         hint = "drop the collection if nobody reads it any more" if since.is_closed else None
         raise InvalidCompaction(message, detail=detail, hint=hint)
-    sources = runs if floor is None else [within(run, floor, INT64_MAX) for run in runs]
-    blocks = merged(layout, sources, advance_to(layout, since.element()))
-    batches = PRECEDENCE.let_pass(blocks)
-    per_batch = rows_per_batch(sum(ref.rows for ref in refs), sum(ref.length for ref in refs))
-    description = Description(whole.lower, whole.upper, since)
-    writer.add(name, layout, batches, description, batch_rows=per_batch)
+    return Description(whole.lower, whole.upper, since)
+
+
+def _checked(batches: Iterator[pa.RecordBatch], stop: Stop) -> Iterator[pa.RecordBatch]:
+    """Yield batches until an end is asked for."""
+    for batch in batches:
+        stop.check()
+        yield batch

@@ -28,8 +28,8 @@ from reclock.arrangement.stream import concat
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from reclock.arrangement.family import Sorted
     from reclock.arrangement.layout import Int64s, Layout
-    from reclock.arrangement.run import Run
 
 
 SMALL_RUN: Final = 1_024
@@ -43,7 +43,7 @@ class Matches(NamedTuple):
     updates: pa.RecordBatch
 
 
-def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
+def probe(layout: Layout, runs: Iterable[Sorted], keys: pa.RecordBatch) -> Matches:
     """Return all updates of ``keys`` (``kh, <key…>``, conformed) in ``runs``.
 
     A key that is asked for twice is answered twice. Updates are as stored: those of
@@ -54,7 +54,7 @@ def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
     found: list[Matches] = []
     small: list[pa.RecordBatch] = []
     for run in runs:
-        if run.ref.rows <= SMALL_RUN:
+        if run.rows <= SMALL_RUN:
             small += run
         else:
             found += _in_run(run, wanted)
@@ -74,11 +74,11 @@ def probe(layout: Layout, runs: Iterable[Run], keys: pa.RecordBatch) -> Matches:
     return Matches(matches.probe[equal], matches.updates.filter(pa.array(equal)))
 
 
-def _in_run(run: Run, wanted: Int64s) -> Iterator[Matches]:
+def _in_run(run: Sorted, wanted: Int64s) -> Iterator[Matches]:
     """Yield the updates with these hashes, which are sorted, of each batch that has some."""
     starts = np.searchsorted(wanted, run.first, "left")
     ends = np.searchsorted(wanted, run.last, "right")
-    for index in np.flatnonzero(starts < ends).tolist():
+    for index in run.ahead(np.flatnonzero(starts < ends).tolist()):
         rows, nth = _equal_hashes(run.hashes(index), wanted[starts[index] : ends[index]])
         if rows.size:
             yield Matches(starts[index] + nth, run.batch(index).take(pa.array(rows)))

@@ -95,8 +95,13 @@ class SegmentWriter(AbstractContextManager["SegmentWriter"]):
         *,
         batch_rows: int = BATCH_ROWS,
     ) -> None:
-        """Write a run: consolidated batches that follow one another, cut to ``batch_rows``."""
+        """Write a run: consolidated batches that follow one another, cut to ``batch_rows``.
+
+        On a store that is read by pieces they are cut finer: a reader of few keys pays for all of
+        the batches that those are in.
+        """
         encoder = Encoder(layout)
+        batch_rows = max(1, batch_rows // self._store.batch_share)
         waiting: list[pa.Buffer] = []
         start: int | None = None
         for piece in encoder.encode(recut(batches, batch_rows)):
@@ -107,7 +112,9 @@ class SegmentWriter(AbstractContextManager["SegmentWriter"]):
             if start is not None:
                 self._write(waiting)
                 waiting = []
-        ref = RunRef(name, description, encoder.rows, encoder.length, encoder.checksum)
+        ref = RunRef(
+            name, description, encoder.rows, encoder.length, encoder.checksum, adds=encoder.adds
+        )
         if encoder.rows == 0:
             ref = replace(ref, length=0, checksum=0)
         elif start is None:
@@ -184,7 +191,7 @@ def stem_of(name: str) -> str:
 
 def read_index(store: Store, name: str) -> tuple[RunRef, ...]:
     """Return the references of the runs in a segment, from its own index."""
-    data = store.map(name)
+    data = store.file(name).whole()
     if len(data) >= _TAIL.size:
         checksum, size, magic = _TAIL.unpack(data.slice(len(data) - _TAIL.size))
         start = len(data) - _TAIL.size - size

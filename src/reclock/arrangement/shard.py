@@ -9,6 +9,7 @@ of all runs. For every t in ``[since, upper)``::
     snapshot(t) = { (row, Σ diff) : updates with time ≤ t }, without zeros
     changes(l, u) = updates with l ≤ time < u, when l is after since, or since is 0
 
+Siblings with disjoint ranges of hashes, the parts of a Spark job, are read as one run (``family``).
 Reads outside are refused, not answered approximately.
 
 Tests: tests/arrangement/test_shard.py compares all of it with a Counter.
@@ -24,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.arrangement.consolidate import consolidate
+from reclock.arrangement.family import by_range, is_sibling, joined
 from reclock.arrangement.layout import kh_of, time_of
 from reclock.arrangement.probe import Matches, probe
 from reclock.arrangement.stream import between, collapse_to, merged
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reclock.arrangement.cache import RunCache
+    from reclock.arrangement.family import Sorted
     from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import Run, RunRef
     from reclock.arrangement.store import Store
@@ -64,7 +67,7 @@ class Shard:
         upper: Antichain[Timestamp] | None = None,
     ) -> Shard:
         """Open the runs that a manifest names; they are all there is before ``upper``."""
-        return cls(layout, tuple(cache.open(store, ref, layout) for ref in refs), upper)
+        return cls(layout, cache.open_all(store, refs, layout), upper)
 
     @cached_property
     def description(self) -> Description[Timestamp]:
@@ -74,6 +77,11 @@ class Shard:
             return whole
         idle = Description(whole.upper, self.upper, whole.since)
         return whole.followed_by(idle)
+
+    @cached_property
+    def sources(self) -> tuple[Sorted, ...]:
+        """What is read: runs, and siblings with disjoint ranges of hashes as one."""
+        return joined(self.runs)
 
     @property
     def rows(self) -> int:
@@ -101,7 +109,7 @@ class Shard:
 
         What an incremental join wants: it multiplies, adds, and consolidates once.
         """
-        return probe(self.layout, self.runs, self.layout.conform_keys(keys))
+        return probe(self.layout, self.sources, self.layout.conform_keys(keys))
 
     def lookup_at(self, keys: pa.Table | pa.RecordBatch, as_of: Timestamp) -> Matches:
         """Return the rows of ``keys`` as they are at ``as_of``, in the order of the keys."""
@@ -127,8 +135,8 @@ class Shard:
 
         At all times, not consolidated; only batches that reach into the range are touched.
         """
-        for run in self.runs:
-            yield from within(run, first, last)
+        for source in self.sources:
+            yield from within(source, first, last)
 
     def snapshot(
         self, as_of: Timestamp, *, block_rows: int | None = None
@@ -139,7 +147,7 @@ class Shard:
         """
         self.check_readable(as_of)
         retime = collapse_to(self.layout, as_of)
-        return merged(self.layout, self.runs, retime, block_rows=block_rows)
+        return merged(self.layout, self.sources, retime, block_rows=block_rows)
 
     def snapshot_range(self, as_of: Timestamp, first: int, last: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows at ``as_of`` whose ``kh`` is from ``first`` to ``last``, both included.
@@ -148,20 +156,20 @@ class Shard:
         is read.
         """
         self.check_readable(as_of)
-        parts = [within(run, first, last) for run in self.runs]
+        parts = [within(source, first, last) for source in self.sources]
         return merged(self.layout, parts, collapse_to(self.layout, as_of))
 
     def changes(self, lower: Timestamp, upper: Antichain[Timestamp]) -> Iterator[pa.RecordBatch]:
         """Yield the consolidated updates with times in ``[lower, upper)``."""
         runs = [run for family in self._overlapping(lower, upper) for run in family]
-        return merged(self.layout, runs, _between(lower, upper))
+        return merged(self.layout, joined(runs), _between(lower, upper))
 
     def changes_range(
         self, lower: Timestamp, upper: Antichain[Timestamp], first: int, last: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield the same of the rows whose ``kh`` is from ``first`` to ``last``, both included."""
         runs = [run for family in self._overlapping(lower, upper) for run in family]
-        parts = [within(run, first, last) for run in runs]
+        parts = [within(source, first, last) for source in joined(runs)]
         return merged(self.layout, parts, _between(lower, upper))
 
     def changes_by_run(
@@ -169,12 +177,15 @@ class Shard:
     ) -> Iterator[list[pa.RecordBatch]]:
         """Yield the same in pieces, one for each run and its siblings: later ones have later times.
 
-        Nothing is merged: runs meet, so no two of them have updates of one time, and siblings
-        none of one row.
+        Runs meet, so no two of them have updates of one time, and siblings with ranges of their
+        own none of one row. Only siblings whose hashes overlap are merged.
         """
         inside = _between(lower, upper)
         for family in self._overlapping(lower, upper):
-            found = [inside(batch) for run in family for batch in run]
+            if by_range(family) is None:
+                found = list(merged(self.layout, family, inside))
+            else:
+                found = [inside(batch) for run in family for batch in run]
             if batches := [batch for batch in found if batch.num_rows]:
                 yield batches
 
@@ -213,11 +224,11 @@ def _between(lower: Timestamp, upper: Antichain[Timestamp]) -> Retime:
     return between(lower, None if upper.is_closed else upper.element())
 
 
-def within(run: Run, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Yield the updates of a run in a range of ``kh``."""
+def within(run: Sorted, first: int, last: int) -> Iterator[pa.RecordBatch]:
+    """Yield the updates of a run in a range of ``kh``; other batches are not touched."""
     begin = int(np.searchsorted(run.last, first, "left"))
     end = int(np.searchsorted(run.first, last, "right"))
-    for index in range(begin, end):
+    for index in run.ahead(range(begin, end)):
         batch = run.batch(index)
         kh = kh_of(batch)
         low = int(np.searchsorted(kh, first, "left"))
@@ -251,8 +262,3 @@ def describe(refs: Sequence[RunRef]) -> Description[Timestamp]:
             since = since.join(this.since)
         last = this
     return Description(first.lower, last.upper, since)
-
-
-def is_sibling(one: Description[Timestamp], other: Description[Timestamp]) -> bool:
-    """Return whether two runs that lie side by side hold parts of the same interval."""
-    return one.lower == other.lower and one.upper == other.upper

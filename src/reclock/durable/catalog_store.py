@@ -35,7 +35,7 @@ class Catalog:
 
     @property
     def version(self) -> Timestamp:
-        """The number of changes made so far."""
+        """The number of changes made so far, each new item counted."""
         return self.contents.state.upper.element()
 
     def items(self) -> dict[ObjectId, Json]:
@@ -55,13 +55,14 @@ class CatalogStore:
         return Catalog(Contents.read(self._store.snapshot(CATALOG)))
 
     def change(
-        self, catalog: Catalog, changes: Mapping[ObjectId, Json | None]
+        self, catalog: Catalog, changes: Mapping[ObjectId, Json | None], steps: int = 1
     ) -> tuple[Append, Catalog]:
         """Return the append that makes ``catalog`` the next one, to publish with others.
 
-        An item maps to its new record, or to ``None`` to be removed.
+        An item maps to its new record, or to ``None`` to be removed. The version is ``steps``
+        further: one for each new item.
         """
-        next_version = Antichain.of(catalog.version.step())
+        next_version = Antichain.of(catalog.version.step(steps))
         keyed = {str(item): record for item, record in changes.items()}
         append, contents = catalog.contents.change(keyed, next_version)
         return append, Catalog(contents)

@@ -83,6 +83,11 @@ MIGRATIONS: Final = (
         sqlite=(),  # records of a new kind: who reads format 1 would take them for broken ones
         postgresql=(),
     ),
+    Migration(
+        "sources name the files in which transactions wait",
+        sqlite=(),  # a new collection: who reads format 2 would not see it, and lose what waits
+        postgresql=(),
+    ),
 )
 """Migration n (counted from 1) makes format n − 1 into format n."""
 
