@@ -1,0 +1,378 @@
+"""The routes: who may ask what, and how an answer looks.
+
+Every route goes through ``_Guard``: it counts, limits rates, keeps other sites out, and puts the
+security headers on every answer. Errors are JSON with the parts of every error of reclock; its
+SQLSTATE says the status: 28… is 401, 42501 is 403, 533… is 503, 534… is 429, 54000 is 413, those of
+the system are 500, and everything else is 400.
+
+Tests: tests/server/http/test_app.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from reclock.errors import Error, Interrupted, MalformedMessage, Rejected, UndefinedName
+from reclock.server.http import picture, sql
+from reclock.server.http.door import LIFETIME_SECONDS, address_of, is_superuser
+from reclock.server.http.health import readiness
+from reclock.server.http.limits import STATEMENTS, WAITING, body_of
+from reclock.server.http.metrics import CONTENT_TYPE
+from reclock.server.http.openapi import description
+from reclock.server.http.sending import Sending
+from reclock.server.http.values import dumps, error_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from reclock.coordinator.session import Session
+    from reclock.server.http.door import Caller
+    from reclock.server.http.parts import Parts
+
+HEADERS: Final = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
+    "img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_OPEN: Final = frozenset({"/healthz", "/readyz"})
+_NONCE: Final = "__NONCE__"
+
+
+class App:
+    """The application over the parts of a server."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._p = parts
+        self._running = asyncio.Semaphore(STATEMENTS)
+        self._waiting = 0
+        static = resources.files("reclock.server.http") / "static"
+        self._page = (static / "index.html").read_text(encoding="utf-8")
+        routes = [
+            Route("/", self._answered(self.page, free=True)),
+            Route("/healthz", self._answered(self.healthz, free=True)),
+            Route("/readyz", self._answered(self.readyz, free=True)),
+            Route("/metrics", self._answered(self.metrics)),
+            Route("/api/openapi.json", self._answered(self.openapi, free=True)),
+            Route("/api/login", self._answered(self.login, free=True), methods=["POST"]),
+            Route("/api/logout", self._answered(self.logout, free=True), methods=["POST"]),
+            Route("/api/session", self._answered(self.session)),
+            Route("/api/sql", self._answered(self.run), methods=["POST"]),
+            Route("/api/subscribe", self._answered(self.subscribe), methods=["GET", "POST"]),
+            Route("/api/overview", self._answered(self.overview)),
+            Route("/api/history", self._answered(self.history)),
+            Route("/api/pipeline", self._answered(self.pipeline)),
+            Route("/api/object", self._answered(self.inside)),
+            Mount("/static", StaticFiles(directory=str(static))),
+        ]
+        middleware = [
+            Middleware(_Guard, parts=parts),
+            Middleware(GZipMiddleware, minimum_size=1_024, compresslevel=6),
+        ]
+        self.asgi = Starlette(routes=routes, middleware=middleware)
+
+    def _answered(
+        self, endpoint: Callable[..., Awaitable[Response]], *, free: bool = False
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Return an endpoint that knows who asks, and whose errors are answers."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                if free:
+                    return await endpoint(request)
+                caller = await asyncio.to_thread(self._p.door.caller, request)
+                return await endpoint(request, caller)
+            except Error as error:
+                return self._refused(request, error)
+            except Exception as error:
+                self._p.fault(error)
+                return _json(error_of(error), 500)
+
+        return answer
+
+    def _refused(self, request: Request, error: Error) -> Response:
+        status = status_of(error)
+        if isinstance(error, Rejected):
+            self._p.refused(address_of(request), request.url.path, error)
+        response = _json({"error": error_of(error)}, status)
+        if status == 401:
+            basic = request.url.path == "/metrics"
+            response.headers["www-authenticate"] = 'Basic realm="reclock"' if basic else "Bearer"
+        return response
+
+    # For machines.
+
+    async def healthz(self, request: Request) -> Response:
+        """Say that the process lives."""
+        del request
+        return _json({"status": "ok"})
+
+    async def readyz(self, request: Request) -> Response:
+        """Say whether everything moves, or what does not."""
+        told = False
+        if request.headers.get("authorization") or request.cookies.get(self._p.door.cookie):
+            told = is_superuser(self._p.db, self._p.door.caller(request))
+        told = told or self._p.door.trusts(request)
+        ready, reasons = readiness(self._p.db, told=told)
+        made = {"status": "ready" if ready else "not ready", "reasons": reasons}
+        return _json(made, 200 if ready else 503)
+
+    async def metrics(self, request: Request, caller: Caller) -> Response:
+        """Give all metrics."""
+        del request, caller
+        text = await asyncio.to_thread(self._p.metrics.text)
+        return Response(text, headers={"content-type": CONTENT_TYPE})
+
+    async def openapi(self, request: Request) -> Response:
+        """Describe the interface."""
+        del request
+        return _json(description())
+
+    # Who.
+
+    async def login(self, request: Request) -> Response:
+        """Begin a session: a cookie for browsers, a token for programs."""
+        given = await _object(request)
+        user, password = given.get("user", ""), given.get("password", "")
+        if not isinstance(user, str) or not isinstance(password, str):
+            message = "user and password are text"
+            raise MalformedMessage(message)
+        door = self._p.door
+        token = await asyncio.to_thread(door.log_in, request, user, password)
+        if given.get("token") is True:
+            return _json({"token": token, "expires_in": LIFETIME_SECONDS})
+        response = _json({"user": user})
+        response.set_cookie(
+            door.cookie, token, max_age=LIFETIME_SECONDS, path="/",
+            secure=door.encrypts, httponly=True, samesite="strict",
+        )  # fmt: skip
+        return response
+
+    async def logout(self, request: Request) -> Response:
+        """End a session."""
+        await _object(request)
+        door = self._p.door
+        door.log_out(request.cookies.get(door.cookie, ""))
+        door.log_out(request.headers.get("authorization", "").partition(" ")[2].strip())
+        response = _json({})
+        response.delete_cookie(door.cookie, path="/", secure=door.encrypts, httponly=True,
+                               samesite="strict")  # fmt: skip
+        return response
+
+    async def session(self, request: Request, caller: Caller) -> Response:
+        """Say who asks."""
+        del request
+        superuser = is_superuser(self._p.db, caller)
+        return _json({"user": caller.role, "superuser": superuser})
+
+    # SQL.
+
+    async def run(self, request: Request, caller: Caller) -> Response:
+        """Run statements."""
+        ask = sql.Ask.read(await _body(request))
+        if self._waiting >= WAITING:
+            message = "too many statements wait"
+            raise Rejected(message, code="53300", hint="try again in a moment")
+        self._waiting += 1
+        try:
+            await self._running.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            return _json(await self._ran(request, caller, ask))
+        finally:
+            self._running.release()
+
+    async def _ran(self, request: Request, caller: Caller, ask: sql.Ask) -> Any:
+        session = self._p.session(caller.role)
+        loop = asyncio.get_running_loop()
+
+        def run() -> Any:
+            with session:
+                return sql.answer(session, ask)
+
+        work = loop.run_in_executor(self._p.pool, run)
+        gone = loop.create_task(_gone(request))
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                message = "the client has gone"
+                session.interrupt.set(Interrupted(message, code="08006"))
+            return await work
+        finally:
+            gone.cancel()
+
+    async def subscribe(self, request: Request, caller: Caller) -> Response:
+        """Follow a SUBSCRIBE."""
+        if request.method == "POST":
+            ask = sql.Ask.read(await _body(request))
+        else:
+            ask = sql.Ask(request.query_params.get("query", ""))
+        lines = "application/x-ndjson" in request.headers.get("accept", "")
+        last = request.headers.get("last-event-id")
+
+        def session() -> Session:
+            return self._p.session(caller.role)
+
+        stream, again = await self._p.streams.open(session, caller.role, ask, last)
+        return Sending(self._p, stream, again, lines=lines)
+
+    # Pictures.
+
+    async def overview(self, request: Request, caller: Caller) -> Response:
+        """Say how everything does."""
+        del request
+        told = is_superuser(self._p.db, caller)
+        return _json(await asyncio.to_thread(picture.overview, self._p.db, told=told))
+
+    async def history(self, request: Request, caller: Caller) -> Response:
+        """Give the samples of the last hour after a time."""
+        del caller
+        since = request.query_params.get("since", "0")
+        return _json({"samples": self._p.history.since(int(since) if since.isdigit() else 0)})
+
+    async def pipeline(self, request: Request, caller: Caller) -> Response:
+        """Give the graph of objects."""
+        del request, caller
+        return _json(picture.pipeline(self._p.db))
+
+    async def inside(self, request: Request, caller: Caller) -> Response:
+        """Give the operators of an object."""
+        del caller
+        name = request.query_params.get("name", "")
+        found = await asyncio.to_thread(picture.inside, self._p.db, name)
+        if found is None:
+            message = f'"{name[:60]}" does not exist, or computes nothing'
+            raise UndefinedName(message, code="42P01", hint="/api/pipeline has all names")
+        return _json(found)
+
+    async def page(self, request: Request) -> Response:
+        """Give the console."""
+        del request
+        nonce = secrets.token_urlsafe(16)
+        text = self._page.replace(_NONCE, nonce)
+        policy = POLICY.format(nonce=nonce)
+        headers = {"content-security-policy": policy, "cache-control": "no-store"}
+        return Response(text, media_type="text/html; charset=utf-8", headers=headers)
+
+
+class _Guard:
+    """What holds for every request."""
+
+    def __init__(self, app: ASGIApp, parts: Parts) -> None:
+        self._app = app
+        self._p = parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = HTTPConnection(scope)
+        path, gauges = scope["path"], self._p.gauges
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                found = {name.lower() for name, _ in message["headers"]}
+                given = {**HEADERS, "content-security-policy": "default-src 'none'"}
+                if self._p.door.encrypts:
+                    given["strict-transport-security"] = "max-age=31536000"
+                if not path.startswith("/static/"):
+                    given["cache-control"] = "no-store"
+                else:
+                    given["cache-control"] = "no-cache"
+                message["headers"] += [
+                    (name.encode(), value.encode())
+                    for name, value in given.items()
+                    if name.encode() not in found
+                ]
+                route = (
+                    path if path in self._p.paths else "/static" if path[:7] == "/static" else ""
+                )
+                gauges.answer(route or "other", message["status"])
+            await send(message)
+
+        gauges.requests += 1
+        try:
+            if path not in _OPEN:
+                self._p.rates.take(address_of(request))
+            if path != "/" and not path.startswith("/static/"):
+                self._p.door.check_site(request)
+        except Error as error:
+            refused = _json({"error": error_of(error)}, status_of(error))
+            await refused(scope, receive, answer)
+        else:
+            await self._app(scope, receive, answer)
+        finally:
+            gauges.requests -= 1
+
+
+def status_of(error: Error) -> int:
+    """Return the status of an answer that is an error.
+
+    >>> status_of(Rejected("no")), status_of(Error("no")), status_of(Error("no", code="42601"))
+    (401, 500, 400)
+    """
+    code = error.code
+    for begins, status in _STATUS.items():
+        if code.startswith(begins):
+            return status
+    return 400
+
+
+_STATUS: Final = {
+    "28": 401, "42501": 403, "42P01": 404, "534": 429, "533": 503, "54000": 413,
+    "53": 503, "57014": 408, "57P": 503, "58": 500, "XX": 500, "08006": 499,
+}  # fmt: skip
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(dumps(value), status, media_type="application/json")
+
+
+async def _body(request: Request) -> bytes:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if kind != "application/json":
+        message = "the request is not application/json"
+        raise MalformedMessage(message, hint="send Content-Type: application/json")
+    return await body_of(request)
+
+
+async def _object(request: Request) -> dict[str, Any]:
+    try:
+        found = json.loads(await _body(request) or b"{}")
+    except (ValueError, RecursionError) as cause:
+        message = "the request is not JSON"
+        raise MalformedMessage(message) from cause
+    if not isinstance(found, dict):
+        message = "the request is not an object"
+        raise MalformedMessage(message)
+    return found
+
+
+async def _gone(request: Request) -> None:
+    """Wait until a client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,59 @@
+"""What the routes share: the database, who may come in, limits, counters, streams, threads."""
+
+from __future__ import annotations
+
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reclock.server.http.limits import Rates
+from reclock.server.http.openapi import PATHS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from reclock.coordinator.database import Database
+    from reclock.coordinator.file_roots import FileRoots
+    from reclock.coordinator.session import Session
+    from reclock.errors import Error
+    from reclock.server.http.door import Door
+    from reclock.server.http.gauges import Gauges
+    from reclock.server.http.history import History
+    from reclock.server.http.metrics import Metrics
+    from reclock.server.http.streams import Streams
+
+
+@dataclass
+class Parts:
+    """The parts of a server."""
+
+    db: Database
+    door: Door
+    gauges: Gauges
+    metrics: Metrics
+    history: History
+    streams: Streams
+    pool: Executor
+    files: FileRoots
+    say: Callable[..., None]
+    rates: Rates = field(default_factory=Rates)
+    paths: frozenset[str] = frozenset(PATHS)
+
+    def session(self, role: str | None) -> Session:
+        """Begin a session."""
+        return self.db.session(role, files=self.files)
+
+    def fault(self, error: BaseException) -> None:
+        """Log a bug."""
+        with suppress(Exception):
+            where = "".join(traceback.format_exception(error))
+            words = f"a bug, please report it: {where}"
+            self.say("bug", words, level="error", code="XX000", error=where)
+
+    def refused(self, address: str, path: str, error: Error) -> None:
+        """Log who was not let in."""
+        words = f"{path} was refused to {address}: {error.message}"
+        facts = {"path": path, "address": address, "code": error.code}
+        self.say("http_refused", words, level="warning", **facts)

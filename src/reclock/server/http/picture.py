@@ -1,0 +1,97 @@
+"""What the console draws: how all does, the graph of objects, and one object from within.
+
+Names, states, frontiers and counts are for everybody who has logged in, as the system relations
+that have them are. The text of an error may quote data: only superusers get it; others get its code
+and hint. SQL of definitions and rows come by ``/api/sql``, with the rights of that.
+
+Tests: tests/server/http/test_picture.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import reclock
+from reclock.server.http.health import readiness
+
+if TYPE_CHECKING:
+    from reclock.coordinator.database import Database
+
+Json = dict[str, Any]
+
+
+def overview(db: Database, *, told: bool) -> Json:
+    """Return how everything does."""
+    facts, meters = db.facts, db.meters
+    ready, reasons = readiness(db, told=told)
+    total = meters.phases["total"].now()
+    done, failed = meters.merges()
+    disk = facts.disk()
+    return {
+        "version": reclock.__version__,
+        "now": db.now_ms,
+        "ready": ready,
+        "reasons": reasons,
+        "interval_ms": db.interval_ms,
+        "timelines": [
+            {"name": x.name, "upper": x.upper, "lag_ms": x.lag_ms, "failing": x.failure is not None}
+            for x in facts.timelines()
+        ],
+        "sources": [
+            {
+                "name": x.name, "state": x.state, "records": x.records, "bytes": x.bytes,
+                "errors": x.errors, "lag_records": x.lag_records, "lag_ms": x.lag_ms,
+                "bindings": x.bindings, "error": _error(x.why, told=told),
+            }
+            for x in facts.sources()
+        ],
+        "sinks": [
+            {
+                "name": x.name, "state": x.state, "frontier": x.frontier, "messages": x.messages,
+                "bytes": x.bytes, "transactions": x.transactions, "retries": x.retries,
+                "in_flight": x.in_flight, "lag_ms": x.lag_ms, "error": _error(x.why, told=told),
+            }
+            for x in facts.sinks()
+        ],
+        "objects": [
+            {
+                "name": x.name, "kind": x.kind, "since": x.since, "upper": x.upper,
+                "lag_ms": x.lag_ms, "changed": x.changed,
+            }
+            for x in facts.objects()
+        ],
+        "sizes": _sizes(db),
+        "ticks": {"count": sum(total.buckets), "seconds": total.total},
+        "merges": {"done": done, "failed": failed, "running": db.merging},
+        "expirations": facts.expirations(),
+        "disk": None if disk is None else {"free": disk.free, "size": disk.size},
+        "spark_ui": facts.spark_ui(),
+    }  # fmt: skip
+
+
+def pipeline(db: Database) -> Json:
+    """Return the graph: every object, and what it reads."""
+    return {"objects": db.facts.graph()}
+
+
+def inside(db: Database, name: str) -> Json | None:
+    """Return the operators of a view, their state and what they took; None: there is no such."""
+    found = db.facts.operators(name)
+    return None if found is None else {"name": name, **found}
+
+
+def _sizes(db: Database) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for size in db.facts.sizes():
+        known = found.setdefault(size.object, {"records": 0, "bytes": 0, "runs": 0})
+        known["records"] += size.records
+        known["bytes"] += size.bytes
+        known["runs"] += size.runs
+    return found
+
+
+def _error(error: reclock.Error | None, *, told: bool) -> Json | None:
+    if error is None:
+        return None
+    made: Json = {"code": error.code, "hint": error.hint}
+    return {**made, "message": error.message, "detail": error.detail} if told else made

@@ -1,0 +1,89 @@
+// The shell: who is logged in, which page is shown, light or dark.
+import { render, useEffect, useState } from "./vendor/vendor.js";
+import { get, login, logout } from "./api.js";
+import { html, Problem, usePoll } from "./parts.js";
+import { Overview } from "./page_overview.js";
+import { Pipeline } from "./page_pipeline.js";
+import { Sql } from "./page_sql.js";
+import { Time } from "./page_time.js";
+import { Sinks, Sources } from "./page_ends.js";
+import { Settings } from "./page_settings.js";
+
+const icon = (d) => html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><path d=${d} /></svg>`;
+const PAGES = [
+  ["overview", "Overview", Overview, "M3 12h4l3 8 4-16 3 8h4"],
+  ["pipeline", "Pipeline", Pipeline, "M5 6h4v4H5zM15 3h4v4h-4zM15 15h4v4h-4zM9 8h3v-3h3M12 8v9h3"],
+  ["sql", "SQL", Sql, "M4 5l6 7-6 7M12 19h8"],
+  ["time", "Time", Time, "M3 20h6v-6h6V8h6"],
+  ["sources", "Sources", Sources, "M12 3v12m0 0l-5-5m5 5l5-5M4 21h16"],
+  ["sinks", "Sinks", Sinks, "M12 15V3m0 0L7 8m5-5l5 5M4 21h16"],
+  ["settings", "Settings", Settings, "M4 7h10m4 0h2M4 17h2m4 0h10M14 4v6M8 14v6"],
+];
+
+function Login({ done }) {
+  const [error, fail] = useState(null), [busy, work] = useState(false);
+  const submit = async (event) => {
+    event.preventDefault();
+    const form = new FormData(event.target);
+    work(true);
+    try { await login(form.get("user"), form.get("password")); done(); }
+    catch (e) { fail(e); } finally { work(false); }
+  };
+  return html`<main id="main"><form class="card login" onSubmit=${submit}>
+    <div class="brand"><img src="/static/icon.svg" alt="" />reclock</div><h1>Log in</h1>
+    <p class="soft">As a role of the database, as with psql.</p>
+    <label for="user">Role</label><input id="user" name="user" autocomplete="username" required autofocus />
+    <label for="password">Password</label><input id="password" name="password" type="password" autocomplete="current-password" />
+    <p><button class="primary" disabled=${busy}>Log in</button></p><${Problem} error=${error} /></form></main>`;
+}
+
+const wanted = () => window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+
+function App() {
+  const [who, know] = useState(undefined);
+  const [route, go] = useState(location.hash.slice(2) || "overview");
+  const [theme, dress] = useState(localStorage.getItem("theme") ?? wanted());
+  const look = () => get("/api/session").then(know, () => know(null));
+  useEffect(() => { look(); }, []);
+  useEffect(() => {
+    const moved = () => go(location.hash.slice(2) || "overview");
+    addEventListener("hashchange", moved);
+    return () => removeEventListener("hashchange", moved);
+  }, []);
+  document.documentElement.dataset.theme = theme;
+  const [name, , rest] = [route.split("/")[0], 0, route.split("/").slice(1).join("/")];
+  const page = PAGES.find(([id]) => id === name) ?? PAGES[0];
+  useEffect(() => { document.title = `${page[1]} · reclock`; }, [page]);
+  if (who === undefined) return html`<main id="main" aria-busy="true"></main>`;
+  if (who === null) return html`<${Login} done=${look} />`;
+  const toggle = () => { const next = theme === "dark" ? "light" : "dark"; localStorage.setItem("theme", next); dress(next); };
+  return html`<div class="shell"><header class="side">
+    <div class="brand"><img src="/static/icon.svg" alt="" />reclock</div>
+    <nav aria-label="Pages">${PAGES.map(([id, title, , d]) => html`<a href=${`#/${id}`} aria-current=${id === page[0] ? "page" : null}>${icon(d)}${title}</a>`)}</nav>
+    <div class="foot"><span>${who.user ?? "this machine"}${who.superuser ? " · superuser" : ""}</span>
+      <span class="row"><button onClick=${toggle} aria-label=${`Switch to ${theme === "dark" ? "light" : "dark"}`}>${theme === "dark" ? "☀" : "☾"}</button>
+      ${who.user && html`<button onClick=${() => logout().finally(() => know(null))}>Log out</button>`}</span></div>
+  </header><main id="main" tabindex="-1"><${Shown} page=${page[2]} key=${page[0]} theme=${theme} rest=${decodeURIComponent(rest)} who=${who} left=${() => know(null)} /></main></div>`;
+}
+
+// All pages share one look at how everything does.
+function Shown({ page, theme, rest, who, left }) {
+  const { data, error } = usePoll(() => get("/api/overview"), 2000);
+  const samples = useHistory();
+  useEffect(() => { if (error?.status === 401) left(); }, [error]);
+  return html`${error && error.status !== 401 && html`<${Problem} error=${error} />`}<${page} now=${data} samples=${samples} theme=${theme} rest=${rest} who=${who} />`;
+}
+
+const KEPT = [];
+function useHistory() {
+  const [, again] = useState(0);
+  usePoll(async () => {
+    const { samples } = await get(`/api/history?since=${KEPT.at(-1)?.t ?? 0}`);
+    KEPT.push(...samples);
+    if (KEPT.length > 720) KEPT.splice(0, KEPT.length - 720);
+    again((n) => n + 1);
+  }, 5000);
+  return KEPT;
+}
+
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,36 @@
+// Is all well; the last hour; what failed and what to do.
+import { bytes, Chart, html, number, Pill, rate, rates, span } from "./parts.js";
+
+const sum = (found) => Object.values(found).reduce((a, b) => a + b, 0);
+
+export function Overview({ now, samples, theme }) {
+  if (!now) return html`<h1>Overview</h1>`;
+  const times = samples.map((s) => s.t / 1000);
+  const lags = [...new Set(samples.flatMap((s) => Object.keys(s.lag)))];
+  const read = rates(samples, (s) => sum(s.records)), changed = rates(samples, (s) => sum(s.changed)), sent = rates(samples, (s) => sum(s.messages));
+  const ticks = samples.map((s, at) => at && s.ticks > samples[at - 1].ticks ? (1000 * (s.tick_seconds - samples[at - 1].tick_seconds)) / (s.ticks - samples[at - 1].ticks) : null);
+  const lag = Math.max(0, ...now.timelines.map((t) => t.lag_ms ?? 0));
+  const stored = sum(Object.fromEntries(Object.entries(now.sizes).map(([k, v]) => [k, v.bytes])));
+  return html`<div class="head"><div><h1>Overview</h1><p>reclock ${now.version}, a tick every ${span(now.interval_ms)}</p></div>${now.spark_ui && html`<a class="button" href=${now.spark_ui} rel="noreferrer">Spark’s pages</a>`}</div>
+  <div class=${`well ${now.ready ? "ok" : "bad"}`} role="status">
+    <svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><circle cx="12" cy="12" r="10" /><path d=${now.ready ? "M7.5 12.5l3 3 6-7" : "M12 7v6m0 3.5v.1"} /></svg>
+    <span>${now.ready ? "All is well: every timeline ticks, every source and sink runs." : `${now.reasons.length} ${now.reasons.length === 1 ? "thing is" : "things are"} not well.`}</span></div>
+  ${now.reasons.map((r) => html`<section class="card problem"><h2>${r.kind} ${r.name} <${Pill} state=${r.state} /></h2>
+    ${r.message && html`<p>${r.message}${r.detail && html`: ${r.detail}`} <code>${r.code}</code></p>`}
+    ${r.hint && html`<p class="hint"><strong>What to do:</strong> ${r.hint}</p>`}</section>`)}
+  <dl class="tiles">
+    <div class="tile"><dt>Lag</dt><dd>${span(lag)}</dd></div>
+    <div class="tile"><dt>Records read</dt><dd>${rate(read.at(-1))}</dd></div>
+    <div class="tile"><dt>Rows changed</dt><dd>${rate(changed.at(-1))}</dd></div>
+    <div class="tile"><dt>Tick</dt><dd>${span(ticks.findLast((t) => t !== null) ?? null)} <small>average</small></dd></div>
+    <div class="tile"><dt>Stored</dt><dd>${bytes(stored)}</dd></div>
+    <div class="tile"><dt>Disk free</dt><dd>${now.disk ? bytes(now.disk.free) : "–"}</dd></div>
+    <div class="tile"><dt>Objects</dt><dd>${number(now.objects.length)} <small>${now.sources.length} sources, ${now.sinks.length} sinks</small></dd></div>
+  </dl>
+  <div class="grid">
+    <${Chart} title="Lag of timelines" theme=${theme} times=${times} format=${span} series=${lags.map((name) => ({ name, values: samples.map((s) => s.lag[name] ?? null) }))} />
+    <${Chart} title="Throughput" theme=${theme} times=${times} format=${rate} series=${[{ name: "records read", values: read }, { name: "rows changed", values: changed }, { name: "messages written", values: sent }]} />
+    <${Chart} title="Time of a tick" theme=${theme} times=${times} format=${span} series=${[{ name: "average", values: ticks }]} />
+    <${Chart} title="Records that wait, by source" theme=${theme} times=${times} format=${number} series=${now.sources.map((x) => ({ name: x.name, values: samples.map((s) => s.behind[x.name] ?? null) }))} />
+  </div>`;
+}

@@ -1,0 +1,66 @@
+// The graph of objects, drawn from left to right, and one of them from within.
+import { dagre, useEffect, useMemo, useState } from "./vendor/vendor.js";
+import { get, rows, sql } from "./api.js";
+import { bytes, html, number, Pill, Problem, rate, rates, span, Table, usePoll } from "./parts.js";
+
+const W = 206, H = 70;
+const STRIPES = { source: "--c1", table: "--c7", "materialized view": "--c0", view: "--c5", index: "--c6", sink: "--c2" };
+
+function placed(objects) {
+  const graph = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", nodesep: 22, ranksep: 64, marginx: 14, marginy: 14 }).setDefaultEdgeLabel(() => ({}));
+  for (const o of objects) graph.setNode(o.name, { width: W, height: H });
+  for (const o of objects) for (const read of o.reads) if (graph.hasNode(read)) graph.setEdge(read, o.name);
+  dagre.layout(graph);
+  return graph;
+}
+
+export function Pipeline({ now, samples, rest }) {
+  const { data, error } = usePoll(() => get("/api/pipeline"), 5000);
+  const text = JSON.stringify(data?.objects ?? []);
+  const graph = useMemo(() => placed(JSON.parse(text)), [text]);
+  if (!data || !now) return html`<h1>Pipeline</h1><${Problem} error=${error} />`;
+  const known = new Map(now.objects.map((o) => [o.name, o]));
+  const state = new Map([...now.sources, ...now.sinks].map((o) => [o.name, o]));
+  const speed = (name) => rates(samples.slice(-2), (s) => s.changed[name] ?? s.messages[name]).at(-1);
+  const open = (name) => { location.hash = `#/pipeline/${encodeURIComponent(name)}`; };
+  const size = graph.graph();
+  return html`<div class="head"><div><h1>Pipeline</h1><p>Sources and tables on the left, sinks on the right. Choose one to look inside.</p></div></div>
+  <div class=${`two ${rest ? "open" : ""}`}><section class="card pipe" tabindex="0" role="region" aria-label="Graph of objects">
+    ${data.objects.length ? html`<svg width=${size.width} height=${size.height} role="group" aria-label="Objects">
+      ${graph.edges().map((e) => { const p = graph.edge(e).points; const flow = (speed(e.v) ?? 0) > 0;
+        return html`<path class=${`edge ${flow ? "flow" : ""}`} d=${`M${p.map((q) => `${q.x},${q.y}`).join(" L")}`} />`; })}
+      ${data.objects.map((o) => { const n = graph.node(o.name), s = state.get(o.name), k = known.get(o.name), v = speed(o.name);
+        const lag = s?.lag_ms ?? k?.lag_ms;
+        const bad = ["failed", "stalled"].includes(s?.state);
+        return html`<g class=${`node ${rest === o.name ? "on" : ""}`} transform=${`translate(${n.x - W / 2},${n.y - H / 2})`} tabindex="0" role="button"
+          aria-label=${`${o.kind} ${o.name}${s ? `, ${s.state}` : ""}`} onClick=${() => open(o.name)} onKeyDown=${(e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); open(o.name); } }}>
+          <rect class="box" width=${W} height=${H} rx="12" /><rect width="6" height=${H - 20} x="8" y="10" rx="3" style=${{ fill: `var(${bad ? "--bad" : STRIPES[o.kind] ?? "--c0"})`, stroke: "none" }} />
+          <text class="k" x="24" y="20">${o.kind}${s ? ` · ${s.state}` : ""}</text><text class="t" x="24" y="39">${o.name.length > 20 ? o.name.slice(0, 19) + "…" : o.name}</text>
+          <text class="m" x="24" y="57">${v === null || v === undefined ? "" : `${rate(v)} · `}${lag === null || lag === undefined ? "" : `lag ${span(lag)}`}</text></g>`; })}
+    </svg>` : html`<p class="soft">There is nothing yet: CREATE SOURCE or CREATE TABLE on the SQL page.</p>`}</section>
+  ${rest && html`<${Inside} name=${rest} kind=${data.objects.find((o) => o.name === rest)?.kind} now=${now} />`}</div>`;
+}
+
+const EXPLAINED = ["view", "materialized view", "index"];
+const quoted = (name) => name.split(".").map((p) => `"${p.replaceAll('"', '""')}"`).join(".");
+
+function Inside({ name, kind, now }) {
+  const [text, tell] = useState({});
+  const { data } = usePoll(() => get(`/api/object?name=${encodeURIComponent(name)}`).catch(() => null), 5000, [name]);
+  useEffect(() => {
+    tell({});
+    rows("SELECT sql, owner FROM reclock.objects WHERE name = $1", [name]).then(([o]) => tell((t) => ({ ...t, sql: o?.sql, owner: o?.owner })), (error) => tell((t) => ({ ...t, error })));
+    if (EXPLAINED.includes(kind)) sql(`EXPLAIN ${kind.toUpperCase()} ${quoted(name)}`).then((a) => tell((t) => ({ ...t, plan: a.rows.map((r) => r[0]).join("\n") })), () => {});
+    rows("SELECT place, count(*) AS n FROM reclock.ticks WHERE phase = 'total' GROUP BY place").then((places) => tell((t) => ({ ...t, places })), () => {});
+  }, [name, kind]);
+  const o = now.objects.find((x) => x.name === name), s = [...now.sources, ...now.sinks].find((x) => x.name === name), size = now.sizes[name];
+  return html`<aside class="card" aria-label=${name}><div class="row"><h2 class="grow">${name}</h2><a class="button small" href="#/pipeline" aria-label="Close">✕</a></div>
+    <p class="row"><span class="pill">${kind ?? "unknown"}</span>${s && html`<${Pill} state=${s.state} />`}${text.owner && html`<span class="soft small">of ${text.owner}</span>`}</p>
+    ${s?.error && html`<${Problem} error=${{ message: s.error.message ?? s.error.code, ...s.error }} />`}
+    <p class="small">${o && html`lag ${span(o.lag_ms)} · history ${o.since !== null && o.upper !== null ? span(o.upper - o.since) : "–"} · ${number(o.changed)} rows changed`}${size && html` · ${number(size.records)} updates, ${bytes(size.bytes)}, ${size.runs} runs`}</p>
+    ${data?.operators?.length > 0 && html`<h3>Operators, on average of ${number(data.ticks)} ticks</h3><${Table} caption=${`Operators of ${name}`} rows=${data.operators.map((x) => ({ ...x, key: x.step }))} columns=${[
+      { title: "operator", of: (x) => html`<span class="mono">${x.step}</span> ${x.operator}` }, { title: "records", right: true, of: (x) => number(x.records) },
+      { title: "bytes", right: true, of: (x) => bytes(x.bytes) }, { title: "a tick", right: true, of: (x) => (x.millis === null ? "–" : x.millis < 1 ? `${(x.millis * 1000).toFixed(0)} µs` : span(x.millis)) }]} />`}
+    ${text.places && html`<p class="small soft">Ticks ran ${text.places.map((p) => `${number(p.n)} times on ${p.place === "spark" ? "Spark" : "the driver"}`).join(", ")}.${now.spark_ui && html` <a href=${now.spark_ui} rel="noreferrer">Spark’s pages</a>`}</p>`}
+    ${text.sql && html`<h3>SQL</h3><pre tabindex="0">${text.sql}</pre>`}${text.plan && html`<h3>EXPLAIN</h3><pre tabindex="0">${text.plan}</pre>`}<${Problem} error=${text.error} /></aside>`;
+}

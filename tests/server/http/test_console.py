@@ -1,0 +1,300 @@
+"""The console in a real Chromium, as a person uses it; names and data are shown, not run.
+
+Chromium is Debian's: if the machine has none, it is installed, which takes root; a machine where
+that fails, fails.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import expect, sync_playwright
+
+from reclock.coordinator.database import Database
+from reclock.errors import SourceUnavailable
+from reclock.server.http.server import HttpOptions, HttpServer
+from reclock.testing.model_engine import ModelEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+STATIC = Path(__file__).parents[3] / "src/reclock/server/http/static"
+HOSTILE = "<img src=x onerror=alert(1)>"
+SCRIPT = "</script><script>alert(2)</script>'\"&{{7*7}}"
+PAGES = ("overview", "pipeline", "sql", "time", "sources", "sinks", "settings")
+MADE = f"""
+CREATE TABLE accounts (id INT PRIMARY KEY, owner TEXT, balance BIGINT);
+CREATE SOURCE transfers FROM LOAD GENERATOR BANK (SEED 7, ACCOUNTS 20);
+CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS total, count(*) AS n FROM accounts;
+CREATE MATERIALIZED VIEW "{HOSTILE}" AS SELECT count(*) AS n FROM transfers;
+CREATE USER reader PASSWORD 'correct horse';
+GRANT SELECT ON accounts TO reader;
+"""
+
+
+def chromium() -> str:
+    """Return where Chromium is, and have it installed if it is not there."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if (found := shutil.which(name)) is not None:
+            return found
+    for command in (("update", "-qq"), ("install", "-qq", "-y", "--no-install-recommends",
+                                        "chromium", "fonts-dejavu-core")):  # fmt: skip
+        done = subprocess.run(["apt-get", *command], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.fail(f"these tests need Chromium, and apt-get cannot get it: {done.stderr}")
+    found = shutil.which("chromium")
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    with Database(tmp_path_factory.mktemp("console") / "state", ModelEngine()) as made:
+        made.execute(MADE)
+        made.execute("INSERT INTO accounts VALUES (1, $1, 5)", [SCRIPT])
+        yield made
+
+
+@pytest.fixture(scope="module")
+def trusting(db: Database) -> Iterator[HttpServer]:
+    with HttpServer(db, HttpOptions(port=0, trusts_local=True)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(db: Database) -> Iterator[HttpServer]:
+    with HttpServer(db, HttpOptions(port=0)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+class Wrong(list[str]):
+    """What a page complains of, but for statements that were refused."""
+
+    def _hear(self, kind: str, text: str) -> None:
+        if kind == "error" and not text.startswith("Failed to load resource"):
+            self.append(text)
+
+    def watch(self, page: Page) -> None:
+        page.on("pageerror", lambda error: self.append(str(error)))
+        page.on(
+            "dialog", lambda dialog: (self.append(f"dialog {dialog.message}"), dialog.dismiss())
+        )
+        page.on("console", lambda m: self._hear(m.type, m.text))
+        page.on(
+            "request",
+            lambda r: (
+                None if r.url.startswith(("http://127.0.0.1", "data:")) else self.append(r.url)
+            ),
+        )
+
+
+@pytest.fixture
+def page(browser: Browser, trusting: HttpServer) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1360, "height": 860}, base_url=trusting.url)
+    made, wrong = context.new_page(), Wrong()
+    wrong.watch(made)
+    yield made
+    context.close()
+    assert wrong == []
+
+
+def test_overview_says_whether_all_is_well_and_what_to_do(page: Page, db: Database) -> None:
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page.get_by_text("All is well")).to_be_visible()
+    source = next(i for i in db._core.world.catalog.items.values() if i.name == "transfers")
+    intake = db._core.intakes[source.id]
+    pull = intake.pull
+    intake.pull = lambda: False  # type: ignore[method-assign]
+    intake.stall = SourceUnavailable(f"no broker {SCRIPT}", hint="start the broker")
+    try:
+        expect(page.get_by_text("1 thing is not well")).to_be_visible()
+        expect(page.get_by_text("What to do: start the broker")).to_be_visible()
+        expect(page.get_by_text(SCRIPT)).to_be_visible()
+    finally:
+        intake.stall = None
+        intake.pull = pull  # type: ignore[method-assign]
+    expect(page.get_by_text("All is well")).to_be_visible()
+    expect(page.locator(".uplot canvas")).to_have_count(4)
+
+
+def test_first_paint_of_the_overview(page: Page) -> None:
+    page.goto("/")
+    expect(page.get_by_text("All is well")).to_be_visible()
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert paint < 5_000  # a second on an idle machine; others use this one
+
+
+def test_the_pipeline_is_drawn_and_a_view_opens(page: Page) -> None:
+    page.goto("/#/pipeline")
+    expect(page.locator("g.node")).to_have_count(4)
+    expect(page.locator("path.edge")).to_have_count(2)
+    page.get_by_role("button", name="materialized view total").press("Enter")
+    inside = page.get_by_role("complementary", name="total")
+    expect(inside.get_by_text("Accumulate").first).to_be_visible()
+    expect(inside.get_by_text("CREATE MATERIALIZED VIEW total")).to_be_visible()
+    expect(inside.get_by_text("Reduce")).to_be_visible()
+    page.get_by_role("button", name=f"materialized view {HOSTILE}").click()
+    expect(page.get_by_role("complementary", name=HOSTILE)).to_be_visible()
+    assert page.locator("img[src=x]").count() == 0
+
+
+def written(page: Page, text: str) -> None:
+    editor = page.get_by_role("textbox", name="SQL")
+    editor.click()
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    page.keyboard.insert_text(text)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+Enter")
+
+
+def test_sql_shows_rows_errors_and_the_past(page: Page, db: Database) -> None:
+    page.goto("/#/sql")
+    page.wait_for_timeout(500)
+    written(page, "SELECT * FROM accounts WHERE id = 1")
+    expect(page.get_by_role("cell", name=SCRIPT)).to_be_visible()
+    written(page, "SELECT ownr FROM accounts")
+    expect(page.get_by_role("alert")).to_contain_text("42703")
+    expect(page.get_by_role("alert")).to_contain_text("Hint: ")
+    db.execute("ALTER TABLE accounts SET (RETAIN HISTORY FOR '10m')")
+    written(page, "SELECT count(*) AS n FROM accounts")
+    expect(page.get_by_role("cell", name="1", exact=True)).to_be_visible()
+    page.get_by_text("AS OF: now").click()
+    page.get_by_role("slider").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_text(re.compile("AS OF: .* ago"))).to_be_visible()
+
+
+def test_names_are_completed(page: Page) -> None:
+    page.goto("/#/sql")
+    page.wait_for_timeout(1_500)
+    page.get_by_role("textbox", name="SQL").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    page.keyboard.type("SELECT * FROM acc", delay=20)
+    expect(page.get_by_role("option", name="accounts").first).to_be_visible()
+
+
+def test_subscribe_is_live_and_what_changes_lights_up(page: Page, db: Database) -> None:
+    page.goto("/#/sql")
+    page.wait_for_timeout(500)
+    written(page, "SUBSCRIBE (SELECT id, balance FROM accounts)")
+    expect(page.get_by_text("live: ")).to_be_visible()
+    db.execute("INSERT INTO accounts VALUES (77, 'x', 123456)")
+    expect(page.locator("tr.lit", has_text="123456")).to_be_visible()
+    db.execute("DELETE FROM accounts WHERE id = 77")
+    expect(page.locator("tr.gone", has_text="123456")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("live: ")).not_to_be_visible()
+
+
+def test_time_shows_the_remap_and_who_holds_what(page: Page, db: Database) -> None:
+    with db.subscribe("SUBSCRIBE transfers"):
+        page.goto("/#/time")
+        picture = page.get_by_role("img", name=re.compile("transfers: 1 partitions"))
+        expect(picture).to_be_visible()
+        expect(picture.get_by_text("since")).to_be_visible()
+        expect(picture.get_by_text("upper")).to_be_visible()
+        expect(page.get_by_role("cell", name=re.compile("^subscribe")).first).to_be_visible()
+
+
+def test_sources_sinks_settings_and_roles(page: Page) -> None:
+    page.goto("/#/sources")
+    expect(page.get_by_role("cell", name="transfers").first).to_be_visible()
+    expect(page.get_by_role("table", name="Partitions")).to_be_visible()
+    page.goto("/#/sinks")
+    expect(page.get_by_text("There is no sink.")).to_be_visible()
+    page.goto("/#/settings")
+    expect(page.get_by_role("cell", name="timestamp_interval", exact=True)).to_be_visible()
+    expect(page.get_by_role("cell", name="reader")).to_be_visible()
+
+
+def test_logging_in_and_out_and_rights(browser: Browser, server: HttpServer) -> None:
+    context = browser.new_context(base_url=server.url)
+    page = context.new_page()
+    page.goto("/")
+    page.get_by_label("Role").fill("reader")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("password authentication failed")
+    page.get_by_label("Password").fill("correct horse")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.goto("/#/sql")
+    page.wait_for_timeout(500)
+    written(page, "SELECT * FROM total")
+    expect(page.get_by_role("alert")).to_contain_text("42501")
+    stored = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+    assert "horse" not in stored
+    assert page.evaluate("document.cookie") == ""
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    context.close()
+
+
+def test_passwords_in_statements_are_not_remembered(page: Page) -> None:
+    page.goto("/#/sql")
+    page.wait_for_timeout(500)
+    written(page, "ALTER USER reader PASSWORD 'correct horse'")
+    expect(page.get_by_text("ALTER ROLE").last).to_be_visible()
+    page.goto("/#/time")
+    expect(page.get_by_role("heading", name="Time", exact=True)).to_be_visible()
+    assert "horse" not in page.evaluate("JSON.stringify({...sessionStorage})")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser: Browser, trusting: HttpServer, scheme: str) -> None:
+    context = browser.new_context(
+        base_url=trusting.url, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce",
+        viewport={"width": 1360, "height": 860},
+    )  # fmt: skip
+    page = context.new_page()
+    found = {}
+    for name in PAGES:
+        page.goto(f"/#/{name}")
+        page.get_by_role("heading", level=1).wait_for()
+        page.wait_for_timeout(900)
+        wrong = Axe().run(page)["violations"]
+        if wrong:
+            found[name] = [(v["id"], [n["html"][:150] for n in v["nodes"]]) for v in wrong]
+    context.close()
+    assert found == {}
+
+
+def test_a_phone_scrolls_in_one_direction_only(browser: Browser, trusting: HttpServer) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, base_url=trusting.url)
+    page = context.new_page()
+    for name in PAGES:
+        page.goto(f"/#/{name}")
+        page.get_by_role("heading", level=1).wait_for()
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+    context.close()
+
+
+def test_all_of_it_is_small_and_from_here() -> None:
+    files = [path for path in STATIC.rglob("*") if path.is_file()]
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) < 600_000
+    for path in files:
+        if path.parent.name != "vendor" and path.suffix in {".js", ".html", ".css"}:
+            text = path.read_text()
+            assert not re.search(r"https?://(?!www\.w3\.org)", text), path
+            assert "innerHTML" not in text

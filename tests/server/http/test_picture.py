@@ -1,0 +1,61 @@
+"""What the console draws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.errors import SourceUnavailable
+from reclock.server.http import picture
+from reclock.server.http.history import KEPT, History
+
+if TYPE_CHECKING:
+    import httpx
+
+    from reclock.coordinator.database import Database
+
+
+def test_everything_is_in_the_overview(client: httpx.Client) -> None:
+    found = client.get("/api/overview").json()
+    assert {"accounts", "total", "counter"} <= {o["name"] for o in found["objects"]}
+    assert [s["name"] for s in found["sources"]] == ["counter"]
+    assert found["sizes"]["accounts"]["records"] >= 2
+    assert found["disk"]["free"] > 0
+
+
+def test_the_graph_has_what_each_object_reads(client: httpx.Client) -> None:
+    objects = {o["name"]: o for o in client.get("/api/pipeline").json()["objects"]}
+    assert objects["total"]["reads"] == ["accounts"]
+    assert objects["accounts"]["reads"] == []
+
+
+def test_a_view_from_within(client: httpx.Client) -> None:
+    found = client.get("/api/object", params={"name": "total"}).json()
+    operators = {o["operator"]: o for o in found["operators"]}
+    assert {"Input", "Accumulate"} <= operators.keys()
+    assert operators["Accumulate"].keys() == {
+        "step", "operator", "inputs", "records", "bytes", "millis"
+    }  # fmt: skip
+
+
+def test_words_of_errors_are_for_superusers(db: Database) -> None:
+    source = next(i for i in db._core.world.catalog.items.values() if i.name == "counter")
+    intake = db._core.intakes[source.id]
+    intake.stall = SourceUnavailable("it has hunter2", hint="ask")
+    try:
+        told = picture.overview(db, told=True)["sources"][0]["error"]
+        kept = picture.overview(db, told=False)["sources"][0]["error"]
+    finally:
+        intake.stall = None
+    assert told["message"] == "it has hunter2"
+    assert kept == {"code": "08006", "hint": "ask"}
+
+
+def test_history_is_an_hour_and_no_more(db: Database) -> None:
+    history = History(db)
+    for _ in range(3):
+        history.sample()
+    samples = history.since(0)
+    assert len(samples) == 3
+    assert samples[-1]["changed"]["accounts"] >= 2
+    assert history.since(samples[-1]["t"]) == []
+    assert history._samples.maxlen == KEPT

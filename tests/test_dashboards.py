@@ -1,0 +1,64 @@
+"""Dashboards and alerts name metrics that there are, in PromQL that parses."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import promql_parser
+import pytest
+import yaml
+
+from reclock.server.http.metrics import FAMILIES
+
+ROOT = Path(__file__).parents[1]
+GRAFANA = json.loads((ROOT / "dashboards" / "grafana.json").read_text())
+ALERTS = yaml.safe_load((ROOT / "dashboards" / "alerts.yml").read_text())
+RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
+EXPRESSIONS = [t["expr"] for p in GRAFANA["panels"] for t in p["targets"]]
+EXPRESSIONS += [rule["expr"] for rule in RULES]
+KNOWN = {f.name: set(f.labels) for f in FAMILIES} | {
+    f"{f.name}_{end}": set(f.labels) | ({"le"} if end == "bucket" else set())
+    for f in FAMILIES
+    if f.kind == "histogram"
+    for end in ("bucket", "sum", "count")
+}
+OTHERS = {"up", "process_resident_memory_bytes", "process_cpu_seconds_total"}
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_an_expression_parses_and_names_metrics_and_labels_that_there_are(expression: str) -> None:
+    plain = expression.replace("$__rate_interval", "5m")
+    promql_parser.parse(plain)
+    found = re.findall(r"\b(reclock_\w+|up|process_\w+)(?:\{([^}]*)\})?", plain)
+    assert found
+    for name, matchers in found:
+        assert name in KNOWN or name in OTHERS, name
+        labels = set(re.findall(r"(\w+)\s*[=!]", matchers)) - {"instance", "job"}
+        assert labels <= KNOWN.get(name, set()), (name, labels)
+
+
+def test_legends_and_texts_name_labels_that_there_are() -> None:
+    labels = {label for found in KNOWN.values() for label in found} | {"instance"}
+    texts = [t["legendFormat"] for p in GRAFANA["panels"] for t in p["targets"]]
+    assert set(re.findall(r"{{(\w+)}}", " ".join(texts))) <= labels
+    texts = [text for rule in RULES for text in rule["annotations"].values()]
+    assert set(re.findall(r"\$labels\.(\w+)", " ".join(texts))) <= labels
+
+
+def test_what_must_not_go_unnoticed_has_an_alert() -> None:
+    text = " ".join(rule["expr"] for rule in RULES)
+    for metric in ("source_lag_records", "timeline_lag_seconds", "source_state", "sink_state",
+                   "state_disk_free_bytes", "expiration_remaining_seconds"):  # fmt: skip
+        assert f"reclock_{metric}" in text
+    for rule in RULES:
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+        assert rule["annotations"]["summary"]
+
+
+def test_panels_have_numbers_and_places_of_their_own() -> None:
+    panels = GRAFANA["panels"]
+    assert len({p["id"] for p in panels}) == len(panels)
+    places = {(p["gridPos"]["x"], p["gridPos"]["y"]) for p in panels}
+    assert len(places) == len(panels)

@@ -1,0 +1,12 @@
+export { h, render, Fragment } from "preact";
+export { useState, useEffect, useRef, useMemo, useCallback } from "preact/hooks";
+export { default as htm } from "htm";
+export { default as uPlot } from "uplot";
+export { default as dagre } from "@dagrejs/dagre";
+export { EditorState, Compartment } from "@codemirror/state";
+export { EditorView, keymap, lineNumbers, highlightActiveLine, drawSelection, placeholder } from "@codemirror/view";
+export { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+export { sql, PostgreSQL } from "@codemirror/lang-sql";
+export { autocompletion, completionKeymap, closeBrackets } from "@codemirror/autocomplete";
+export { syntaxHighlighting, HighlightStyle, bracketMatching } from "@codemirror/language";
+export { tags } from "@lezer/highlight";
