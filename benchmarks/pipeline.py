@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 import uuid
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,7 +36,7 @@ from reclock.sinks.log import TIMESTAMP_HEADER
 from reclock.testing.kafka import running_kafka
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from reclock.testing.kafka import RealKafka
 
@@ -77,7 +76,7 @@ class Workload(NamedTuple):
 
     name: str
     sql: str
-    check: Callable[[list[Any]], int]
+    check: Callable[[Iterable[list[Any]], int], int]
     peers: tuple[float, float]
     rate: float
 
@@ -122,50 +121,55 @@ def _wait(pause: float, begun: float) -> None:
     time.sleep(pause)
 
 
-def committed(broker: str, topic: str) -> list[Any]:
-    """Return all messages of a topic that an ordinary read_committed consumer gets."""
+def committed(broker: str, topic: str) -> Iterator[list[Any]]:
+    """Yield all messages of a topic that an ordinary read_committed consumer gets."""
     group = {"group.id": "check", "isolation.level": "read_committed"}
     consumer = Consumer({**SETTINGS, "bootstrap.servers": broker, **group})
     parts = sorted(consumer.list_topics(topic, 10).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, part, 0) for part in parts])
-    found: list[Any] = []
     ended = 0
     while ended < len(parts):
-        for message in consumer.consume(10_000, 1.0):
-            if message.error() is None:
-                found.append(message)
-            else:
-                ended += 1
+        messages = consumer.consume(10_000, 1.0)
+        ended += sum(message.error() is not None for message in messages)
+        if found := [message for message in messages if message.error() is None]:
+            yield found
     consumer.close()
-    return found
 
 
-def cents() -> np.ndarray[Any, np.dtype[np.int64]]:
+def cents(rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the amounts of all orders, as ``fill`` writes them, in hundredths."""
-    return np.arange(ROWS) % 100_000
+    return np.arange(rows) % 100_000
 
 
-def check_totals(messages: list[Any]) -> int:
+def check_totals(messages: Iterable[list[Any]], rows: int) -> int:
     """Compare the last message of each region; return how many are there twice."""
-    held = {message.key(): json.loads(message.value()) for message in messages}
-    region = np.arange(ROWS) % CUSTOMERS % REGIONS
-    count, total = np.bincount(region), np.bincount(region, cents()).astype(np.int64)
-    found = {row["region"]: (row["n"], round(row["total"] * 100)) for row in held.values()}
+    held: dict[bytes, bytes] = {}
+    moments: set[tuple[bytes, bytes]] = set()
+    sent = 0
+    for some in messages:
+        held |= {message.key(): message.value() for message in some}
+        moments |= {(m.key(), dict(m.headers())[TIMESTAMP_HEADER]) for m in some}
+        sent += len(some)
+    region = np.arange(rows) % CUSTOMERS % REGIONS
+    count, total = np.bincount(region), np.bincount(region, cents(rows)).astype(np.int64)
+    last = map(json.loads, held.values())
+    found = {row["region"]: (row["n"], round(row["total"] * 100)) for row in last}
     wanted = dict(enumerate(zip(count.tolist(), total.tolist(), strict=True)))
     assert found == wanted, "the totals in the topic are wrong"
-    moments = Counter((m.key(), dict(m.headers())[TIMESTAMP_HEADER]) for m in messages)
-    return len(messages) - len(moments)
+    return sent - len(moments)
 
 
-def check_large(messages: list[Any]) -> int:
+def check_large(messages: Iterable[list[Any]], rows: int) -> int:
     """Compare all rows; return how many are there twice."""
-    rows = pl.read_ndjson(b"\n".join(m.value() for m in messages))["after"].struct.unnest()
-    wanted = np.flatnonzero(cents() >= LEAST * 100)
-    once = rows.unique("id").sort("id")
+    texts = (b"\n".join(m.value() for m in some) for some in messages)
+    read = [pl.read_ndjson(text)["after"].struct.unnest() for text in texts]
+    found = pl.concat(read) if read else pl.DataFrame(schema=["id", "cust", "amount"])
+    wanted = np.flatnonzero(cents(rows) >= LEAST * 100)
+    once = found.unique("id").sort("id")
     assert np.array_equal(once["id"], wanted), "rows are missing in the topic, or too many"
-    assert np.array_equal((once["amount"] * 100).round().cast(pl.Int64), cents()[wanted])
+    assert np.array_equal((once["amount"] * 100).round().cast(pl.Int64), cents(rows)[wanted])
     assert np.array_equal(once["cust"], wanted % CUSTOMERS)
-    return len(rows) - len(once)
+    return len(found) - len(once)
 
 
 WORKLOADS = (
@@ -183,7 +187,7 @@ def run() -> Iterator[Measure]:
             for work in WORKLOADS:
                 written = f"result-{uuid.uuid4().hex[:8]}"
                 figures = _driven(kafka.address, work, {**topics, "written": written})
-                twice = work.check(committed(kafka.address, written))
+                twice = work.check(committed(kafka.address, written), ROWS)
                 taken[work.name].append([*figures, twice])
         for work in WORKLOADS:
             columns = zip(*taken[work.name], strict=True)

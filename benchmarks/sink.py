@@ -80,7 +80,7 @@ def output(kafka: RealKafka) -> Iterator[Measure]:
             clock.advance(1_000)
             taken = seconds(db.tick)
             if not messages:  # the first round warms up
-                found = committed(kafka.address, topic)
+                found = [m for some in committed(kafka.address, topic) for m in some]
                 messages = [(m.key(), m.value(), m.headers()) for m in found]
                 assert len(messages) == ROWS, len(messages)
                 continue

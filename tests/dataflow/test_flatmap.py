@@ -34,3 +34,14 @@ def test_explode_is_the_models(kind: Any, log: Log, ordinality: bool, skipped: i
     assert consolidate(log_of(made)) == linear.flat_map(log, elements)
     expected = (pa.int64(), pa.string(), pa.int64(), *([pa.int64()] if ordinality else []))
     assert deltas.types_of(made) == expected
+
+
+def test_the_cost_is_that_of_the_rows_that_come_out() -> None:
+    """A list is not repeated for each of its elements: that is quadratic."""
+    size = 10_000
+    columns = [pa.array([1]), pa.array([range(size)], pa.list_(pa.int64()))]
+    delta = deltas.build(columns, pa.array([3]), pa.array([1]))
+    pool = pa.default_memory_pool()
+    before = pool.max_memory()
+    assert explode(delta, 1, ordinality=True).num_rows == size
+    assert pool.max_memory() - before < 100 * 8 * size

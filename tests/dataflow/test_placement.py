@@ -5,13 +5,20 @@ from __future__ import annotations
 import pytest
 
 from reclock.dataflow.placement import (
+    DRIVER_SECONDS,
     FIRST_COST,
     LEAST_ROWS,
     Costs,
     Execution,
     Place,
+    Placement,
     place,
+    reached_by,
 )
+from reclock.ids import ObjectId
+from reclock.sql.plan.relation import Get, walk
+from reclock.testing.evaluator import PythonEvaluator
+from reclock.testing.graphs import MemoryGraph, planned
 
 AUTO, DRIVER, SPARK = Execution.AUTO, Place.DRIVER, Place.SPARK
 
@@ -47,3 +54,20 @@ def test_costs_follow_what_was_measured():
     assert costs.of(["Join"]) == pytest.approx(4e-6, rel=0.01)
     costs.note("Join", LEAST_ROWS - 1, 10.0)
     assert costs.of(["Join"]) == pytest.approx(4e-6, rel=0.01)
+
+
+def test_the_outlook_follows_what_was_measured():
+    plan = planned("SELECT a, count(*) FROM t GROUP BY a")
+    graph = MemoryGraph({ObjectId("u9"): plan}, PythonEvaluator()).graph
+    (item,) = graph.tables.keys() & {i.item for i in walk(plan) if isinstance(i, Get)}
+    placement = Placement()
+    before = placement.outlook(graph, [item])
+    assert before.rows == pytest.approx(
+        DRIVER_SECONDS / FIRST_COST / len(reached_by(graph, [item])), rel=0.05
+    )
+    for _ in range(50):
+        for operator in reached_by(graph, [item]):
+            placement.costs.note(operator, 10_000, 10_000 * FIRST_COST * 2)
+    after = placement.outlook(graph, [item])
+    assert after.rows == pytest.approx(before.rows / 2, rel=0.05)
+    assert after.stages == before.stages > 1

@@ -12,7 +12,7 @@ import pytest
 from reclock.arrangement.store import LocalStore
 from reclock.coordinator.interrupt import Interrupt
 from reclock.dataflow.peek import peek, stream, way
-from reclock.dataflow.pool import READS, reading
+from reclock.dataflow.pool import Pool, title_of, titled
 from reclock.dataflow.stop import stoppable
 from reclock.dataflow.types import arrow_types
 from reclock.errors import Interrupted
@@ -73,11 +73,26 @@ def test_the_jobs_of_an_answer_are_in_a_pool_of_their_own(spark: Spark, tmp_path
         if answer is stream:
             assert sum(batch.num_rows for batch in found.batches) == 1
         settled(spark)
-        assert pools(spark, since) == {READS}
+        assert pools(spark, since) == {"queries"}
     since = next_job(spark)
     assert spark.session.range(3).count() == 3
     settled(spark)
     assert pools(spark, since) == {"default"}
+
+
+def test_jobs_have_a_title_a_group_and_a_pool(spark: Spark) -> None:
+    context = spark.session.sparkContext
+    settled(spark)
+    since = next_job(spark)
+    with titled(context, title_of("tick", 1_700_000_001_000, ["sales"]), Pool.TICKS) as group:
+        assert spark.session.range(3).count() == 3
+    settled(spark)
+    numbers = context.statusTracker().getJobIdsForGroup(group)
+    assert numbers
+    store = context._jsc.sc().statusStore()
+    assert {store.job(n).description().get() for n in numbers} == {"tick 22:13:21 · sales"}
+    assert pools(spark, since) == {"ticks"}
+    assert context.getLocalProperty("spark.jobGroup.id") is None
 
 
 @pytest.mark.parametrize(
@@ -113,7 +128,7 @@ def test_a_tick_does_not_wait_for_all_tasks_of_a_read(spark: Spark) -> None:
     def read() -> None:
         context = spark.bulk.sparkContext
         try:
-            with reading(context), stoppable(context, interrupt):
+            with titled(context, "a read", Pool.QUERIES), stoppable(context, interrupt):
                 spark.bulk.range(0, 10**11, 1, 50_000).selectExpr("sum(hash(id))").toArrow()
         except Interrupted as reason:
             ended.append(reason)

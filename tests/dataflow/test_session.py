@@ -45,6 +45,7 @@ assert two.session.range(3).count() == 3
 two.close()
 from pyspark import SparkContext
 assert SparkContext._active_spark_context is None
+os.environ["PYSPARK_PYTHON"] = sys.executable  # a user's tasks need what this process has
 mine = SparkContext("local[1]", "user's own")
 again = Spark()
 assert again.session.sparkContext is mine

@@ -29,22 +29,22 @@ def numbers(batches: Iterable[pa.RecordBatch]) -> list[int]:
 
 
 def test_rows_come_in_their_order_and_files_go(spark: Spark, tmp_path: Path) -> None:
-    found = spilled(spark.bulk.sql(ORDERED), tmp_path)
+    found = spilled(spark.bulk.sql(ORDERED), "q", tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
     assert numbers(found) == list(range(ROWS))[::-1]
     assert list(tmp_path.iterdir()) == []
-    assert numbers(fetched(spark.bulk.sql(ORDERED))) == list(range(ROWS))[::-1]
+    assert numbers(fetched(spark.bulk.sql(ORDERED), "q")) == list(range(ROWS))[::-1]
 
 
 def test_no_rows(spark: Spark, tmp_path: Path) -> None:
     nothing = spark.bulk.sql("SELECT id FROM range(10) WHERE id < 0")
-    assert numbers(spilled(nothing, tmp_path)) == numbers(fetched(nothing)) == []
+    assert numbers(spilled(nothing, "q", tmp_path)) == numbers(fetched(nothing, "q")) == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_who_wants_no_more_leaves_no_files(spark: Spark, tmp_path: Path) -> None:
     for taken in range(2):
-        found = spilled(spark.bulk.sql(ORDERED), tmp_path)
+        found = spilled(spark.bulk.sql(ORDERED), "q", tmp_path)
         for _ in range(taken):
             assert next(found).num_rows
         assert list(tmp_path.iterdir()) != []
@@ -55,11 +55,11 @@ def test_who_wants_no_more_leaves_no_files(spark: Spark, tmp_path: Path) -> None
 def test_errors_are_those_of_the_query_and_leave_no_files(spark: Spark, tmp_path: Path) -> None:
     wrong = spark.bulk.sql("SELECT 1 / (id - 50) FROM range(100)")
     with pytest.raises(ExpressionFailed, match="division by zero"):
-        spilled(wrong, tmp_path)
+        spilled(wrong, "q", tmp_path)
     with pytest.raises(ExpressionFailed, match="division by zero"):
-        numbers(fetched(wrong))
+        numbers(fetched(wrong, "q"))
     stopped = Interrupt()
     stopped.set(Interrupted("enough"))
     with pytest.raises(Interrupted):
-        spilled(wrong, tmp_path, stopped)
+        spilled(wrong, "q", tmp_path, stopped)
     assert list(tmp_path.iterdir()) == []

@@ -137,6 +137,8 @@ class _Aggregate:
             case "mode":
                 picked = "min({})" if self.distinct else "mode({}, true)"
                 return picked.format(self._if(self.arguments[0])) + self.over
+            case "corr" | "covar_pop" | "covar_samp" | "regr_slope" | "regr_intercept" | "regr_r2":
+                return self._of_pairs()
         if self.kinds and has_interval(self.kinds[0]):  # min or max
             return self._extreme()
         return self._apply(self.spark, *self.arguments)
@@ -212,6 +214,32 @@ class _Aggregate:
             return average
         all_fit = f"{self._count(fitting)} = {self._count(argument)}"
         return f"CASE WHEN {all_fit} THEN {average} END"
+
+    def _of_pairs(self) -> str:
+        """Return an aggregate of pairs: Spark's, but for NaN and infinite numbers PostgreSQL's."""
+        y, x = self.arguments
+        present = " AND ".join(f"{text} IS NOT NULL" for text in (y, x))
+        over = self.over
+
+        def some(test: str) -> str:
+            return f"coalesce(bool_or({self._if(f'{present} AND {test}')}){over}, false)"
+
+        def same(text: str) -> str:  # or so near that no square tells them apart
+            counted = self._if(f"CASE WHEN {present} THEN {text} END")
+            return f"coalesce(var_pop({counted}){over} = 0D, false)"
+
+        wild_y, wild_x = (some(f"(isnan({t}) OR abs({t}) = double('infinity'))") for t in (y, x))
+        flat_y, flat_x = f"NOT {wild_y} AND {same(y)}", f"NOT {wild_x} AND {same(x)}"
+        known = {
+            "corr": f"WHEN {flat_y} OR {flat_x} THEN NULL",
+            "covar_pop": "",
+            "covar_samp": f"WHEN {self._count(f'CASE WHEN {present} THEN 1 END')} < 2 THEN NULL",
+            "regr_r2": f"WHEN {flat_x} THEN NULL WHEN {flat_y} THEN 1D",
+        }
+        rule = known.get(self.name, f"WHEN {flat_x} THEN NULL")
+        otherwise = f"CASE {rule} ELSE double('nan') END" if rule else "double('nan')"
+        value = self._apply(self.spark, y, x)
+        return f"CASE WHEN {wild_y} OR {wild_x} THEN {otherwise} ELSE {value} END"
 
     def _extreme(self) -> str:
         """Return the least or greatest by key; of several equal ones the least by its numbers."""

@@ -35,6 +35,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from reclock.dataflow.local_relation import local_relation
+from reclock.dataflow.pool import Pool, titled
+from reclock.dataflow.stop import is_stopped
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
@@ -59,6 +63,11 @@ class Exchange:
         self._made = 0
         self._begun = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its Spark was stopped."""
+        return is_stopped(self._session.sparkContext)
+
     def close(self) -> None:
         """Forget all plans and files."""
         self._plans.clear()
@@ -71,6 +80,12 @@ class Exchange:
 
         Calls with equal ``kind`` must have equal queries and tables of equal schema.
         """
+        with titled(self._session.sparkContext, "tick · expressions", Pool.TICKS):
+            return self._run(kind, table, query)
+
+    def _run(
+        self, kind: Hashable, table: pa.Table, query: Callable[[DataFrame], DataFrame]
+    ) -> pa.Table:
         if not self._local:
             return query(self._relation(table)).toArrow()
         if not self._begun:
@@ -98,7 +113,7 @@ class Exchange:
     def _relation(self, table: pa.Table) -> DataFrame:
         """Return the frame of a table that travels with its plan."""
         schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
-        return self._session.createDataFrame(table, schema).coalesce(1)
+        return local_relation(self._session, table, schema).coalesce(1)
 
     def _start_worker(self) -> None:
         """Have a Python worker for the questions that follow."""

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NewType, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NewType, Protocol, TypeAlias
 
 from reclock.ids import ObjectId
 
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 ArrangementId = NewType("ArrangementId", str)
 """``u7`` is the collection of object u7, ``u7!errors`` its errors; others are shared state,
 or, with another word after the ``!``, that of the envelope of a source."""
+
+
+_DELAYED: Final = "!delayed"
 
 
 def collection_of(item: ObjectId) -> ArrangementId:
@@ -71,7 +74,12 @@ def faults_of(item: ObjectId) -> ArrangementId:
 
 def delayed_of(pending: ArrangementId) -> ArrangementId:
     """Return how error rows that are to wait in ``pending`` are passed to workers."""
-    return ArrangementId(f"{pending}!delayed")
+    return ArrangementId(f"{pending}{_DELAYED}")
+
+
+def is_delayed(name: ArrangementId) -> bool:
+    """Return whether error rows of that name wait, and are not those of a view."""
+    return name.endswith(_DELAYED)
 
 
 def temp_of(item: ObjectId) -> ObjectId:

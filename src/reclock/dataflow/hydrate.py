@@ -1,4 +1,6 @@
-"""First loads in small pieces while ticks go on: what renewals of expirations do.
+"""First loads in small pieces while ticks go on: what renewals of expirations do in the driver.
+
+Those that would take the driver more than a moment are Spark jobs, as all work is.
 
 Tests: tests/dataflow/test_envelope_views.py.
 """
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.shard import Shard
     from reclock.dataflow.evaluate import Evaluator
     from reclock.dataflow.graph import ArrangementId, Graph
+    from reclock.dataflow.stop import Stop
     from reclock.dataflow.work import Work
 
 
@@ -45,7 +48,7 @@ class Stream:
 
 
 def hydrate_beside(
-    work: Work, evaluator: Evaluator, beside: Unhurried
+    work: Work, evaluator: Evaluator, beside: Unhurried, stop: Stop | None = None
 ) -> Mapping[ArrangementId, pa.RecordBatch | Stream]:
     """Do a first load while ticks go on, which go first: in small pieces, where that is possible.
 
@@ -68,6 +71,8 @@ def hydrate_beside(
         )
         found: list[pa.RecordBatch] = []
         for delta in beside.pieces(rows):
+            if stop is not None:
+                stop.check()
             tick = Tick(
                 graph, {}, {}, range(as_of, as_of + 1), hydrating=True, given={at: Output(delta)},
                 wanted=frozenset({name}), limits=work.limits,

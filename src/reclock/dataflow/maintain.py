@@ -48,7 +48,7 @@ class Tick:
     ``times`` are those of ``[lower, upper)``. ``hydrating`` says that the steps begin from
     nothing. Of a part of a graph ``given`` has the outputs of some steps, ``errors`` the error
     rows below these that are to be delayed, and only the ``wanted`` arrangements, and what they
-    need, are computed. What its steps take is noted in ``costs``.
+    need, are computed. What its steps take is noted in ``costs``, and of each in ``seconds``.
     """
 
     def __init__(
@@ -64,8 +64,10 @@ class Tick:
         limits: Limits | None = None,
         errors: Mapping[ArrangementId, Sequence[pa.RecordBatch]] | None = None,
         costs: Costs | None = None,
+        seconds: dict[int, float] | None = None,
     ) -> None:
         self._costs = costs
+        self._seconds = {} if seconds is None else seconds
         self._graph = graph
         self._written = written
         self._traces = traces
@@ -169,6 +171,7 @@ class Tick:
 
     def _note(self, at: int, seconds: float) -> None:
         """Note what a step took."""
+        self._seconds[at] = self._seconds.get(at, 0.0) + seconds
         if self._costs is not None:
             step = self._graph.steps[at]
             rows = sum(self._outputs[i].oks.num_rows for i in step.inputs)

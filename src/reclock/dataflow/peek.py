@@ -22,7 +22,8 @@ import pyarrow as pa
 from reclock.dataflow import batch, direct
 from reclock.dataflow.exact_text import EXACT_ROWS, register_exact
 from reclock.dataflow.interval_reader import register_reader
-from reclock.dataflow.pool import reading
+from reclock.dataflow.local_relation import local_relation
+from reclock.dataflow.pool import Pool, title_of, titled
 from reclock.dataflow.scan import LOCAL_ROWS, frame
 from reclock.dataflow.spark_errors import spark_errors
 from reclock.dataflow.spill import fetched, spilled
@@ -93,7 +94,8 @@ def peek(
         return answer
     with spark_errors():
         session = _session(spark, plan, leaves)
-        with reading(session.sparkContext), stoppable(session.sparkContext, stop):
+        context = session.sparkContext
+        with titled(context, title(plan), Pool.QUERIES), stoppable(context, stop):
             table = _frame(session, plan, leaves, as_of, store).toArrow()
     return pa.Table.from_arrays(_stored(table.columns, plan), names=_names(plan))
 
@@ -115,11 +117,12 @@ def stream(
         return Pieces.of(peek(spark, plan, leaves, as_of, store, stop=stop))
     with spark_errors():
         session = _session(spark, plan, leaves)
-        with reading(session.sparkContext), stoppable(session.sparkContext, stop):
+        context = session.sparkContext
+        with titled(context, title(plan), Pool.QUERIES), stoppable(context, stop):
             frame = _frame(session, plan, leaves, as_of, store)
     if spark.own_cores is None:
-        return Pieces(_cast(fetched(frame, stop), plan), reads_runs=True)
-    return Pieces(_cast(spilled(frame, spark.scratch, stop), plan))
+        return Pieces(_cast(fetched(frame, title(plan), stop), plan), reads_runs=True)
+    return Pieces(_cast(spilled(frame, title(plan), spark.scratch, stop), plan))
 
 
 def _cast(
@@ -128,6 +131,12 @@ def _cast(
     with closing(batches):
         for batch in batches:
             yield pa.RecordBatch.from_arrays(_stored(batch.columns, plan), names=_names(plan))
+
+
+def title(plan: QueryPlan) -> str:
+    """Return what Spark calls the jobs of a query: by what it reads."""
+    read = dict.fromkeys(node.name for node in walk(plan.root) if isinstance(node, Get))
+    return title_of("query", None, read)
 
 
 def _names(plan: QueryPlan) -> list[str]:
@@ -274,7 +283,7 @@ def _frame(
         register_reader(session, texts)
         for table, rows_of in script.constants:
             made.append(table)
-            session.createDataFrame(rows_of).createTempView(table)
+            local_relation(session, rows_of).createTempView(table)
         for part in script.parts:
             rows = session.sql(part.text)
             made.append(part.name)

@@ -10,6 +10,8 @@ Estimate. ``rows × Σ cost(operator)`` over the operators that the work reaches
 an operator is what this process measured: seconds for each row that came in, an average that
 follows the last ticks (``Costs``). Before anything was measured it is ``FIRST_COST``.
 
+Outlook. The same costs say beforehand how many changed rows make a tick a job, for EXPLAIN.
+
 Tests: tests/dataflow/test_placement.py has the table.
 """
 
@@ -20,10 +22,15 @@ from enum import Enum
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from reclock.dataflow.job.parts import Parts
+from reclock.dataflow.job.schedule import Schedule
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from reclock.dataflow.graph import Graph
     from reclock.dataflow.work import Work
+    from reclock.ids import ObjectId
 
 DRIVER_SECONDS: Final = 0.1
 UNTIL_UP_SECONDS: Final = 2.0
@@ -39,6 +46,9 @@ _WEIGHT: Final = 0.25
 
 ARRANGE: Final = "arrange"
 """The cost of arranging the updates of a tick, beside that of its operators."""
+
+MERGE: Final = "merge"
+"""The cost of merging; what it is called as a kind of work, too."""
 
 
 class Execution(Enum):
@@ -100,15 +110,52 @@ def place(
 def operators_of(work: Work) -> list[str]:
     """Return the operators that work reaches, by name, each as often as it runs."""
     graph = work.graph
-    if work.wanted is not None:
-        steps = graph.needed(work.wanted, work.given.steps) - work.given.steps.keys()
-    else:
-        live = {graph.entry(item)[0] for item in work.changes}
-        for at, step in enumerate(graph.steps):
-            if not live.isdisjoint(step.inputs):
-                live.add(at)
-        steps = frozenset(live)
+    if work.wanted is None:
+        return reached_by(graph, work.changes.keys())
+    return _names(graph, graph.needed(work.wanted, work.given.steps) - work.given.steps.keys())
+
+
+def reached_by(graph: Graph, changed: Iterable[ObjectId]) -> list[str]:
+    """Return the operators that changes of some tables and sources reach."""
+    live = {graph.entry(item)[0] for item in changed}
+    for at, step in enumerate(graph.steps):
+        if not live.isdisjoint(step.inputs):
+            live.add(at)
+    return _names(graph, live)
+
+
+def _names(graph: Graph, steps: Iterable[int]) -> list[str]:
     return [ARRANGE, *(type(graph.steps[at]).__name__ for at in sorted(steps))]
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Where ticks would run: those of more than ``rows`` changed rows as jobs of so many stages.
+
+    ``execution`` may say otherwise.
+    """
+
+    execution: Execution
+    rows: int
+    stages: int
+
+    def __str__(self) -> str:
+        """Return it in words.
+
+        >>> print(Outlook(Execution.AUTO, 34_000, 3))
+        of more than about 34,000 changed rows a Spark job of 3 stages, of fewer in the driver
+        >>> print(Outlook(Execution.SPARK, 34_000, 1))
+        a Spark job of 1 stage, by execution = spark
+        """
+        job = f"a Spark job of {self.stages} stage{'s' if self.stages > 1 else ''}"
+        match self.execution:
+            case Execution.AUTO:
+                many = f"more than about {self.rows:,} changed rows"
+                return f"of {many} {job}, of fewer in the driver"
+            case Execution.DRIVER:
+                return "in the driver, by execution = driver"
+            case Execution.SPARK:
+                return f"{job}, by execution = spark"
 
 
 @dataclass
@@ -122,6 +169,12 @@ class Placement:
     def estimate(self, work: Work) -> float:
         """Return how many seconds the driver would need, about."""
         return work.rows * self.costs.of(operators_of(work))
+
+    def outlook(self, graph: Graph, changed: Collection[ObjectId]) -> Outlook:
+        """Return where ticks would run in which all of these change."""
+        rows = DRIVER_SECONDS / self.costs.of(reached_by(graph, changed))
+        stages = Schedule.of_tick(graph, Parts(1), changed).spark_stages
+        return Outlook(self.execution, int(float(f"{rows:.2g}")), stages)
 
     def choose(self, work: Work, kind: str, *, is_up: bool) -> Place:
         """Return where work of a kind runs now."""

@@ -105,12 +105,12 @@ def look_up(
         for column, value in point.equal.items()
     }
     kh = _hash([(equal[at], point.kinds[at]) for at in keying.key])
-    if not patient and not all(run.is_read(kh) for run in shard.runs):
+    if not patient and not all(run.is_read(kh) for run in shard.sources):
         return COLD
     wanted = [(keying.place(column), value) for column, value in equal.items()]
     places = [keying.place(column) for column in point.columns]
     shard.check_readable(as_of)
-    parts = [part for run in shard.runs for part in run.of_hash(kh)]
+    parts = [part for run in shard.sources for part in run.of_hash(kh)]
     count = sum(high - low for _, low, high in parts)
     if count > FEW or (count > 1 and not point.adds_up):
         return None

@@ -17,6 +17,7 @@ import pyarrow as pa
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.layout import diff_of
 from reclock.arrangement.shard import Shard
+from reclock.dataflow.local_relation import local_relation
 from reclock.dataflow.spark_errors import carried
 from reclock.dataflow.types import stored_ddl
 from reclock.errors import NegativeCount
@@ -88,7 +89,7 @@ def frame(
     """
     shard = of.shard
     if shard is None or store is None or shard.rows <= LOCAL_ROWS:
-        return session.createDataFrame(snapshot(of, as_of))
+        return local_relation(session, snapshot(of, as_of))
     parts = session.sparkContext.defaultParallelism * 2
     refs = tuple(run.ref for run in shard.runs)
     read = ReadPart(of.keying, refs, store, shard.upper, as_of, parts)

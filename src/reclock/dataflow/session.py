@@ -7,11 +7,14 @@ rows, of which there are many: one task without shuffles or broadcasts, no code 
 (``dataflow.job``), whose partitions are parts. All compute in ANSI mode
 and in UTC, on which the text of every expression relies (``sql.plan.spark_text``).
 
-Spark is silent: what it and its workers write goes to a file of a temporary directory,
-which also holds Spark's scratch files and is gone when the process ends. A Spark that the
-process already runs is used through a session of our own, and neither configured beyond
-that session nor stopped. A connection to a master that cannot be had is ``SparkError``. Its
-classes come from an archive, if one is there already (``dataflow.class_archive``).
+A Spark that the process already runs, or a session that the user gives, is used through sessions
+of our own: nothing is configured beyond these, and it is never stopped. If the user stops it,
+``is_up`` is false, and whoever needs it gets a ``SparkError``. Where a master runs tasks, how
+many at once, and whether our package must travel (``shipping``), is asked of the context that
+runs, not of what was asked for. What is asked for and is not what runs is ``SparkError``.
+
+Before the first job on executors that are not this process's own, what tasks need is looked for
+there (``preflight``); until that is found, Spark is not up.
 
 Tests: tests/dataflow/test_session.py.
 """
@@ -19,37 +22,28 @@ Tests: tests/dataflow/test_session.py.
 from __future__ import annotations
 
 import atexit
-import os
-import re
 import shutil
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock, Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from reclock.dataflow.class_archive import ClassArchive
-from reclock.dataflow.pool import fairly
+from reclock.dataflow.launch import MASTER, Launcher, Wanted, forget_dead
+from reclock.dataflow.master import is_connect, is_own, own_cores
+from reclock.dataflow.preflight import Preflight
 from reclock.dataflow.shipping import ship
-from reclock.errors import SparkError
-from reclock.java import provide_java, spark_options
+from reclock.dataflow.stop import is_stopped
+from reclock.errors import InvalidValue, SparkError
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf
+    from collections.abc import Callable, Mapping
+
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-_CONTEXT: Final = {
-    "spark.app.name": "reclock",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.python.unix.domain.socket.enabled": "true",
-    # A task that has no memory left fails, as any other task does. Else its JVM would end, which
-    # without executors is the one that all queries and all ticks need.
-    "spark.executor.killOnFatalError.depth": "0",
-}
+    from reclock.arrangement.store import Store
+
 _SESSION: Final = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -85,58 +79,97 @@ _JOBS: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "true",
 }
-_ROOM: Final = "-Xss8m"
-"""For calls of the JVM's threads: Spark calls itself for each level of a plan or expression."""
 
-_GIBIBYTE: Final = 1 << 30
-_OWN: Final = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
-"""Masters whose tasks run on this machine, below this process."""
+
+class Sessions(NamedTuple):
+    """The sessions of one context."""
+
+    small: SparkSession
+    bulk: SparkSession
+    jobs: SparkSession
+
+    @property
+    def context(self) -> SparkContext:
+        """Their context."""
+        return self.small.sparkContext
+
+    def resize(self) -> None:
+        """Have as many partitions as tasks run at once."""
+        cores = self.context.defaultParallelism
+        self.bulk.conf.set("spark.sql.shuffle.partitions", str(2 * cores))
+        self.jobs.conf.set("spark.sql.shuffle.partitions", str(cores))
 
 
 class Spark:
     """A user of this process's Spark.
 
-    ``master`` is any Spark master; by default this machine with all its cores.
+    ``master`` is any Spark master; by default what Spark's own settings say, else this machine with
+    all its cores. ``conf`` are settings of Spark. Instead of both, ``given`` is a session to use.
     """
 
-    def __init__(self, master: str | None = None) -> None:
-        self._master = master or "local[*]"
+    def __init__(
+        self,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        given: SparkSession | None = None,
+    ) -> None:
+        if given is not None and (master is not None or conf):
+            message = "a session of Spark has a master and settings"
+            raise InvalidValue(message, hint="give either spark=, or master= and conf=")
+        self._wanted = Wanted(master, dict(conf or {}), given)
+        client = given is not None and not hasattr(given, "_jsparkSession")
+        if client or is_connect(self._wanted.settings.get(MASTER, "")):
+            raise _no_connect()
+        self._preflight = Preflight()
+        self.store: Store | None = None
+        """Where tasks read and write files."""
 
     @property
     def session(self) -> SparkSession:
         """The session for jobs over few rows."""
-        return _shared.sessions(self, self._master)[0]
+        return self._sessions().small
 
     @property
     def bulk(self) -> SparkSession:
         """The session for jobs over whole collections."""
-        return _shared.sessions(self, self._master)[1]
+        return self._sessions().bulk
 
     @property
     def jobs(self) -> SparkSession:
         """The session for jobs of many stages whose plans are used again (``job``)."""
-        return _shared.sessions(self, self._master)[2]
+        return self._sessions().jobs
 
     @property
     def is_up(self) -> bool:
-        """Whether using it waits for no start."""
-        return _shared.is_up
+        """Whether using it waits for nothing."""
+        context = _shared.running(self._wanted)
+        return context is not None and (_is_ours(context) or self._preflight.passed(context))
 
     def begin(self) -> None:
-        """Start Spark in the background, if it is not up."""
-        _shared.begin(self, self._master)
+        """Start Spark in the background, if it is not up; who uses it finds out what goes wrong."""
+        if not self.is_up:
+            _shared.begin(lambda: self.session)
+
+    def reach(self, name: str, visit: Callable[[], object]) -> None:
+        """Raise unless ``visit`` succeeds on every executor, once for each name."""
+        found = self._sessions()
+        if not _is_ours(found.context):
+            self._preflight.require(found.context, self.store, {name: visit})
+
+    @property
+    def ui(self) -> str | None:
+        """Where Spark shows what it does; None if it is not up, or shows nothing."""
+        context = _shared.running(self._wanted)
+        if context is None or context.getConf().get("spark.ui.enabled", "true") == "false":
+            return None
+        return context.uiWebUrl
 
     @property
     def own_cores(self) -> int | None:
-        """How many cores there are to use, if they are this process's; else None.
-
-        >>> Spark("local[3]").own_cores, Spark("local").own_cores, Spark("yarn").own_cores
-        (3, 1, None)
-        """
-        found = _OWN.fullmatch(self._master)
-        if found is None:
-            return None
-        return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+        """How many cores there are to use, if they are this process's; else None."""
+        context = _shared.running(self._wanted)
+        master = self._wanted.settings.get(MASTER) if context is None else str(context.master)
+        return own_cores(master or "local[*]")
 
     @property
     def parallelism(self) -> int:
@@ -152,6 +185,12 @@ class Spark:
         """Stop using Spark; the last user's close stops it. Idempotent."""
         _shared.leave(self)
 
+    def _sessions(self) -> Sessions:
+        found = _shared.sessions(self, self._wanted)
+        if not _is_ours(found.context) and self._preflight.require(found.context, self.store, {}):
+            found.resize()  # executors have come
+        return found
+
 
 class _Shared:
     """The Spark of this process and who uses it."""
@@ -159,39 +198,42 @@ class _Shared:
     def __init__(self) -> None:
         self._lock = RLock()
         self._users: set[Spark] = set()
-        self._sessions: tuple[SparkSession, SparkSession, SparkSession] | None = None
+        self._sessions: Sessions | None = None
         self._scratch: Path | None = None
-        self._started_here = False
-        self._archive: ClassArchive | None = None
+        self._launcher: Launcher | None = None
+        self.started: SparkContext | None = None
+        """The context that was started here, if one was."""
         self._starting: Thread | None = None
 
-    def sessions(self, user: Spark, master: str) -> tuple[SparkSession, SparkSession, SparkSession]:
-        """Return all sessions, which are started if nobody did, and note their user."""
+    def sessions(self, user: Spark, wanted: Wanted) -> Sessions:
+        """Return all sessions, which are started if there are none, and note their user."""
         with self._lock:
-            if self._sessions is None or self._sessions[0].sparkContext._jsc is None:  # noqa: SLF001 - no public way to see that someone stopped it
-                self._sessions = self._start(master)
-            running = str(self._sessions[0].sparkContext.master)
-            if self._started_here and running != master:
-                message = f"Spark already runs in this process with master {running}"
-                raise SparkError(message, hint=f"use that master, or close it to use {master}")
+            if wanted.given is not None and is_stopped(wanted.given.sparkContext):
+                message = "the Spark session that the database was opened with is stopped"
+                hint = "open the database again, with a session that runs"
+                raise SparkError(message, code="08003", hint=hint)
+            if self._sessions is None or is_stopped(self._sessions.context):
+                self._sessions = self._start(wanted)
+            _check(self._sessions.context, wanted)
             self._users.add(user)
             return self._sessions
 
-    @property
-    def is_up(self) -> bool:
-        """Whether there are sessions."""
+    def running(self, wanted: Wanted) -> SparkContext | None:
+        """Return the context that runs, of the session that was given if one was."""
         found = self._sessions
-        return found is not None and found[0].sparkContext._jsc is not None  # noqa: SLF001 - as below
+        if wanted.given is not None and is_stopped(wanted.given.sparkContext):
+            return None
+        return None if found is None or is_stopped(found.context) else found.context
 
-    def begin(self, user: Spark, master: str) -> None:
+    def begin(self, start: Callable[[], object]) -> None:
         """Start in a thread, once; who uses the sessions finds out what goes wrong."""
 
-        def start() -> None:
+        def run() -> None:
             with suppress(Exception):
-                self.sessions(user, master)
+                start()
 
-        if not self.is_up and (self._starting is None or not self._starting.is_alive()):
-            self._starting = Thread(target=start, name="reclock-spark", daemon=True)
+        if self._starting is None or not self._starting.is_alive():
+            self._starting = Thread(target=run, name="reclock-spark", daemon=True)
             self._starting.start()
 
     def leave(self, user: Spark) -> None:
@@ -202,86 +244,39 @@ class _Shared:
             self._users.discard(user)
             if self._users or self._sessions is None:
                 return
-            if self._started_here:
-                self._sessions[0].stop()
-                self._started_here = False
+            if self.started is not None:
+                if not forget_dead():
+                    self._sessions.small.stop()
+                self.started = None
             self._sessions = None
 
-    def _start(self, master: str) -> tuple[SparkSession, SparkSession, SparkSession]:
+    def _start(self, wanted: Wanted) -> Sessions:
         from pyspark import SparkContext  # noqa: PLC0415 - half a second that many never need
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
+        forget_dead()
         # There is no public way to ask whether a context runs without starting one.
-        if SparkContext._active_spark_context is None:  # noqa: SLF001
-            self._start_context(master)
-            first = SparkSession.builder.getOrCreate()
+        active = SparkContext._active_spark_context  # noqa: SLF001
+        if active is not None and is_stopped(active):
+            active.stop()  # its JVM has, or its master: Python does not know yet
+            active = None
+        if wanted.given is not None:
+            small = wanted.given.newSession()
+        elif active is None:
+            if self._launcher is None:
+                self._launcher = Launcher(self.scratch())
+            self.started = self._launcher.start(wanted)
+            small = SparkSession.builder.getOrCreate()
         else:
-            first = SparkSession.builder.getOrCreate().newSession()
-        bulk = first.newSession()
-        cores = first.sparkContext.defaultParallelism
-        for name, value in (_SESSION | _SMALL).items():
-            first.conf.set(name, value)
-        for name, value in (_SESSION | _BULK).items():
-            bulk.conf.set(name, value)
-        bulk.conf.set("spark.sql.shuffle.partitions", str(2 * cores))
-        jobs = first.newSession()
-        for name, value in (_SESSION | _JOBS).items():
-            jobs.conf.set(name, value)
-        jobs.conf.set("spark.sql.shuffle.partitions", str(cores))
-        return first, bulk, jobs
-
-    def _start_context(self, master: str) -> None:
-        from pyspark import SparkConf, SparkContext  # noqa: PLC0415
-
-        provide_java()
-        scratch = self.scratch()
-        memory = {"spark.driver.memory": f"{_driver_memory() >> 20}m"}
-        conf, launched = SparkConf(loadDefaults=False), SparkConf(loadDefaults=False)
-        for name, value in (
-            _CONTEXT | memory | _of_machine(master, scratch) | fairly(scratch)
-        ).items():
-            conf.set(name, value)
-        # A JVM outlives its contexts, and what it is launched with stays for the next ones,
-        # which may be the user's own.
-        for name, value in (memory | {"spark.master": master}).items():
-            launched.set(name, value)
-        log = scratch / "spark.log"
-        gateway = None
-        try:
-            gateway = SparkContext._gateway or self._launch(launched, log)  # noqa: SLF001
-            context = SparkContext(conf=conf, gateway=gateway)
-            if master.startswith("local"):
-                context.pythonExec = sys.executable  # the Python that has what this one has
-            if not is_own(master):
-                ship(context, scratch)
-        except Exception as cause:
-            process = getattr(gateway, "proc", None)  # None, if somebody else launched it
-            if self._archive is not None and process is not None and process.poll() is not None:
-                self._archive.failed()
-            said = log.read_text(errors="replace")[-2000:].strip() if log.exists() else ""
-            message = f"Spark could not be started with master {master}"
-            raise SparkError(message, detail=said or str(cause)) from cause
-        self._started_here = True
-
-    def _launch(self, conf: SparkConf, log: Path) -> Any:
-        """Return a JVM; without the archive of classes, if it does not start with it."""
-        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
-
-        def launch() -> Any:
-            with log.open("wb") as stream, spark_options([_ROOM]):
-                return launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
-
-        archive = ClassArchive(self.scratch())
-        try:
-            with archive.offered():
-                gateway = launch()
-        except Exception:
-            gateway = launch()
-            archive.failed()
-        else:
-            archive.started(gateway)
-            self._archive = archive
-        return gateway
+            small = SparkSession.builder.getOrCreate().newSession()
+        found = Sessions(small, small.newSession(), small.newSession())
+        for session, settings in zip(found, (_SMALL, _BULK, _JOBS), strict=True):
+            for name, value in (_SESSION | settings).items():
+                session.conf.set(name, value)
+        found.resize()
+        if not is_own(str(found.context.master)):
+            ship(found.context, self.scratch())
+        return found
 
     def scratch(self) -> Path:
         """Return the one directory of this process: its JVM remembers it between contexts."""
@@ -294,32 +289,28 @@ class _Shared:
 _shared: Final = _Shared()
 
 
-def is_own(master: str) -> bool:
-    """Return whether the tasks of a master run on this machine, below this process.
-
-    >>> is_own("local[2]"), is_own("local-cluster[2,1,1024]"), is_own("spark://host:7077")
-    (True, False, False)
-    """
-    return _OWN.fullmatch(master) is not None
+def _is_ours(context: SparkContext) -> bool:
+    """Return whether a context was started here and its tasks run below this process."""
+    return context is _shared.started and is_own(str(context.master))
 
 
-def _of_machine(master: str, scratch: Path) -> dict[str, str]:
-    made = {
-        "spark.master": master,
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-    }
-    if master.startswith("local"):
-        made |= {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.local.dir": str(scratch),
-        }
-    return made
+def _no_connect() -> SparkError:
+    """Return why nothing runs through a Spark Connect server."""
+    message = "reclock does not run on Spark Connect"
+    detail = (
+        "what a job is about reaches its tasks as a local property of the SparkContext,"
+        " which a Connect client has not"
+    )
+    hint = "use the cluster's own master: spark://…, yarn, k8s://…, or a classic SparkSession"
+    return SparkError(message, code="0A000", detail=detail, hint=hint)
 
 
-def _driver_memory() -> int:
-    """Return an eighth of the machine's memory, from one to four GiB."""
-    with suppress(ValueError, OSError):
-        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return min(max(whole // 8, _GIBIBYTE), 4 * _GIBIBYTE)
-    return _GIBIBYTE
+def _check(context: SparkContext, wanted: Wanted) -> None:
+    """Raise unless a context that runs is what is wanted."""
+    conf = context._conf  # noqa: SLF001 - ``getConf`` adds what the JVM was launched with
+    for name, value in wanted.settings.items():
+        found = conf.get(name)
+        if found != value:
+            what = "master" if name == MASTER else name
+            message = f"Spark already runs in this process with {what} {found}"
+            raise SparkError(message, hint=f"use that {what}, or close it to use {value}")

@@ -55,12 +55,18 @@ def spark_errors() -> Iterator[None]:
     """Raise what goes wrong in Spark as an error of reclock; for the driver."""
     from py4j.protocol import (  # type: ignore[import-untyped]  # noqa: PLC0415 - when it is used
         Py4JError,
+        Py4JJavaError,
     )
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
         yield
-    except (PySparkException, Py4JError) as cause:
+    except Py4JJavaError as cause:
+        raise translate(_known(cause)) from cause
+    except (Py4JError, ConnectionError) as cause:  # not of Java: of the way to it
+        message, hint = "the Java of Spark has ended", "try again: what comes next starts another"
+        raise SparkError(message, detail=str(cause) or None, hint=hint) from cause
+    except PySparkException as cause:
         raise translate(_known(cause)) from cause
 
 

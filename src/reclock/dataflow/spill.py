@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from reclock.dataflow.pool import reading
+from reclock.dataflow.pool import Pool, titled
 from reclock.dataflow.spark_errors import carried, spark_errors
 from reclock.dataflow.stop import new_tag, stoppable
 
@@ -39,13 +39,13 @@ _PACKED: Final = pa.schema([("data", pa.binary())])
 
 
 def spilled(
-    frame: DataFrame, home: Path, stop: Stop | None = None
+    frame: DataFrame, title: str, home: Path, stop: Stop | None = None
 ) -> Generator[pa.RecordBatch, None, None]:
     """Compute a frame now, into files below ``home``; return its rows, to be read from them."""
     scratch = Path(tempfile.mkdtemp(prefix="answer-", dir=home))
     try:
         context = frame.sparkSession.sparkContext
-        with spark_errors(), reading(context), stoppable(context, stop):
+        with spark_errors(), titled(context, title, Pool.QUERIES), stoppable(context, stop):
             written = frame.mapInArrow(_Write(str(scratch)), "part bigint, file string").toArrow()
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -89,11 +89,13 @@ class _Write:
         yield pa.RecordBatch.from_pylist([{"part": part, "file": str(path)}], _WRITTEN)
 
 
-def fetched(frame: DataFrame, stop: Stop | None = None) -> Generator[pa.RecordBatch, None, None]:
+def fetched(
+    frame: DataFrame, title: str, stop: Stop | None = None
+) -> Generator[pa.RecordBatch, None, None]:
     """Yield the rows of a frame, computed task by task while they are taken."""
     context, tag = frame.sparkSession.sparkContext, new_tag()
     with spark_errors():
-        with reading(context), stoppable(context, stop, tag):
+        with titled(context, title, Pool.QUERIES), stoppable(context, stop, tag):
             rows = frame.mapInArrow(_packed, "data binary").toLocalIterator()
         while True:
             with stoppable(context, stop, tag):

@@ -1,12 +1,25 @@
 """Reading a source in Spark tasks: exact ranges, decoded, arranged and written where they are read.
 
-The ranges of a reading are cut into slices; a task reads one of them, decodes it, arranges the
-records by the key that divides them among parts (``Graph.entry``), sorted by hash, and writes a
-run. The driver gets references and counts: no record passes it. The run has no time yet; the
+The ranges of a reading are dealt out to tasks. A task reads its ranges, decodes them, and cuts
+what it reads into pieces (``piece``). It arranges the records of a piece by the key that divides
+them among parts (``Graph.entry``), sorted by hash, and writes a run. The driver gets references and
+counts: no record passes it. A run has the times of its ranges; where those are not known yet, the
 tick that binds it says which (``changes.Stamped``).
 
-A task that is lost or runs twice reads the same records and writes the same file. Files are not
-made durable: what was not bound before a crash is read again. One consumer per Python worker is
+Where records are rows, as they are without an envelope, and none has a fault, the run is
+consolidated and made durable, in the layout of the source's collection: the tick that binds it
+makes it a run of that collection, and nobody writes it again.
+
+Rows of transactions wait in their runs until these are whole: the driver gets a summary of which
+transactions they are (``transaction_runs``). Their files are durable, as a tick may publish that
+they wait.
+
+Records that a source skips are letters. The last of them, as many as a source keeps, are a run of
+their own (``letters_keying``), in the same file.
+
+A task that is lost or runs twice reads the same records and writes the same file; the name of a
+run has its positions, so that equal records of other positions are another file. Other files are
+not made durable: what was not bound before a crash is read again. One consumer per Python worker is
 kept between jobs (``connectors.kafka.fetch``).
 
 Tests: tests/dataflow/test_stage.py; on a cluster: tests/coordinator/source/test_cluster.py.
@@ -14,19 +27,23 @@ Tests: tests/dataflow/test_stage.py; on a cluster: tests/coordinator/source/test
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from reclock.arrangement.run import RunRef
+from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
+from reclock.connectors import letters
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.job.reader import by_hash
-from reclock.dataflow.job.watch import titled
+from reclock.dataflow.keying import Keying
+from reclock.dataflow.piece import Covered, Cutter, Piece
+from reclock.dataflow.pool import Pool, titled
 from reclock.dataflow.spark_errors import carried, spark_errors
+from reclock.dataflow.transaction_runs import SUMMARY
 from reclock.time.description import Description
 from reclock.time.frontier import at
 
@@ -34,106 +51,182 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from reclock.arrangement.store import Store
-    from reclock.dataflow.keying import Keying
+    from reclock.dataflow.piece import Cut, Read
     from reclock.dataflow.session import Spark
+    from reclock.dataflow.transaction_runs import TransactionRuns
     from reclock.remap.batch import Range
 
-    Read = Callable[[Sequence[Range]], Iterator[pa.RecordBatch]]
+    Batches = Sequence[pa.RecordBatch]
 
 SLICE: Final = 250_000
-"""How many positions a task reads."""
+"""About how many records a task reads."""
 
 PLACES: Final = 2
 """The part and the offset come before the columns of a record."""
 
-SCHEMA: Final = pa.schema([("ref", pa.string()), ("bytes", pa.int64()), ("errors", pa.int64())])
-DDL: Final = "ref STRING, bytes BIGINT, errors BIGINT"
+SCHEMA: Final = pa.schema([("task", pa.int64()), ("piece", pa.string())])
+DDL: Final = "task BIGINT, piece STRING"
+_WHOLE: Final = Description(at(0), at(1), at(0))
+
+
+@cache
+def letters_keying() -> Keying:
+    """Return how the records that were skipped are arranged: by part and offset."""
+    return Keying(tuple(letters.SCHEMA.types), (0, 1))
 
 
 @dataclass(frozen=True)
-class Staged:
-    """What one job has read: runs without a time, and counts."""
+class Skipping:
+    """A source that skips: ``whose`` its messages are, and how many letters it keeps."""
 
-    runs: tuple[RunRef, ...]
-    bytes: int
-    errors: int
-
-    @property
-    def rows(self) -> int:
-        """How many records there are."""
-        return sum(run.rows for run in self.runs)
+    whose: str
+    most: int
+    most_bytes: int
 
 
 @dataclass(frozen=True)
 class Stager:
-    """Reads and writes one source: ``faults`` are the columns in which a fault is not NULL."""
+    """Reads and writes one source: ``faults`` are the columns in which a fault is not NULL.
+
+    ``rows`` is how the collection lies, if records are its rows. A piece has ``most`` records.
+    ``stops`` is the column of the fault that a source stops at; ``last`` leaves of some records
+    those that count.
+    """
 
     read: Read
     keying: Keying
     store: Store
     stem: str
     faults: tuple[int, ...]
+    most: int = SLICE
+    stops: int | None = None
+    skipping: Skipping | None = None
+    last: Callable[[Batches], Batches] | None = None
+    rows: Keying | None = None
+    reaches: tuple[str, Callable[[], object]] | None = None
+    """What a task must reach, and a call that fails where it does not."""
+    transactions: TransactionRuns | None = None
+    """How rows of transactions are staged, of a source that has such."""
 
-    def staged(self, ranges: Sequence[Range]) -> tuple[RunRef | None, int, int]:
-        """Read ranges into a run; return its reference, its size, and how many faults it has."""
-        made, size, errors = [], 0, 0
-        for batch in self.read(ranges):
-            size += batch.nbytes
-            errors += sum(batch.num_rows - batch.column(i).null_count for i in self.faults)
-            zeros, ones = np.zeros(len(batch), np.int64), np.ones(len(batch), np.int64)
-            made.append(deltas.build(batch.columns[PLACES:], zeros, ones))
-        made = [delta for delta in made if delta.num_rows]
-        if not made:
-            return None, size, errors
-        updates = by_hash(self.keying.arrange(deltas.union(made)))
-        whole = Description(at(0), at(1), at(0))
-        per_batch = rows_per_batch(updates.num_rows, updates.nbytes)
-        with SegmentWriter(self.store, self.stem, durable=False) as writer:
-            writer.add("staged", self.keying.layout, [updates], whole, batch_rows=per_batch)
-            (ref,) = writer.finish()
-        return ref, size, errors
+    def staged(self, ranges: Sequence[Range]) -> Iterator[Piece]:
+        """Read ranges into runs, piece by piece."""
+        for cut in Cutter(self.most, self.stops).cuts(self.read, ranges):
+            yield self._written(cut)
+
+    def _written(self, cut: Cut) -> Piece:
+        """Write a piece."""
+        covers: list[Covered] = []
+        made: list[pa.RecordBatch] = []
+        skipped: list[pa.RecordBatch] = []
+        size = errors = 0
+        for span, found in cut.records:
+            batches: Batches = found
+            rows = sum(map(len, batches))
+            size += sum(batch.nbytes for batch in batches)
+            errors += sum(
+                len(batch) - batch.column(i).null_count for batch in batches for i in self.faults
+            )
+            gone: Batches = ()
+            if self.skipping is not None:
+                batches, gone = letters.parted(batches, self.skipping.whose)
+                skipped += gone
+            if self.last is not None:
+                batches = self.last(batches)
+            made += [_delta(batch, int(span.time)) for batch in batches if batch.num_rows]
+            covers.append(Covered(span, rows, sum(map(len, gone))))
+        kept = self._kept(skipped)
+        covers = [c._replace(kept=_within(kept, c.range)) for c in covers] if skipped else covers
+        names = [f"{part}@{start}" for (part, start, _, _), *_ in covers]
+        is_rows = self.rows is not None and not errors
+        durable = is_rows or self.transactions is not None
+        with SegmentWriter(self.store, self.stem, durable=durable) as writer:
+            if made and self.transactions is not None:
+                staged, told = self.transactions.staged(deltas.union(made))
+                _add(writer, f"staged {names[0]}", self.transactions.keying, staged)
+                _add(writer, f"transactions {names[0]}", SUMMARY, told)
+            elif made:
+                _add(writer, f"staged {names[0]}", *self._arranged(made, is_rows=is_rows))
+            if kept is not None:
+                _add(writer, f"letters {names[0]}", letters_keying(), _by(letters_keying(), kept))
+            refs = writer.finish()
+        runs, others = refs[: len(made[:1])], refs[len(made[:1]) :]
+        other = others[0] if others else None
+        letter, summary = (other, None) if self.transactions is None else (None, other)
+        return Piece(tuple(covers), runs, letter, size, errors, cut.fault, is_rows, summary)
+
+    def _arranged(self, made: Batches, *, is_rows: bool) -> tuple[Keying, pa.RecordBatch]:
+        """Return how a piece lies, and its records or rows so."""
+        whole = deltas.union(made)
+        if not is_rows:
+            return self.keying, _by(self.keying, whole)
+        assert self.rows is not None
+        rows = deltas.build(whole.columns[: len(self.rows.types)], *whole.columns[-2:])
+        return self.rows, consolidate(self.rows.layout, self.rows.arrange(rows))
+
+    def _kept(self, skipped: Batches) -> pa.RecordBatch | None:
+        """Return the letters that may stay, as a delta."""
+        if not skipped:
+            return None
+        assert self.skipping is not None
+        whole = letters.last_of(skipped, self.skipping.most, self.skipping.most_bytes)
+        return deltas.build(
+            whole.columns, np.zeros(len(whole), np.int64), np.ones(len(whole), np.int64)
+        )
 
 
-def stage(spark: Spark, stager: Stager, ranges: Sequence[Range], title: str) -> Staged:
-    """Read ranges in Spark tasks, a slice each."""
-    slices = cut(ranges)
+def _delta(batch: pa.RecordBatch, time: int) -> pa.RecordBatch:
+    """Return records without their places, at a time."""
+    columns = batch.columns[PLACES:]
+    diff = columns.pop() if batch.schema.names[-1] == "diff" else np.ones(len(batch), np.int64)
+    return deltas.build(columns, np.full(len(batch), time, np.int64), diff)
+
+
+def _within(kept: pa.RecordBatch | None, span: Range) -> int:
+    """Return how many letters are of a range."""
+    if kept is None:
+        return 0
+    offsets = kept.column(1).to_numpy()
+    here = kept.column(0).to_numpy(zero_copy_only=False) == str(span.part)
+    return int((here & (offsets >= span.start) & (offsets < span.stop)).sum())
+
+
+def _by(keying: Keying, delta: pa.RecordBatch) -> pa.RecordBatch:
+    return by_hash(keying.arrange(delta))
+
+
+def _add(writer: SegmentWriter, name: str, keying: Keying, updates: pa.RecordBatch) -> None:
+    per_batch = rows_per_batch(updates.num_rows, updates.nbytes)
+    writer.add(name, keying.layout, [updates], _WHOLE, batch_rows=per_batch)
+
+
+def stage(
+    spark: Spark, stager: Stager, shares: Sequence[Sequence[Range]], title: str
+) -> list[Piece]:
+    """Read ranges in Spark tasks, a share each; return the pieces in the order of the shares."""
     with spark_errors():
         session = spark.jobs
-        with titled(session.sparkContext, title):
-            numbers = session.range(0, len(slices), 1, len(slices))
-            found = numbers.mapInArrow(_Task(stager, tuple(slices)), DDL).toArrow().to_pydict()
-    refs = tuple(RunRef.from_json(json.loads(text)) for text in found["ref"] if text is not None)
-    return Staged(refs, sum(found["bytes"]), sum(found["errors"]))
-
-
-def cut(ranges: Sequence[Range]) -> list[Range]:
-    """Return ranges of at most ``SLICE`` positions.
-
-    >>> from reclock.remap.batch import Range
-    >>> from reclock.time.timestamp import Timestamp
-    >>> [(r.start, r.stop) for r in cut([Range(0, 5, 260_000, Timestamp(0))])]
-    [(5, 250005), (250005, 260000)]
-    """
-    return [
-        r._replace(start=start, stop=min(start + SLICE, r.stop))
-        for r in ranges
-        for start in range(r.start, r.stop, SLICE)
-    ]
+        with titled(session.sparkContext, title, Pool.INGEST):
+            numbers = session.range(0, len(shares), 1, len(shares))
+            task = _Task(stager, tuple(map(tuple, shares)))
+            found = numbers.mapInArrow(task, DDL).toArrow().to_pydict()
+    by_task: dict[int, list[Piece]] = {}
+    for number, text in zip(found["task"], found["piece"], strict=True):
+        by_task.setdefault(number, []).append(Piece.from_text(text))
+    return [piece for number in sorted(by_task) for piece in by_task[number]]
 
 
 @dataclass(frozen=True)
 class _Task:
-    """What a task runs: it gets the number of its slice."""
+    """What a task runs: it gets the number of its share."""
 
     stager: Stager
-    slices: tuple[Range, ...]
+    shares: tuple[tuple[Range, ...], ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stage every slice whose number is given."""
+        """Stage every share whose number is given."""
         with carried():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    ref, size, errors = self.stager.staged([self.slices[number]])
-                    text = None if ref is None else json.dumps(ref.to_json())
-                    row = {"ref": text, "bytes": size, "errors": errors}
-                    yield pa.RecordBatch.from_pylist([row], SCHEMA)
+                    for piece in self.stager.staged(self.shares[number]):
+                        row = {"task": number, "piece": piece.text()}
+                        yield pa.RecordBatch.from_pylist([row], SCHEMA)

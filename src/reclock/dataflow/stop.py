@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +39,15 @@ class Stop(Protocol):
         ...
 
 
+def is_stopped(context: SparkContext) -> bool:
+    """Return whether a context was stopped, by Python or by its JVM, or its JVM is gone."""
+    java: Any = context._jsc  # noqa: SLF001 - no public way to see that someone stopped it
+    try:
+        return java is None or bool(java.sc().isStopped())
+    except Exception:  # of Py4J, of several kinds
+        return True
+
+
 def new_tag() -> str:
     """Return a tag that no job has."""
     return f"reclock-{next(_numbers)}"
@@ -57,7 +66,7 @@ def stoppable(context: SparkContext, stop: Stop | None, tag: str | None = None) 
     over = threading.Event()
 
     def cancel() -> None:
-        while not over.is_set():
+        while not over.is_set() and not is_stopped(context):
             context.cancelJobsWithTag(tag)
             over.wait(_AGAIN)
 
@@ -73,4 +82,5 @@ def stoppable(context: SparkContext, stop: Stop | None, tag: str | None = None) 
         raise
     finally:
         over.set()
-        context.removeJobTag(tag)
+        if not is_stopped(context):
+            context.removeJobTag(tag)

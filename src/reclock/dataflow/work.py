@@ -39,6 +39,18 @@ if TYPE_CHECKING:
     from reclock.time.timestamp import Timestamp
 
 
+@dataclass
+class Effort:
+    """What some work took: of Spark so many tasks, which sent one another so many bytes.
+
+    Of this process, ``seconds`` of each step of the graph.
+    """
+
+    tasks: int = 0
+    bytes: int = 0
+    seconds: dict[int, float] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Work:
     """See the head of this module; ``tick``, ``load`` and ``catch_up`` make it."""
@@ -56,6 +68,8 @@ class Work:
     """What operators look up: nothing in a first load."""
     hydrating: bool = False
     limits: Limits = field(default_factory=Limits)
+    effort: Effort = field(default_factory=Effort)
+    """Where a job notes what it took; nothing, in this process."""
 
     @classmethod
     def tick(
@@ -67,9 +81,13 @@ class Work:
         lower: Timestamp,
         upper: Timestamp,
         limits: Limits | None = None,
+        effort: Effort | None = None,
     ) -> Work:
         """Return the work of a tick."""
-        return cls(graph, lower, upper, changes, state=traces, limits=limits or Limits())
+        return cls(
+            graph, lower, upper, changes, state=traces, limits=limits or Limits(),
+            effort=effort or Effort(),
+        )  # fmt: skip
 
     @classmethod
     def load(
@@ -118,10 +136,11 @@ class Work:
         """How many updates come in, at most."""
         if self.wanted is None:
             return sum(change.rows for change in self.changes.values())
-        sources = self.given.sources(self.graph, self.wanted)
+        names = self.given.sources(self.graph, self.wanted)
+        found = [shard for name in names if (shard := self.kept.get(name)) is not None]
         if self.hydrating:
-            return sum(self.kept[name].rows for name in sources)
-        return sum(self.kept[name].rows_from(self.lower) for name in sources)
+            return sum(shard.rows for shard in found)
+        return sum(shard.rows_from(self.lower) for shard in found)
 
 
 @dataclass(frozen=True)
@@ -140,7 +159,10 @@ class InProcess:
                 item: change.delta(graph.keying(graph.entry(item)[1]))
                 for item, change in work.changes.items()
             }
-            tick = Tick(graph, changes, work.state, times, limits=work.limits, costs=self.costs)
+            tick = Tick(
+                graph, changes, work.state, times,
+                limits=work.limits, costs=self.costs, seconds=work.effort.seconds,
+            )  # fmt: skip
             return tick.run(self.evaluator)
         given = work.given
         steps = {

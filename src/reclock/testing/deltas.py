@@ -49,7 +49,9 @@ def delta_of(types: Types, log: Iterable[Update[Any, Timestamp]]) -> pa.RecordBa
 
 
 def _as_arrow(value: Any) -> Any:
-    """Return a value as Arrow takes it: an interval is a struct."""
+    """Return a value as Arrow takes it: an interval is a struct, also in an array."""
+    if isinstance(value, tuple | list):
+        return [_as_arrow(item) for item in value]
     if isinstance(value, Interval):
         return {"days": value.days, "micros": value.microseconds, "months": value.months}
     return value

@@ -24,6 +24,7 @@ from reclock.sql.plan.scalar import (
     Cast,
     Coalesce,
     ColumnRef,
+    Fault,
     Literal,
     Or,
     Scalar,
@@ -50,7 +51,7 @@ def normal(value: object) -> object:
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
-def evaluate_scalar(scalar: Scalar, row: Row) -> object:  # noqa: PLR0911  # one per case
+def evaluate_scalar(scalar: Scalar, row: Row) -> object:  # noqa: PLR0911, PLR0912 - one per case
     """Return the value of ``scalar`` for ``row``; raise ``EvaluationError`` if it has none."""
     match scalar:
         case ColumnRef():
@@ -75,6 +76,12 @@ def evaluate_scalar(scalar: Scalar, row: Row) -> object:  # noqa: PLR0911  # one
             return None if value is None else cast_value(value, scalar.operand.type, scalar.type)
         case Call():
             return normal(_call(scalar, row))
+        case Fault():
+            try:
+                evaluate_scalar(scalar.operand, row)
+            except EvaluationError as error:
+                return f"{error.code}|{error.message}"
+            return None
     message = f"no evaluation of {scalar}"
     raise NotImplementedError(message)
 
@@ -163,7 +170,9 @@ def _text(value: Any, source: t.Type) -> str:
     if isinstance(value, float):
         return float_text(value, source)
     if isinstance(value, datetime):
-        return value.isoformat(" ")[:19] + ("+00" if source == t.TIMESTAMPTZ else "")
+        fraction = f".{value.microsecond:06}".rstrip("0.")
+        zone = "+00" if source == t.TIMESTAMPTZ else ""
+        return value.isoformat(" ")[:19] + fraction + zone
     return str(value)
 
 

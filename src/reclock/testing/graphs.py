@@ -8,7 +8,8 @@ updates. ``Changes`` draws random changes of the tables of ``testing.queries``.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from math import nan
+from typing import TYPE_CHECKING, Any
 
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.stream import concat
@@ -22,7 +23,7 @@ from reclock.dataflow.values import to_python
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
-from reclock.sql.types import TEXT
+from reclock.sql.types import JSON, TEXT
 from reclock.testing.deltas import delta_of
 from reclock.testing.queries import FuzzCatalog
 from reclock.time.timestamp import Timestamp
@@ -113,13 +114,26 @@ class MemoryGraph:
         if trace is None:
             return found
         delta = self.graph.arrangements[name].keying.restore(trace.updates)
-        columns = [to_python(c, k) for c, k in zip(delta.columns[:-2], kinds, strict=True)]
+        columns = [hashable(c, k) for c, k in zip(delta.columns[:-2], kinds, strict=True)]
         rows: Iterable[Row] = zip(*columns, strict=True) if columns else [()] * delta.num_rows
         times, diffs = (column.to_pylist() for column in delta.columns[-2:])
         for row, at, diff in zip(rows, times, diffs, strict=True):
             if at <= time:
-                found[tuple(tuple(v) if isinstance(v, list) else v for v in row)] += diff
+                found[row] += diff
         return Counter({row: n for row, n in found.items() if n})
+
+
+def hashable(column: pa.Array, kind: Type) -> list[Any]:
+    """Return values that a counter finds again: JSON as its text, arrays as tuples, one NaN."""
+    plain = column.to_pylist() if JSON in (kind, getattr(kind, "element", None)) else None
+    return list(map(_same, to_python(column, kind) if plain is None else plain))
+
+
+def _same(value: object) -> object:
+    """Return a value that is found again in a counter; NaN is only if it is one object."""
+    if isinstance(value, list):
+        return tuple(map(_same, value))
+    return nan if isinstance(value, float) and value != value else value  # noqa: PLR0124
 
 
 def written(

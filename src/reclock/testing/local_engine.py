@@ -7,7 +7,7 @@ the state of operators; expressions are those of the reference evaluator, querie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from reclock.dataflow.hydrate import hydrate_beside
 from reclock.dataflow.operators.temporal import is_due
@@ -18,8 +18,6 @@ from reclock.testing.model_engine import ModelEngine
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
-
     from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.shard import Shard
     from reclock.coordinator.engine import Updates
@@ -27,12 +25,16 @@ if TYPE_CHECKING:
     from reclock.dataflow.changes import Changes
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.stop import Stop
+    from reclock.dataflow.work import Effort
     from reclock.ids import ObjectId
     from reclock.time.timestamp import Timestamp
 
 
 class LocalEngine(ModelEngine):
     """``coordinator.engine.Engine`` by the operators of ``dataflow``, without Spark."""
+
+    by_jobs: ClassVar[bool] = False
+    """Whether what runs beside ticks is work like all other."""
 
     def step(
         self,
@@ -41,12 +43,21 @@ class LocalEngine(ModelEngine):
         traces: Mapping[ArrangementId, Shard],
         lower: Timestamp,
         upper: Timestamp,
-    ) -> dict[ArrangementId, pa.RecordBatch]:
+        *,
+        effort: Effort | None = None,
+        stop: Stop | None = None,
+    ) -> Mapping[ArrangementId, Updates]:
         """Run one tick of the graph on the changes."""
+        del stop
         self.steps += 1
         work = Work.tick(
-            shape.graph, changes, traces, lower=lower, upper=upper, limits=shape.limits
-        )
+            shape.graph, changes, traces,
+            lower=lower, upper=upper, limits=shape.limits, effort=effort,
+        )  # fmt: skip
+        return self.run(work)
+
+    def run(self, work: Work) -> Mapping[ArrangementId, Updates]:
+        """Compute, in this process."""
         return InProcess(PythonEvaluator()).run(work)
 
     def is_due(
@@ -71,11 +82,10 @@ class LocalEngine(ModelEngine):
         stop: Stop | None = None,
     ) -> Mapping[ArrangementId, Updates]:
         """Fill new arrangements from those that exist."""
-        del stop
         work = Work.load(shape.graph, new, traces, as_of, shape.limits)
-        if beside is None:
-            return InProcess(PythonEvaluator()).run(work)
-        return hydrate_beside(work, PythonEvaluator(), beside)
+        if beside is None or self.by_jobs:
+            return self.run(work)
+        return hydrate_beside(work, PythonEvaluator(), beside, stop)
 
     def follow(
         self,
@@ -93,4 +103,4 @@ class LocalEngine(ModelEngine):
         work = Work.catch_up(
             shape.graph, new, before, after, lower=lower, upper=upper, limits=shape.limits
         )
-        return InProcess(PythonEvaluator()).run(work)
+        return self.run(work)

@@ -2,13 +2,15 @@
 
 What ``dataflow.job.chain`` does with DataFrames, done with lists: messages go to the parts they
 name, questions are answered by an evaluator. So the parts of jobs are tested by the thousand
-cases. Every part may be run ``twice``, as after a failure: it must do the same both times.
+cases. Every part may be run ``twice``, as after a failure: it must do the same both times. So may
+tasks that do not know each other (``dataflow.job.tasks``).
 """
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -19,8 +21,35 @@ from reclock.dataflow.job.part import Part
 from reclock.dataflow.job.question import Answers, Questions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from reclock.dataflow.evaluate import Evaluator
     from reclock.dataflow.job.schedule import Schedule
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class LoopTasks:
+    """``dataflow.job.tasks.Tasks`` in this process; the last item's task comes first."""
+
+    parallelism: int = 2
+    twice: bool = True
+
+    def run(self, task: Callable[[Item], str], items: Sequence[Item]) -> list[str]:
+        """Run every task on a copy of its item."""
+        made = []
+        for item in reversed(items):
+            sent = pickle.dumps((task, item))
+            attempts = []
+            for _ in range(2 if self.twice else 1):
+                copy, given = pickle.loads(sent)
+                attempts.append(copy(given))
+            if len(set(attempts)) > 1:
+                message = "a task did something else when it ran again"
+                raise AssertionError(message)
+            made.append(attempts[0])
+        return made[::-1]
 
 
 @dataclass(frozen=True)

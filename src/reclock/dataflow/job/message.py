@@ -8,6 +8,7 @@ A message goes to a part of the next stage, or to the driver after the last one.
     ANSWERS    what Spark computed of the groups of a step
     FINISHED   a run that was written: its reference as JSON
     COUNTED    how many updates a limit left out: a number
+    SENT       how many bytes a task sent to others: a number, from every task
 
 ``source`` and ``nth`` order the messages of one name, whatever the shuffle does. Bytes are cut
 at ``BLOB_BYTES``, far below what a cell may hold.
@@ -32,6 +33,7 @@ ROWS: Final = 1
 ANSWERS: Final = 2
 FINISHED: Final = 3
 COUNTED: Final = 4
+SENT: Final = 5
 
 BLOB_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 32 << 20
@@ -83,6 +85,11 @@ class Outbox:
         """Send updates that are sorted by hash to the parts that have their ranges."""
         for target, some in split(updates, self._parts):
             self.rows(EXCHANGED, name, some, target)
+
+    def count(self) -> None:
+        """Say at the end of a task what it has sent: all of its messages go through a shuffle."""
+        size = sum(len(message.blob) for message in self.messages)
+        self.put(SENT, "", str(size).encode())
 
     def forward(self, messages: Iterable[Message]) -> None:
         """Send messages on to the next stage of this part, as they are."""

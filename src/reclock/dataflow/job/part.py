@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,8 +18,8 @@ import pyarrow as pa
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow import delta as deltas
-from reclock.dataflow.graph import ArrangementId, Limits, Output, delayed_of, errors_of
-from reclock.dataflow.job.message import COUNTED, FINISHED, ROWS, Outbox
+from reclock.dataflow.graph import ArrangementId, Limits, Output, delayed_of, errors_of, is_delayed
+from reclock.dataflow.job.message import COUNTED, EXCHANGED, FINISHED, ROWS, SENT, Outbox
 from reclock.dataflow.job.reader import Reader, by_hash
 from reclock.dataflow.job.schedule import Grouped, keyed_inputs
 from reclock.dataflow.steps.accumulate import Accumulate
@@ -27,7 +28,7 @@ from reclock.dataflow.steps.leaf import Constant
 from reclock.dataflow.steps.stateful import Join
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Protocol
 
     from reclock.dataflow.evaluate import Answer, Request
@@ -127,6 +128,8 @@ class Part:
 
     def run(self) -> list[Message]:
         """Run the steps, write what is finished, and return the messages for the next stage."""
+        for name, source in self._plan.placed.items():
+            self._reader.place(name, partial(self._arranged, name, source))
         for at in self._plan.steps:
             self._outputs[at] = self._ran(at, self._graph.steps[at])
         self._exchange()
@@ -134,10 +137,14 @@ class Part:
         for name, count in self.limits.dropped.items():
             self._outbox.put(COUNTED, name, str(count).encode())
         self._outbox.forward(self._inbox.chosen(self._is_needed_later))
+        if self._plan.sends:
+            self._outbox.count()
+        elif self._number + 1 == len(self._schedule.stages):
+            self._outbox.put(SENT, "", b"0")
         return self._outbox.messages
 
     def _is_needed_later(self, kind: int, name: str) -> bool:
-        if kind in (FINISHED, COUNTED):
+        if kind in (FINISHED, COUNTED, SENT):
             return True
         return self._schedule.last_uses.get((kind, name), -1) > self._number
 
@@ -151,10 +158,12 @@ class Part:
             else:
                 updates = keying.arrange(self._rows(at))
             self._outbox.exchange(name, by_hash(updates))
-        for name in {**self._plan.errors, **self._plan.kept_errors}:
+        for name in self._plan.delayed_errors:
             if errs := self._errors(name):
                 keying = self._graph.keying(name)
                 self._outbox.exchange(name, by_hash(keying.arrange(deltas.union(errs))))
+        for name in sorted(self._plan.carried):
+            self._outbox.rows(EXCHANGED, name, self._reader.arranged(name))
         for at in sorted(self._plan.kept):
             rows = self._rows(at)
             if rows.num_rows:
@@ -166,9 +175,21 @@ class Part:
         made += [self._reader.collection(k) for k in kept if k in self._errand.read]
         return [errs for errs in made if errs is not None and errs.num_rows]
 
+    def _arranged(self, name: ArrangementId, at: int) -> pa.RecordBatch:
+        """Return this part of a step's rows, arranged where they are."""
+        return self._graph.keying(name).arrange(self._rows(at))
+
+    def _failures(self) -> Iterator[tuple[ArrangementId, pa.RecordBatch]]:
+        """Yield the errors of views that were made in this stage."""
+        for name in sorted({**self._plan.errors, **self._plan.kept_errors}):
+            if not is_delayed(name) and (errs := self._errors(name)):
+                keying = self._graph.keying(name)
+                yield name, consolidate(keying.layout, keying.arrange(deltas.union(errs)))
+
     def _finish(self) -> None:
         """Write the runs of what is complete, all of them in one segment."""
         finished = [(n, self._reader.arranged(n)) for n in sorted(self._plan.finished)]
+        finished += self._failures()
         for output in self._outputs.values():
             for name, updates in output.appended.items():
                 if name in self._schedule.new:
@@ -182,8 +203,9 @@ class Part:
         with SegmentWriter(self._errand.store, stem, inline_limit=INLINE_BYTES) as writer:
             for name, updates in made:
                 layout = self._graph.arrangements[name].keying.layout
+                run = f"{name}.{self._number}.{self._part}"
                 writer.add(
-                    f"{name}.{self._part}", layout, [updates], self._errand.descriptions[name],
+                    run, layout, [updates], self._errand.descriptions[name],
                     batch_rows=rows_per_batch(updates.num_rows, updates.nbytes),
                 )  # fmt: skip
             for (name, _), ref in zip(made, writer.finish(), strict=True):
@@ -201,7 +223,7 @@ class Part:
         """Run one step on this part."""
         if self._elsewhere(step):
             return Output(deltas.empty(step.types))
-        if isinstance(step, Accumulate):
+        if isinstance(step, Accumulate) and self._is_exchanged(step):
             made = step.operator.combined(self._reader.arranged(step.state), self.trace(step.state))
             errors = made.errors if made.errors.num_rows else None
             return Output(made.delta, errors, {step.state: made.state})
@@ -214,6 +236,11 @@ class Part:
             self._inputs = {at: self._reader.collection(name) for at, name in keyed_inputs(step)}
         started = step.run(self)
         return started if isinstance(started, Output) else self._answered(at, started)
+
+    def _is_exchanged(self, step: Accumulate) -> bool:
+        """Return whether partial totals of a step were exchanged."""
+        before = self._schedule.stages[self._number - 1] if self._number else None
+        return before is not None and step.state in before.exchanged
 
     def _answered(self, at: int, running: Running) -> Output:
         """Give a step the answer that it asks for."""

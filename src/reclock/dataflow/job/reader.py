@@ -19,6 +19,8 @@ from reclock.dataflow.trace import trace_of
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reclock.dataflow.graph import ArrangementId, Graph
     from reclock.dataflow.job.errand import Errand, Kept
     from reclock.dataflow.job.message import Inbox
@@ -44,6 +46,7 @@ class Reader:
         self.part = part
         self.first, self.last = parts.bounds(part)
         self._gathered: dict[ArrangementId, pa.RecordBatch] = {}
+        self._placed: dict[ArrangementId, Callable[[], pa.RecordBatch]] = {}
 
     @cached_property
     def _scratch(self) -> RunCache:
@@ -53,12 +56,17 @@ class Reader:
     def arranged(self, name: ArrangementId) -> pa.RecordBatch:
         """Return the updates of an arrangement in this part's range.
 
-        They are consolidated; those that are only passing are all there are, in their order.
+        They are consolidated; those that are only passing, or written already, are all there are,
+        in their order.
         """
         made = self._gathered.get(name)
         if made is None:
             made = self._gathered[name] = self._gather(name)
         return made
+
+    def place(self, name: ArrangementId, made: Callable[[], pa.RecordBatch]) -> None:
+        """Have an arrangement consist of what this part makes in this stage."""
+        self._placed[name] = made
 
     def collection(self, name: ArrangementId) -> pa.RecordBatch:
         """Return the rows of an arrangement in this part's range, as a delta."""
@@ -78,12 +86,17 @@ class Reader:
     def _gather(self, name: ArrangementId) -> pa.RecordBatch:
         layout = self._graph.keying(name).layout
         errand = self._errand
+        if name in self._placed:
+            whole = self._placed[name]()
+            return whole if name in self._graph.passing else consolidate(layout, whole)
         found = self._inbox.batches(EXCHANGED, name)
+        hashes, records = (self.first, self.last), name in self._graph.passing
         for run in errand.inputs.get(name, ()):
-            found += run.within(errand.store, layout, self._scratch, self.first, self.last)
+            found += run.within(errand.store, layout, self._scratch, hashes, records=records)
         if found:
             whole = concat(found)
-            return whole if name in self._graph.passing else consolidate(layout, whole)
+            as_it_is = records or name in errand.adopted
+            return whole if as_it_is else consolidate(layout, whole)
         kept = errand.read.get(name)
         if kept is None:
             return layout.empty()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
@@ -18,23 +18,25 @@ from typing import TYPE_CHECKING, Final, Protocol
 from reclock.arrangement.run import RunRef
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow.changes import Stamped
-from reclock.dataflow.graph import ArrangementId, errors_of
+from reclock.dataflow.graph import ArrangementId, collection_of, errors_of
 from reclock.dataflow.job.errand import Errand, Kept
-from reclock.dataflow.job.message import COUNTED, FINISHED
+from reclock.dataflow.job.message import COUNTED, FINISHED, SENT
 from reclock.dataflow.job.parts import Parts
 from reclock.dataflow.job.reader import by_hash
 from reclock.dataflow.job.schedule import Keyed, Schedule, keyed_inputs
-from reclock.dataflow.job.watch import titled, watched
+from reclock.dataflow.job.watch import watched
 from reclock.dataflow.operators.temporal import is_due
+from reclock.dataflow.pool import Pool, titled
 from reclock.dataflow.spark_errors import spark_errors
-from reclock.dataflow.stop import stoppable
+from reclock.dataflow.steps.faults import rows_steps
+from reclock.dataflow.stop import is_stopped, stoppable
 from reclock.time.description import Description
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Collection, Hashable, Iterable
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from reclock.arrangement.shard import Shard
     from reclock.arrangement.store import Store
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.session import Spark
     from reclock.dataflow.stop import Stop
     from reclock.dataflow.work import Work
+    from reclock.ids import ObjectId
     from reclock.time.antichain import Antichain
     from reclock.time.timestamp import Timestamp
 
@@ -88,29 +91,33 @@ class Job:
     def run(self, work: Work) -> Runs:
         """Return the runs that were written, of every arrangement that changes."""
         parts = parts_for(work.rows, self.cluster.parallelism)
-        schedule = _schedule(work, parts)
+        adopted = _adopted(work)
+        schedule = _schedule(work, parts, adopted)
         names = blake2b(" ".join(sorted(schedule.new)).encode(), digest_size=8).hexdigest()
         stem = f"job-{names}-{work.lower}-{work.upper}"
         with ExitStack() as undo:
-            inputs = self._inputs(work, f"{stem}-changes", undo)
+            inputs = self._inputs(work, f"{stem}-changes", adopted, undo)
             errand = Errand(
                 self.store, work.lower, work.upper.back(), work.hydrating,
                 _descriptions(work, schedule), stem, inputs,
                 {n: Kept.of(work.kept[n]) for n in _read(work, schedule) if n in work.kept},
                 {n: Kept.of(work.state[n]) for n in _state(schedule) if n in work.state},
-                work.limits.untils,
+                work.limits.untils, frozenset(map(collection_of, adopted)),
             )  # fmt: skip
-            found: dict[ArrangementId, list[RunRef]] = {}
+            found = {name: _bound(inputs[name], work, name) for name in errand.adopted}
             for kind, name, blob in self.cluster.execute(schedule, errand):
                 if kind == FINISHED:
                     ref = RunRef.from_json(json.loads(blob))
                     found.setdefault(ArrangementId(name), []).append(ref)
                 elif kind == COUNTED:
                     work.limits.dropped[ArrangementId(name)] += int(blob)
+                elif kind == SENT:
+                    work.effort.tasks += 1
+                    work.effort.bytes += int(blob)
         return {name: tuple(refs) for name, refs in found.items()}
 
     def _inputs(
-        self, work: Work, stem: str, undo: ExitStack
+        self, work: Work, stem: str, adopted: Collection[ObjectId], undo: ExitStack
     ) -> dict[ArrangementId, tuple[Stamped, ...]]:
         """Return changes from outside as runs; those in memory are written."""
         found: dict[ArrangementId, list[Stamped]] = {}
@@ -118,7 +125,7 @@ class Job:
         with SegmentWriter(self.store, stem, durable=False) as writer:
             names = []
             for item, change in work.changes.items():
-                _, name = work.graph.entry(item)
+                name = collection_of(item) if item in adopted else work.graph.entry(item)[1]
                 keying = work.graph.keying(name)
                 found.setdefault(name, []).extend(change.runs)
                 for nth, batch in enumerate(change.batches):
@@ -136,7 +143,21 @@ class Job:
         return {name: tuple(runs) for name, runs in found.items()}
 
 
-def _schedule(work: Work, parts: Parts) -> Schedule:
+def _adopted(work: Work) -> frozenset[ObjectId]:
+    """Return the sources whose changes are runs of their collections already."""
+    return frozenset(
+        item for item, change in work.changes.items()
+        if change.adoptable and rows_steps(work.graph, item)
+    )  # fmt: skip
+
+
+def _bound(runs: Iterable[Stamped], work: Work, name: ArrangementId) -> list[RunRef]:
+    """Return staged runs as runs of a collection, which they are from this tick on."""
+    description = Description(_end(work.state.get(name)), at(work.upper), at(0))
+    return [replace(run.ref, description=description) for run in runs]
+
+
+def _schedule(work: Work, parts: Parts, adopted: Collection[ObjectId]) -> Schedule:
     graph = work.graph
     if work.wanted is not None:
         return Schedule.of_load(graph, parts, work.wanted, work.given)
@@ -144,7 +165,7 @@ def _schedule(work: Work, parts: Parts) -> Schedule:
         name for name in graph.waiting.values()
         if name in work.state and is_due(work.state[name], work.lower, work.upper.back())
     }  # fmt: skip
-    return Schedule.of_tick(graph, parts, work.changes.keys(), due)
+    return Schedule.of_tick(graph, parts, work.changes.keys(), due, adopted)
 
 
 def _descriptions(work: Work, schedule: Schedule) -> dict[ArrangementId, Description[Timestamp]]:
@@ -188,6 +209,7 @@ class Chains:
     def __init__(self, spark: Spark) -> None:
         self._spark = spark
         self._chains: OrderedDict[Hashable, tuple[Graph, DataFrame]] = OrderedDict()
+        self._session: SparkSession | None = None
         self._lock = Lock()
 
     def of(self, schedule: Schedule) -> DataFrame:
@@ -198,11 +220,15 @@ class Chains:
         errors = tuple(frozenset(plan.kept_errors.items()) for plan in schedule.stages)
         given = frozenset(schedule.given)
         kind = id(graph), schedule.parts, schedule.new, given, schedule.steps, errors
+        session = self._spark.jobs
         with self._lock:
+            if session is not self._session:  # a Spark that was stopped has plans no more
+                self._chains.clear()
+                self._session = session
             if kind in self._chains:
                 self._chains.move_to_end(kind)
                 return self._chains[kind][1]
-        made = build(self._spark.jobs, schedule)
+        made = build(session, schedule)
         with self._lock:
             self._chains[kind] = graph, made  # the graph too: its identity stays taken
             if len(self._chains) > CHAINS:
@@ -219,6 +245,7 @@ class SparkCluster:
     title: str = "reclock"
     stop: Stop | None = None
     load: Load | None = None
+    pool: Pool = Pool.TICKS
 
     @property
     def parallelism(self) -> int:
@@ -236,7 +263,7 @@ class SparkCluster:
             with (
                 spark_errors(),
                 stoppable(context, self.stop),
-                titled(context, self.title) as group,
+                titled(context, self.title, self.pool) as group,
                 watched(context, group, self.load, stages * schedule.parts.count),
             ):
                 frame = again(self.chains.of(schedule))
@@ -244,7 +271,8 @@ class SparkCluster:
                 try:
                     made = frame.toArrow().to_pydict()
                 finally:
-                    context.setLocalProperty(ERRAND, None)  # type: ignore[arg-type]  # none
+                    if not is_stopped(context):
+                        context.setLocalProperty(ERRAND, None)  # type: ignore[arg-type]  # none
         finally:
             if file is not None:
                 errand.store.remove(file)

@@ -9,9 +9,13 @@ A step runs in the first stage in which all of its inputs can be had:
   the two;
 * an operator with a key takes its input by ranges of that key: from an arrangement that is
   kept, at once; otherwise one stage after the step whose rows are to be exchanged;
-* accumulators exchange partial totals instead of rows.
+* accumulators exchange partial totals instead of rows;
+* rows that lie where the key wants them are not exchanged (``division``): the operator runs in
+  the stage of its input.
 
-An arrangement is complete, and its runs are written, one stage after its source ran.
+An arrangement is complete, and its runs are written, one stage after its source ran, or in the same
+stage if nothing is exchanged. Errors are written where they are made: runs of one interval whose
+hashes overlap are read as one.
 """
 
 from __future__ import annotations
@@ -20,10 +24,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from reclock.dataflow.graph import collection_of, delayed_of, errors_of
+from reclock.dataflow.graph import collection_of, delayed_of, errors_of, is_delayed
+from reclock.dataflow.job.division import Division
 from reclock.dataflow.job.message import EXCHANGED, ROWS
 from reclock.dataflow.steps.accumulate import Accumulate, Stage
 from reclock.dataflow.steps.debezium import Floor, Fresh
+from reclock.dataflow.steps.faults import rows_steps
 from reclock.dataflow.steps.groups import Groups
 from reclock.dataflow.steps.linear import FlatMap, Linear
 from reclock.dataflow.steps.stateful import Clamp, Join, TopK
@@ -55,8 +61,12 @@ class StagePlan:
     """Steps of this stage whose groups Spark computes."""
     exchanged: dict[ArrangementId, int] = field(default_factory=dict)
     """What to arrange for the next stages, and the step whose rows or totals it is of."""
+    placed: dict[ArrangementId, int] = field(default_factory=dict)
+    """What is arranged in this stage without an exchange, and the step whose rows it is of."""
+    carried: set[ArrangementId] = field(default_factory=set)
+    """What of it a task of a later stage reads, for the same part."""
     errors: dict[ArrangementId, list[int]] = field(default_factory=dict)
-    """The steps of this stage whose errors are those of a view."""
+    """The steps of this stage whose errors are those of a view, or are delayed."""
     kept_errors: dict[ArrangementId, frozenset[ObjectId]] = field(default_factory=dict)
     """The kept views whose errors are those of a view, in the first stage."""
     kept: set[int] = field(default_factory=set)
@@ -67,7 +77,12 @@ class StagePlan:
     @property
     def sends(self) -> bool:
         """Whether parts send something to other parts."""
-        return bool(self.exchanged or self.errors or self.kept_errors)
+        return bool(self.exchanged or self.delayed_errors)
+
+    @property
+    def delayed_errors(self) -> list[ArrangementId]:
+        """The errors that a step of a later stage takes in; others are written here."""
+        return sorted(name for name in {**self.errors, **self.kept_errors} if is_delayed(name))
 
 
 @dataclass(frozen=True)
@@ -89,8 +104,8 @@ class Schedule:
     ) -> Schedule:
         """Return how to fill new arrangements, or to bring them up to date."""
         steps = frozenset(graph.needed(new, given.steps) - given.steps.keys())
-        stages = _Scheduler(graph, new, given.steps, given.errors, steps).stages()
         collections = {at: collection_of(item) for at, item in given.steps.items()}
+        stages = _Scheduler(graph, new, collections, given.errors, steps).stages()
         return cls(graph, parts, new, collections, steps, stages)
 
     @classmethod
@@ -100,12 +115,16 @@ class Schedule:
         parts: Parts,
         changed: Collection[ObjectId],
         due: Collection[ArrangementId] = (),
+        adopted: Collection[ObjectId] = (),
     ) -> Schedule:
         """Return how to bring every arrangement up to date with changes from outside.
 
-        ``due`` are those of which updates waited for a time of this tick.
+        ``due`` are those of which updates waited for a time of this tick, ``adopted`` the sources
+        whose changes are rows, and runs of their collections already.
         """
-        given = dict(map(graph.entry, changed))
+        given = dict(map(graph.entry, set(changed).difference(adopted)))
+        for item in adopted:
+            given |= dict.fromkeys(rows_steps(graph, item), collection_of(item))
         live = set(given)
         for at, step in enumerate(graph.steps):
             if graph.waiting.get(at) in due or not live.isdisjoint(step.inputs):
@@ -115,10 +134,17 @@ class Schedule:
             name for name, arrangement in graph.arrangements.items()
             if arrangement.source in live or not live.isdisjoint(graph.writers.get(name, ()))
         }  # fmt: skip
-        tables = graph.arrangements.keys() & given.values()
-        new = frozenset(touched - tables)
+        there = set(map(collection_of, adopted))
+        tables = (graph.arrangements.keys() & given.values()) - there
+        new = frozenset(touched - tables - there)
         scheduler = _Scheduler(graph, new, given, {}, steps)
         return cls(graph, parts, new | tables, given, steps, scheduler.stages(finished=tables))
+
+    @property
+    def spark_stages(self) -> int:
+        """How many stages Spark has: those that follow a shuffle, and two more for groups."""
+        shuffles = sum(plan.sends for plan in self.stages[:-1])
+        return 1 + shuffles + 2 * sum(len(plan.grouped) for plan in self.stages)
 
     @cached_property
     def last_uses(self) -> Mapping[tuple[int, str], int]:
@@ -170,7 +196,7 @@ class _Scheduler:
         self,
         graph: Graph,
         new: frozenset[ArrangementId],
-        given: Collection[int],
+        given: Mapping[int, ArrangementId],
         kept_errors: Mapping[ArrangementId, frozenset[ObjectId]],
         steps: frozenset[int],
     ) -> None:
@@ -181,6 +207,10 @@ class _Scheduler:
         self._steps = steps
         self._made: dict[int, int] = {}
         self._stages: list[StagePlan] = []
+        self._division = Division(graph, given, steps)
+        groups = (graph.steps[at] for at in steps)
+        self._asked_about = {step.state for step in groups if isinstance(step, Groups)}
+        """Spark is asked about them before their stage, so they are exchanged."""
 
     def stages(self, finished: Collection[ArrangementId] = ()) -> tuple[StagePlan, ...]:
         """Return the plans; what is ``finished`` needs only be written, in the first one."""
@@ -193,7 +223,7 @@ class _Scheduler:
                 self._exchange(source, name)
         for name in map(errors_of, self._graph.views):
             if name in self._new:
-                self._stage(self._errors(name, name)).finished.add(name)
+                self._errors(name, name)
         return tuple(self._stages)
 
     def _stage(self, number: int) -> StagePlan:
@@ -205,10 +235,14 @@ class _Scheduler:
         """Decide the stage of a step whose inputs are placed."""
         step = self._graph.steps[at]
         if isinstance(step, Accumulate):
-            number = self._made.get(step.source, 0) + 1
-            self._stage(number - 1).exchanged[step.state] = at
+            number = self._made.get(step.source, 0)
+            if not self._stays(step.source, step.state):
+                self._stage(number).exchanged[step.state] = at
+                number += 1
         elif isinstance(step, Keyed):
             number = max(self._arranged(*pair) for pair in keyed_inputs(step))
+            for source, name in keyed_inputs(step):
+                self._carry(source, name, number)
             if isinstance(step, Groups):
                 self._stage(number).grouped.append(at)
         elif scalars_of(step):
@@ -245,15 +279,29 @@ class _Scheduler:
 
     def _exchange(self, source: int, name: ArrangementId) -> int:
         made = self._made.get(source, 0)
-        self._stage(made).exchanged[name] = source
+        if self._stays(source, name):
+            self._stage(made).placed[name] = source
+        else:
+            self._stage(made).exchanged[name] = source
+            made += 1
         if name in self._new:
-            self._stage(made + 1).finished.add(name)
-        return made + 1
+            self._stage(made).finished.add(name)
+        return made
+
+    def _carry(self, source: int, name: ArrangementId, number: int) -> None:
+        """Have a stage find what an earlier one arranged without an exchange."""
+        made = self._stage(self._made.get(source, 0))
+        if name in made.placed and made is not self._stage(number):
+            made.carried.add(name)
+
+    def _stays(self, source: int, name: ArrangementId) -> bool:
+        """Return whether the rows of a step lie where an arrangement of them wants them."""
+        return name not in self._asked_about and self._division.allows(source, name)
 
     def _errors(self, name: ArrangementId, to: ArrangementId) -> int:
-        """Exchange the errors of all steps, and those that kept views bring along, as ``to``.
+        """Gather the errors of all steps, and those that kept views bring along, as ``to``.
 
-        Return the stage in which they can be read.
+        Return the stage in which they can be read, if they are exchanged.
         """
         if self._kept_errors.get(name):
             self._stage(0).kept_errors[to] = self._kept_errors[name]

@@ -1,7 +1,6 @@
-"""How far a job is, and what Spark's pages call it.
+"""How far a job is: who waits for a long one sees how many of its tasks are done.
 
-Jobs have a title (``titled``), the description that Spark shows, and a group of their own. Who
-waits for a long one sees how many tasks are done (``watched``): a thread asks Spark now and then.
+A thread asks Spark now and then, by the group of the job (``pool.titled``).
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from reclock.dataflow.stop import new_tag
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,24 +16,7 @@ if TYPE_CHECKING:
 
     from reclock.dataflow.job.load import Load
 
-_DESCRIPTION: Final = "spark.job.description"
-_GROUP: Final = "spark.jobGroup.id"
 _PAUSE: Final = 0.25
-
-
-@contextmanager
-def titled(context: SparkContext, title: str) -> Iterator[str]:
-    """Have Spark call the jobs of the block, which this thread begins, so; give their group."""
-    group = new_tag()
-    made = {_DESCRIPTION: title, _GROUP: group}
-    before = {name: context.getLocalProperty(name) for name in made}
-    for name, value in made.items():
-        context.setLocalProperty(name, value)
-    try:
-        yield group
-    finally:
-        for name, known in before.items():
-            context.setLocalProperty(name, known)  # type: ignore[arg-type]  # None is none
 
 
 @contextmanager

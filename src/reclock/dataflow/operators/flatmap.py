@@ -36,9 +36,10 @@ def explode(delta: pa.RecordBatch, column: int, *, ordinality: bool = False) -> 
     lists = as_list(delta.column(column))
     lengths = list_lengths(lists)
     parent = np.repeat(np.arange(len(lengths)), lengths)
-    taken = delta.take(pa.array(parent))
-    rows = deltas.rows_of(taken)
-    made = [*rows[:column], *rows[column + 1 :], lists.flatten()]
+    # Not the lists: each would be there once for every element of it.
+    others = [at for at in range(delta.num_columns) if at != column]
+    taken = delta.select(others).take(pa.array(parent))
+    made = [*deltas.rows_of(taken), lists.flatten()]
     if ordinality:
         made.append(pa.array(_positions(lengths)))
     return deltas.build(made, *taken.columns[-2:])

@@ -8,7 +8,7 @@ Tests: tests/dataflow/test_envelopes.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -22,14 +22,19 @@ if TYPE_CHECKING:
     from reclock.arrangement.probe import Matches
 
 
+_LAST: Final = (1 << 63) - 1
+
+
 def in_order(order: pa.Array) -> Int64s:
     """Return the places of records by their order; equal ones in the order they have.
 
+    What is no record, an error of the source itself, has none, and comes last.
+
     >>> import pyarrow as pa
-    >>> in_order(pa.array([7, 5, 7])).tolist()
-    [1, 0, 2]
+    >>> in_order(pa.array([7, 5, 7])).tolist(), in_order(pa.array([7, None, 5])).tolist()
+    ([1, 0, 2], [2, 0, 1])
     """
-    numbers = order.to_numpy()
+    numbers = order.fill_null(_LAST).to_numpy()
     if (numbers[1:] >= numbers[:-1]).all():
         return np.arange(len(numbers))
     return np.argsort(numbers, kind="stable")

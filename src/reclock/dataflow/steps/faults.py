@@ -13,7 +13,8 @@ from reclock.dataflow.operators.faults import parted
 
 if TYPE_CHECKING:
     from reclock.dataflow.delta import Types
-    from reclock.dataflow.graph import Tick
+    from reclock.dataflow.graph import Graph, Tick
+    from reclock.ids import ObjectId
 
 
 @dataclass(frozen=True)
@@ -31,3 +32,14 @@ class Faults:
     def run(self, tick: Tick) -> Output:
         """Split the faults off."""
         return Output(*parted(tick.delta(self.source), len(self.types)))
+
+
+def rows_steps(graph: Graph, item: ObjectId) -> frozenset[int]:
+    """Return the steps that have the rows of a source without an envelope; none of another one.
+
+    They are the step that splits faults off, and those that stand for the collection.
+    """
+    at = graph.views[item] if item in graph.sources else None
+    if at is None or not isinstance(graph.steps[at], Faults):
+        return frozenset()
+    return frozenset({at, *(r for r in graph.references if graph.steps[r].inputs == (at,))})

@@ -1,0 +1,1 @@
+"""What ``benchmarks.spark_pipeline`` consists of."""

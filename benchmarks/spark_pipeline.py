@@ -1,0 +1,198 @@
+"""The same work in the driver's process, on ``local[2]``, and on a standalone cluster.
+
+Workloads A and B of ``pipeline`` from Kafka to a committed sink, and Nexmark queries from Kafka to
+a view (``spark.nexmark``), with so many orders or events. The places are ``driver`` (the setting
+execution = 'driver': no job runs), ``local`` (auto on local[2]) and ``cluster`` (auto on a master
+and two workers of one core, processes of this machine). Each run is a process with a new
+database; Spark is up before the clock starts. ::
+
+    python -m benchmarks spark_pipeline --rows 1000000,5000000 --only A,q4 --places driver,local
+
+What the sinks wrote is compared with what numpy computes from the same rows; of the views all
+places must have the same rows. CPU is that of processes by kind (``spark.processes``); the peak is
+the resident memory of the driver's Python, without its JVM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tests.support.standalone import standalone_cluster
+
+from benchmarks.ingest import fill
+from benchmarks.measure import Measure
+from benchmarks.pipeline import CUSTOMERS, WORKLOADS, committed, customers
+from benchmarks.spark import nexmark, small
+from benchmarks.spark.drive import Figures, Order
+from benchmarks.spark.processes import DRIVER, KINDS
+from reclock.testing.kafka import running_kafka
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reclock.testing.kafka import RealKafka
+
+PLACES: Final = ("driver", "local", "cluster")
+NAMES: Final = (*(work.name for work in WORKLOADS), *nexmark.QUERIES)
+SMALL: Final = "small"
+HEAD: Final = (
+    "workload", "rows", "place", "rows/s", *(f"{kind}, CPU s" for kind in KINDS),
+    "driver µs a row", "rows in the driver", "driver MiB", "ticks",
+)  # fmt: skip
+
+
+class _Spot(NamedTuple):
+    """A place that is up."""
+
+    execution: str
+    master: str
+    hosts: list[int]
+
+
+Found = dict[tuple[str, int, str], Figures]
+
+
+def run(options: list[str]) -> Iterator[Measure]:
+    """Print the table of all runs; measure what is required of them, and of small work."""
+    chosen = _options(options)
+    rows = [int(text) for text in chosen.rows.split(",")]
+    names = chosen.only.split(",")
+    found: Found = {}
+    print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
+    with running_kafka() as kafka:
+        for count in rows:
+            for name, place, figures in _runs(kafka, names, count, chosen.places.split(",")):
+                found[name, count, place] = figures
+                print(_line(name, count, place, figures), flush=True)
+    print()
+    yield from _required(found)
+    if SMALL in names:
+        yield from small.run()
+
+
+def _options(given: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("benchmarks spark_pipeline")
+    parser.add_argument("--rows", default="1000000", help="how many orders or events, by commas")
+    parser.add_argument("--only", default=",".join([*NAMES, SMALL]), help="workloads, by commas")
+    parser.add_argument("--places", default=",".join(PLACES), help="where, by commas")
+    chosen = parser.parse_args(given)
+    for name, known in (("only", [*NAMES, SMALL]), ("places", PLACES)):
+        if unknown := set(getattr(chosen, name).split(",")) - set(known):
+            parser.error(f"no such {name}: {', '.join(sorted(unknown))}; there are {known}")
+    return chosen
+
+
+def _runs(
+    kafka: RealKafka, names: list[str], rows: int, places: list[str]
+) -> Iterator[tuple[str, str, Figures]]:
+    topics: dict[str, str] = {}
+    if {"A", "B"} & set(names):
+        topics |= {"orders": fill(kafka, rows), "customers": customers(kafka)}
+    if set(nexmark.QUERIES) & set(names):
+        topics |= nexmark.fill(kafka, rows)
+    for place in places:
+        for work in (work for work in WORKLOADS if work.name in names):
+            written = f"result-{uuid.uuid4().hex[:8]}"
+            sql = work.sql.format(broker=kafka.address, written=written, **topics)
+            sizes = {"orders": rows, "customers": CUSTOMERS}
+            figures = _driven(place, sql, sizes, sinks=True)
+            twice = work.check(committed(kafka.address, written), rows)
+            assert not twice, f"{twice} messages are there twice"
+            yield work.name, place, figures
+        for name in (name for name in names if name in nexmark.QUERIES):
+            sources = nexmark.sources(nexmark.read_by(name), kafka.address, topics)
+            sql = f"{sources}\nCREATE MATERIALIZED VIEW result AS {nexmark.QUERIES[name]}"
+            yield name, place, _driven(place, sql, nexmark.events(rows), sinks=False)
+    for topic in topics.values():
+        kafka.delete_topic(topic)
+
+
+def _driven(place: str, sql: str, sizes: dict[str, int], *, sinks: bool) -> Figures:
+    """Run a workload in a process of its own; a cluster lives for one run."""
+    with _up(place) as spot:
+        order = Order(sql, sizes, *spot, sinks=sinks)
+        command = [sys.executable, "-m", "benchmarks.spark.drive", json.dumps(asdict(order))]
+        env = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=env)
+        return Figures(**json.loads(done.stdout.splitlines()[-1]))
+
+
+@contextmanager
+def _up(place: str) -> Iterator[_Spot]:
+    with ExitStack() as stack:
+        if place != "cluster":
+            yield _Spot("driver" if place == "driver" else "auto", "local[2]", [])
+            return
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        cluster = stack.enter_context(standalone_cluster(home / "cluster"))
+        yield _Spot("auto", cluster.master_url, [worker.pid for worker in cluster.workers])
+
+
+def _line(name: str, rows: int, place: str, figures: Figures) -> str:
+    ticks = ", ".join(f"{count} {where}" for where, count in sorted(figures.ticks.items()))
+    cells = [
+        name, f"{rows:,}", place, f"{rows / figures.seconds:,.0f}",
+        *(f"{figures.cpu[kind]:.1f}" for kind in KINDS),
+        f"{_driver_micros(figures, rows):.2f}", f"{figures.driver_rows:,}", f"{figures.peak:.0f}",
+        ticks,
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def _driver_micros(figures: Figures, rows: int) -> float:
+    """Return what a row costs the driver's Python; its JVM only schedules, or has tasks in it."""
+    return figures.cpu[DRIVER] / rows * 1e6
+
+
+def _required(found: Found) -> Iterator[Measure]:
+    """Compare places and sizes; only what was run is asked for."""
+    for (name, rows, place), figures in found.items():
+        title = f"{name}, {rows:,} rows, {place}"
+        if place == "driver":
+            continue
+        yield Measure(
+            f"{title}: rows in the driver", f"{figures.driver_rows:,}", "0",
+            figures.driver_rows == 0,
+        )  # fmt: skip
+        micros = _driver_micros(figures, rows)
+        yield Measure(f"{title}: driver CPU", f"{micros:.2f} µs a row", "≤ 0.2", micros <= 0.2)
+        other = found.get((name, rows, "driver" if place == "local" else "local"))
+        if other is not None:
+            yield from _compared(title, name, place, figures, other)
+        least = min(count for n, count, p in found if (n, p) == (name, place))
+        if least < rows:
+            ratio = figures.peak / found[name, least, place].peak
+            yield Measure(
+                f"{title}: memory of the driver, {least:,} rows", f"{ratio:.2f} ×", "≤ 1.1 ×",
+                ratio <= 1.1,
+            )  # fmt: skip
+
+
+def _compared(
+    title: str, name: str, place: str, figures: Figures, other: Figures
+) -> Iterator[Measure]:
+    """Compare ``local`` with ``driver``, or ``cluster`` with ``local``."""
+    if place == "local":
+        against, least, most = "driver", 1.0 if name in "AB" else 1.5, 1.3
+    else:
+        against, least, most = "local", 0.9, 1.5
+    speed = other.seconds / figures.seconds
+    yield Measure(
+        f"{title}: throughput", f"{speed:.2f} × {against}", f"≥ {least} ×", speed >= least
+    )
+    cost = sum(figures.cpu.values()) / sum(other.cpu.values())
+    yield Measure(f"{title}: CPU", f"{cost:.2f} × {against}", f"≤ {most} ×", cost <= most)
+    if figures.checksum:
+        same = figures.checksum == other.checksum
+        shown = f"{int(figures.checksum[0]):,} rows"
+        yield Measure(f"{title}: contents", shown, f"those of {against}", same)

@@ -1,0 +1,72 @@
+"""Engines whose tasks read: as Spark's would, one after the other, without Spark.
+
+What is dealt out is staged share by share, every share twice, as after a failure: both times the
+same must come of it. ``LoopEngine`` also runs ticks, first loads and catch-ups as jobs, by a
+``LoopCluster``: what tasks have read is never in memory as a whole.
+
+Tests run with it instead of other engines by ``--execution=loop`` (tests/support/forced.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from reclock.dataflow.job.run import Job
+from reclock.dataflow.piece import Piece
+from reclock.testing.evaluator import PythonEvaluator
+from reclock.testing.local_engine import LocalEngine
+from reclock.testing.loop_cluster import LoopCluster
+from reclock.testing.model_engine import ModelEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from reclock.arrangement.store import Store
+    from reclock.coordinator.engine import Updates
+    from reclock.dataflow.graph import ArrangementId
+    from reclock.dataflow.stage import Stager
+    from reclock.dataflow.work import Work
+    from reclock.remap.batch import Range
+
+
+class TaskModel(ModelEngine):
+    """The model; tasks read what there are ``least`` records of."""
+
+    least: ClassVar[int] = 2
+
+    def reading_tasks(self, records: int) -> int:
+        """Return two: more than one has to agree with another."""
+        return 2 if records >= self.least else 0
+
+    def stage(self, stager: Stager, shares: Sequence[Sequence[Range]], title: str) -> list[Piece]:
+        """Read every share twice."""
+        del title
+        return [piece for share in shares for piece in _twice(stager, share)]
+
+
+def _twice(stager: Stager, share: Sequence[Range]) -> list[Piece]:
+    once, again = ([Piece.from_text(p.text()) for p in stager.staged(share)] for _ in range(2))
+    if once != again:
+        message = f"{share} were read as something else the second time"
+        raise AssertionError(message)
+    return once
+
+
+class TaskEngine(TaskModel, LocalEngine):
+    """The operators of ``dataflow``; tasks read."""
+
+
+class LoopEngine(TaskEngine):
+    """The same; all work is jobs, whose parts run one after the other; merges too."""
+
+    least = 1
+    by_jobs = True
+    merges_in_tasks = True
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self._store = store
+
+    def run(self, work: Work) -> Mapping[ArrangementId, Updates]:
+        """Compute as a job."""
+        return Job(LoopCluster(PythonEvaluator(), twice=True), self._store).run(work)

@@ -1,0 +1,53 @@
+"""What runs in this process also runs as jobs: other tests, run again with all work forced.
+
+``loop`` runs jobs on a loop (``reclock.testing.task_engine``): the crash table, sources, supplied
+times, transactions, expirations, joint paces, sinks and temporal filters. ``spark`` runs them on a
+real master: histories, sinks and temporal filters.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PATIENCE = 900
+
+LOOP = (
+    "coordinator/source/test_consistency.py",
+    "coordinator/sink/test_sinks.py",
+    "coordinator/source/test_sources.py",
+    "coordinator/source/test_timed.py",
+    "coordinator/test_crash.py",
+    "coordinator/test_expirations.py",
+    "coordinator/test_joint.py",
+    "coordinator/test_temporal.py",
+)
+SPARK = (
+    "coordinator/sink/test_sinks_spark.py",
+    "coordinator/test_end_to_end.py",
+    "coordinator/test_temporal_spark.py",
+)
+
+
+def run(execution: str, master: str | None, *files: str) -> None:
+    options = [f"--execution={execution}", "--hypothesis-profile=few", "--variants=2"]
+    options += [f"--master={master}"] if master else []
+    paths = [str(ROOT / "tests" / file) for file in files]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *options, *paths],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE,
+        env={name: os.environ[name] for name in os.environ if not name.startswith("PYTEST_")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("execution", "master", "files"), [("loop", None, LOOP), ("spark", "local[2]", SPARK)]
+)
+def test_a_few_files(execution, master, files):
+    run(execution, master, *files)
