@@ -15,6 +15,9 @@ from reclock.interval import Interval
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
 
     from reclock.coordinator.database import Database
 
@@ -28,16 +31,20 @@ def open(  # noqa: A001 - as reclock.open
     *,
     clock: Clock | None = None,
     background: bool = True,
+    spark: SparkSession | None = None,
     master: str | None = None,
+    conf: Mapping[str, str] | None = None,
     store: str | None = None,
     meta: str | None = None,
 ) -> Database:
     """Open the database in the state directory ``path``, creating it if there is none.
 
     With ``background`` a thread ticks once per interval; without it, time is yours:
-    ``tick`` runs a step, and reads run the ticks they need. ``master`` is any Spark master,
-    by default this machine; Spark starts when something needs it, and with the opening if it
-    runs in the background and its ticks have needed Spark before.
+    ``tick`` runs a step, and reads run the ticks they need. ``spark`` is a session to
+    use, which stays yours: nothing of it is changed, and it is never stopped. Without one Spark
+    starts when something needs it, and with the opening if it runs in the background and its
+    ticks have needed Spark before: with ``master``, any Spark master, by default this machine,
+    and ``conf``, settings of Spark.
 
     ``store`` is where files are, if not in the state directory: another directory, or an
     address such as ``s3://bucket/prefix``; ``meta`` the address of a PostgreSQL database that has
@@ -47,7 +54,7 @@ def open(  # noqa: A001 - as reclock.open
     from reclock.dataflow.early import EarlySpark  # noqa: PLC0415
     from reclock.dataflow.session import Spark  # noqa: PLC0415
 
-    early = EarlySpark(path, Spark(master))
+    early = EarlySpark(path, Spark(master, conf, spark))
     if background:
         early.begin()
     from reclock.coordinator.database import open_database  # noqa: PLC0415

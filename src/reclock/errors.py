@@ -39,6 +39,7 @@ facts, and an optional ``hint`` that says what to do. ::
     ├── Forbidden                   42501  a statement that a role may not run
     ├── Interrupted                 57014  a statement that was cancelled
     ├── InvalidTransactionState     25001  a statement that its transaction does not allow
+    ├── SerializationFailure        40001  a transaction that others got in the way of
     ├── ConstraintViolation         23000  rows that a table's constraints refuse
     ├── ExpressionFailed            22000  an expression failed on some row
     ├── StatementTimeout            57014  waited as long as statement_timeout allows
@@ -323,6 +324,12 @@ class InvalidTransactionState(Error):
     sqlstate = "25001"
 
 
+class SerializationFailure(Error):
+    """A transaction that read what others changed before it committed; none of it happened."""
+
+    sqlstate = "40001"
+
+
 class ConstraintViolation(Error):
     """Rows that a constraint refuses.
 
@@ -338,9 +345,18 @@ class ConstraintViolation(Error):
 
 
 class ExpressionFailed(Error):
-    """An expression failed on some row; ``code`` says how: 22012 for a division by zero."""
+    """An expression failed on some row; ``code`` says how: 22012 for a division by zero.
+
+    ``place`` is where such a row can be looked for; it does not leave the process.
+    """
 
     sqlstate = "22000"
+    place: object | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        rebuild, arguments, state = super().__reduce__()
+        assert isinstance(state, dict)
+        return rebuild, arguments, {k: v for k, v in state.items() if k != "place"}
 
 
 class StatementTimeout(Error):
@@ -380,7 +396,10 @@ class DataflowExpired(Error):
 
 
 class StorageError(Error):
-    """The durable store failed; nothing was written, unless it is ``OutcomeUnknown``."""
+    """The durable store failed; nothing was written, unless it is ``OutcomeUnknown``.
+
+    Of a store that is far away, ``code`` says how: 08006, 28000, 42501, 53000, 58P01.
+    """
 
     sqlstate = "58030"
 

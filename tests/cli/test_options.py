@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from reclock.cli.main import cli
-from reclock.cli.options import SETTINGS, defaults
+from reclock.cli.options import SETTINGS, defaults, opened
 from reclock.cli.serve import serve
 from reclock.errors import InvalidValue
 
@@ -68,14 +68,16 @@ def test_how_to_serve_is_a_setting_too(monkeypatch, tmp_path):
     for name in ("a", "b", "x.pem", "init.sql"):
         (tmp_path / name).touch() if "." in name else (tmp_path / name).mkdir()
     said = {
-        "state": "s", "master": "m", "store": "o", "meta": "p", "host": "0.0.0.0", "port": 7,
+        "state": "s", "master": "m", "conf": ["spark.a=b", "spark.c=d:e"],
+        "properties_file": "x.pem", "store": "o", "meta": "p", "host": "0.0.0.0", "port": 7,
         "tls_cert": "x.pem", "tls_key": "x.pem", "trust_local": True, "max_connections": 5,
-        "file_root": ["a", "b"], "init": "init.sql",
+        "file_root": ["a", "b"], "init": "init.sql", "http": "off", "log_format": "json",
+        "log_level": "error",
     }  # fmt: skip
     assert set(said) == {setting.name for setting in SETTINGS}
     (tmp_path / "t.toml").write_text("".join(f"{k} = {json.dumps(v)}\n" for k, v in said.items()))
-    environment = {f"RECLOCK_{k.upper()}": ":".join(v) if isinstance(v, list) else str(v)
-                   for k, v in said.items()}  # fmt: skip
+    environment = {f"RECLOCK_{k.upper()}": (" " if k == "conf" else ":").join(v)
+                   if isinstance(v, list) else str(v) for k, v in said.items()}  # fmt: skip
     flags = []
     for name, value in said.items():
         flag = f"--{name.replace('_', '-')}"
@@ -97,6 +99,20 @@ def test_how_to_serve_is_a_setting_too(monkeypatch, tmp_path):
     ]  # fmt: skip
     assert all_ == [said] * 3
     assert one["file_root"] == ["a"]
+
+
+def test_settings_of_spark(tmp_path):
+    file = tmp_path / "spark.conf"
+    file.write_text("spark.master yarn\nspark.executor.memory=4g\nother 1\n")
+    where = {"master": None, "store": None, "meta": None, "properties_file": file}
+    given = ("spark.executor.memory=8g", "spark.a=b=c")
+    assert opened({**where, "conf": given}) == {
+        "master": None, "store": None, "meta": None,
+        "conf": {"spark.master": "yarn", "spark.executor.memory": "8g", "spark.a": "b=c"},
+    }  # fmt: skip
+    for wrong in ("spark.a", "a=b"):
+        with pytest.raises(InvalidValue, match="is not a setting of Spark"):
+            opened({**where, "conf": (wrong,)})
 
 
 def test_a_file_that_is_not_there(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -32,13 +33,18 @@ class Server:
         self.watch = Watch(self.db, Log(Console(file=self.said, width=500), self.clock))
 
     def look(self):
-        """Return what is said now, without the times."""
+        """Return what is said now, without the times and levels; what is wrong has one."""
         self.said.seek(0)
         self.said.truncate()
         self.clock.advance(1_000)
         self.db.tick()
         self.watch.look()
-        return [line.split(" ", 1)[1] for line in self.said.getvalue().splitlines()]
+        said = [line.split(" ", 1)[1] for line in self.said.getvalue().splitlines()]
+        for line in said:
+            level = re.search(r" level=(\w+)$", line)
+            assert (level is None) == ("state=running" in line), line
+            assert ("state=failed" in line) == (level is not None and level[1] == "error"), line
+        return [re.sub(r" level=\w+$", "", line) for line in said]
 
     def source(self, rest=""):
         self.db.execute(

@@ -63,7 +63,7 @@ class Kept:
 @pytest.fixture
 def kept(tmp_path):
     made = Kept(tmp_path)
-    start = dict.fromkeys(("u1", "u2"), beginning(Timestamp(4)))
+    start = dict.fromkeys(("u1", "u2"), beginning(Timestamp(5)))
     first = write_runs(made.segments, "start", {"u1": batch([1], 4)}, LAYOUTS, start)
     made.change(at(6), first)
     return made
@@ -135,7 +135,7 @@ def test_a_swap_replaces_runs_once(kept):
         "merge",
         {"u1": batch([1, 7, 8], 8)},
         LAYOUTS,
-        {"u1": beginning(Timestamp(8))},
+        {"u1": beginning(Timestamp(9))},
     )["u1"][0]
     swap = Swap("u1", old, (whole,))
     kept.change(at(10), {}, frozenset(), (swap,))

@@ -39,6 +39,7 @@ REFUSED = [
     "EXPLAIN TIMESTAMP FOR SELECT * FROM shut", "EXPLAIN SUBSCRIBE shut",
     "INSERT INTO open VALUES (1, 'y')", "INSERT INTO mine SELECT a FROM shut",
     "INSERT INTO mine VALUES ((SELECT a FROM shut))", "UPDATE open SET a = 2", "DELETE FROM open",
+    "TRUNCATE open",
     "UPDATE mine SET a = 2", "DELETE FROM mine", "CREATE TABLE more (a INT)",
     "CREATE VIEW more AS SELECT 1 AS a", "CREATE OR REPLACE VIEW window AS SELECT b FROM open",
     "CREATE INDEX i ON open (a)", "DROP TABLE open", "DROP TABLE mine", "DROP VIEW window",

@@ -105,8 +105,6 @@ CLAUSES = [
     ("UPDATE t", "42601", None),
 ]
 STATEMENTS = [
-    ("TRUNCATE t", "DELETE FROM"),
-    ("TRUNCATE TABLE t", "DELETE FROM"),
     ("CREATE SCHEMA x", "schema"),
     ("CREATE TEMP TABLE x (a INT)", "DROP"),
     ("CREATE TEMPORARY TABLE x (a INT)", "DROP"),

@@ -83,7 +83,7 @@ def drop_cascade(db):
 
 DURABLE = ("durable.append.before", "durable.commit.before", "durable.commit.after")
 SEGMENT = ("arrangement.segment.before_rename", "arrangement.segment.after_rename")
-TICK = ("tick.compute.before", "tick.publish.before", "tick.publish.after")
+TICK = ("tick.compute.before", "tick.land.before", "tick.publish.before", "tick.publish.after")
 WRITE = ("write.append.before", "write.append.after")
 DDL = ("ddl.publish.before", "ddl.publish.after")
 PREPARED = ("ddl.prepare.before", "ddl.prepare.after", *DDL)
@@ -205,11 +205,14 @@ def test_a_killed_process_leaves_all_or_nothing_and_no_lock(opener, point, rows)
 LIVED = """
 from reclock import ManualClock
 from reclock.coordinator.database import Database
+from reclock.coordinator.place import segments_of
 from reclock.testing.failpoints import arm
 from reclock.testing.model_engine import ModelEngine
+from reclock.testing.task_engine import LoopEngine
 
 clock = ManualClock(1_000)
-db = Database(path, ModelEngine(), clock=clock, background=False)
+engine = LoopEngine(segments_of(path)) if execution == "loop" else ModelEngine()
+db = Database(path, engine, clock=clock, background=False)
 db.execute("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
 for n in range(60):
     if n == 20:
@@ -234,8 +237,9 @@ for n in range(60):
         "arrangement.segment.before_rename", "arrangement.segment.after_rename",
     ],
 )  # fmt: skip
-def test_a_killed_process_gives_the_same_answers_for_the_past(opener, point):
-    child = Child(LIVED, path=opener.path, point=point)
+def test_a_killed_process_gives_the_same_answers_for_the_past(opener, point, pytestconfig):
+    execution = pytestconfig.getoption("--execution")
+    child = Child(LIVED, path=opener.path, point=point, execution=execution)
     told = child.said()
     assert child.ended() == EXIT_STATUS
     db = opener()

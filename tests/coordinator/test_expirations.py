@@ -15,14 +15,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from forced import forced
 from reclock import ManualClock
+from reclock.arrangement import merge as rules
 from reclock.arrangement import precedence
 from reclock.coordinator.database import Database
 from reclock.coordinator.system.expirations import expiring
 from reclock.dataflow import hydrate
-from reclock.errors import DataflowExpired
+from reclock.dataflow.job import run
+from reclock.errors import DataflowExpired, Interrupted
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.local_engine import LocalEngine
+from reclock.testing.task_engine import LoopEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -348,6 +352,7 @@ def test_renewal_in_the_last_tenth_lets_a_process_live_on(db):
     assert not db.db.check()
 
 
+@pytest.mark.placed  # a renewal that is a job has parts instead
 def test_a_renewal_in_small_pieces_is_one_in_one(db, monkeypatch):
     """Row by row below the filter; and with a join below it, which needs all rows at once."""
     monkeypatch.setattr(hydrate, "PIECE_ROWS", 7)
@@ -385,8 +390,10 @@ def test_a_renewal_hurries_when_half_of_the_time_has_passed(db, monkeypatch):
     assert running.future.exception(60) is None
 
 
-def test_what_is_written_while_it_is_renewed_is_kept_too(db):
-    begin(db, "20s", renewal=True)
+@pytest.mark.parametrize("execution", [None, "loop"])
+def test_what_is_written_while_it_is_renewed_is_kept_too(db, execution):
+    with forced(execution, None):
+        begin(db, "20s", renewal=True)
     fill(db)
     gate = Event()
     with armed({"renewal.derive.before": gate.wait}):
@@ -405,6 +412,56 @@ def test_what_is_written_while_it_is_renewed_is_kept_too(db):
         expected = db(f"SELECT count(*) FROM t WHERE mz_now() < id + 30000 AS OF {at}").rows
         assert db(f"SELECT n FROM n AS OF {at}").rows == expected
     assert not db("SELECT * FROM v").rows
+
+
+def test_a_renewal_in_parts_is_published_as_one(db, monkeypatch):
+    monkeypatch.setattr(run, "PART_ROWS", 5)
+    with forced("loop", None):
+        begin(db, "20s", renewal=True)
+    db("INSERT INTO t SELECT 1000 + i FROM generate_series(1, 40) AS g(i)")
+    db.pass_to(2_000)
+    loads = []
+    real = LoopEngine.run
+
+    def noted(engine, work):
+        if work.hydrating:
+            loads.append(work)
+        return real(engine, work)
+
+    monkeypatch.setattr(LoopEngine, "run", noted)
+    db.pass_to(20_000)
+    db.db._core.expirations.wait()
+    assert len(loads) == 1, "the renewal beside the tick"
+    db.pass_to(20_100)
+    assert db.expiration()[0] > 21_000
+    for at in (20_100, 31_000, 31_010, 31_041):
+        db.pass_to(at)
+        expected = db.rows("SELECT id FROM t WHERE mz_now() < id + 30000")
+        assert db.rows("SELECT id FROM v") == expected
+    db.db._core.merger.wait()
+    db.restart()
+    assert db.rows("SELECT id FROM v") == expected
+    assert db.db.check() == []
+
+
+@pytest.mark.placed  # it waits in a piece of the driver's
+def test_closing_ends_a_renewal_under_way(db, monkeypatch):
+    begin(db, "20s", renewal=True)
+    begun = Event()
+
+    def endless(*_, stop=None, **__):
+        begun.set()
+        over = Event()
+        with stop.waking(over.set):
+            assert over.wait(60)
+        stop.check()
+
+    monkeypatch.setattr(db.db._engine, "hydrate", endless)
+    db.pass_to(20_000)
+    assert begun.wait(20)
+    (running,) = db.db._core.expirations._running.values()
+    db.db.close()
+    assert isinstance(running.future.exception(0), Interrupted)
 
 
 def test_a_clock_that_jumps_past_the_end_is_renewed_first(db):
@@ -528,8 +585,84 @@ def test_random_histories_with_expiration_are_those_without(seed, tmp_path, monk
     check(seed, tmp_path)
 
 
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_random_histories_in_parts_are_those_without(seed, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "PART_ROWS", 3)
+    monkeypatch.setattr(rules, "PART_ROWS", 3)
+    with forced("loop", None):
+        check(seed, tmp_path)
+
+
 @pytest.mark.slow(seconds=3)
 @pytest.mark.parametrize("seed", range(6, 120))
 def test_more_random_histories_with_expiration_are_those_without(seed, tmp_path, monkeypatch):
     monkeypatch.setattr(hydrate, "PIECE_ROWS", 2 + seed % 5)
     check(seed, tmp_path)
+
+
+def check_stored(seed: int, path: Path) -> None:
+    """Whatever was set, with one bound and with two, each update that waits is there once.
+
+    Those are the bounds of every row that have not come, before the end that the table gives.
+    """
+    random = Random(seed)
+    db = Opened(path)
+    first = random.choice([0, 2_000, 20_000])
+    bounds = {"v": (random.choice([500, 5_000, 30_000]),), "w": (first, first + 30_000)}
+    db("CREATE TABLE t (id bigint)")
+    db(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE mz_now() < id + {bounds['v'][0]}")
+    between = f"mz_now() >= id + {first} AND mz_now() < id + {first + 30_000}"
+    db(f"CREATE MATERIALIZED VIEW w AS SELECT id FROM t WHERE {between}")
+    db.set("expiration_renewal", random.choice(["true", "false"]))
+    given: set[int] = set()
+
+    def act() -> None:
+        match random.choice(["settings", "settings", "insert", "restart", "pass"]):
+            case "settings":
+                for _ in range(random.choice([1, 1, 3])):
+                    db.set(OFFSET, random.choice(["0", "3s", "20s", "40s", "10min"]))
+            case "insert":
+                now = db.clock.now_ms()
+                new = {now + random.randint(-2_000, 3_000) for _ in range(20)} - given
+                given.update(new)
+                db(f"INSERT INTO t VALUES {', '.join(f'({n})' for n in new)}")
+            case "restart":
+                db.restart()
+        db.pass_to(db.clock.now_ms() + random.choice([1, 100, 2_500]))
+        db.db._core.expirations.wait()
+        db.pass_to(db.clock.now_ms() + 1)
+
+    for _ in range(14):
+        try:
+            act()
+        except DataflowExpired:
+            db.restart()
+            db.pass_to(db.clock.now_ms() + 1)
+        uppers = dict(db("SELECT object, upper FROM reclock.frontiers").rows)
+        for name, widths in bounds.items():
+            end = db.expiration(name)[0] or 2**62
+            due = [n + width for n in given for width in widths]
+            waiting = sum(uppers[name] <= time < end for time in due)
+            records, pending = stored(db, name)["temporal"]
+            assert pending == waiting, (seed, name, end)
+            assert records <= len(due), (seed, name, end)
+    assert not db.db.check()
+    db.db.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_waits_is_stored_once_whatever_was_set(seed, tmp_path):
+    check_stored(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(100, 102))
+def test_what_waits_is_stored_once_by_jobs_too(seed, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "PART_ROWS", 3)
+    with forced("loop", None):
+        check_stored(seed, tmp_path)
+
+
+@pytest.mark.slow(seconds=2)
+@pytest.mark.parametrize("seed", range(3, 60))
+def test_what_waits_is_stored_once_more_often(seed, tmp_path):
+    check_stored(seed, tmp_path)

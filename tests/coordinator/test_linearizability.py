@@ -168,10 +168,17 @@ class Chaos:
         if self.choose.random() < 0.1:
             sleep(self.choose.random() * 0.03)
 
+    def dawdle(self):
+        """Have a tick take long, while it does not have the lock."""
+        if self.choose.random() < 0.3:
+            sleep(self.choose.random() * 0.1)
+
     def points(self):
         return {
             "durable.append.before": self.fail,
             "durable.commit.after": self.fail,
+            "tick.compute.before": self.dawdle,
+            "tick.land.before": self.dawdle,
             "tick.publish.before": self.linger,
             "write.append.before": self.linger,
             "write.read.after": self.linger,

@@ -69,7 +69,8 @@ def test_files_that_are_elsewhere_are_read_and_left_alone(tmp_path, monkeypatch,
     store = str(tmp_path / "files")
     if remote:
         there = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-        monkeypatch.setattr("reclock.coordinator.place.from_uri", lambda _: (there, "bucket"))
+        far = (there, "bucket")
+        monkeypatch.setattr("reclock.coordinator.place.filesystem_of", lambda _: far)
         store = "s3://bucket"
     with elsewhere(tmp_path / "db", store=store) as db:
         db.execute("CREATE TABLE t (a INT, b TEXT)")

@@ -10,12 +10,13 @@ import pytest
 from pyarrow import fs
 
 from reclock import ManualClock
-from reclock.arrangement.store import LocalStore, RemoteStore
+from reclock.arrangement.remote import RemoteStore
+from reclock.arrangement.store import LocalStore
 from reclock.coordinator import arrangements
-from reclock.coordinator import merging as merging_
 from reclock.coordinator.database import Database
 from reclock.coordinator.merging import FEW_RUNS
 from reclock.coordinator.place import CACHE, open_place
+from reclock.dataflow import merge
 from reclock.durable.identity import identity_of
 from reclock.errors import Fenced, InvalidValue, StorageError
 from reclock.testing.local_engine import LocalEngine
@@ -65,14 +66,15 @@ def test_files_in_another_directory_which_databases_share(tmp_path, address):
 def test_files_on_another_file_system_are_cached(tmp_path, monkeypatch):
     remote = fs.SubTreeFileSystem(str(tmp_path / "remote"), fs.LocalFileSystem())
     (tmp_path / "remote").mkdir()
-    monkeypatch.setattr("reclock.coordinator.place.from_uri", lambda _: (remote, "bucket/prefix"))
+    far = (remote, "bucket/prefix")
+    monkeypatch.setattr("reclock.coordinator.place.filesystem_of", lambda _: far)
     filled(tmp_path / "one", store="s3://bucket/prefix")
     with opened(tmp_path / "one", store="s3://bucket/prefix") as db:
         assert rows(db) == ROWS
         place = db._core.segments
         assert isinstance(place, RemoteStore)
         assert place.prefix == f"bucket/prefix/{identity_of(db._store)}"
-        assert place.cache == tmp_path / "one" / CACHE
+        assert place.nearby.directory == tmp_path / "one" / CACHE
     assert list((tmp_path / "remote" / place.prefix).iterdir())
 
 
@@ -116,7 +118,7 @@ def test_a_directory_that_is_moved_away_and_back_loses_nothing(
 ):
     """Whatever its owner does meanwhile, nothing is published whose file is not there."""
     monkeypatch.setattr(arrangements, "INLINE_BYTES", 0)
-    monkeypatch.setattr(merging_, "INLINE_BYTES", 0)
+    monkeypatch.setattr(merge, "INLINE_BYTES", 0)
     state, away = tmp_path / "state", tmp_path / "away"
     clock = ManualClock(1_000)
     place = open_place(state)

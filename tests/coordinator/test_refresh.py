@@ -232,7 +232,7 @@ def test_a_version_that_divides_plans_otherwise_refreshes_at_once(db):
     (pending,) = state.shape.graph.delayed.values()
     with core.writing():
         time = state.upper
-        appends, after = state._moved(time, state.shape, {}, frozenset({pending}))
+        appends, after = state._moved(time.step(), state.shape, {}, frozenset({pending}))
         core.publish(core.world, appends, after)
     db.restart()
     assert db.rows("SELECT * FROM r") == [(1,), (2,)]

@@ -6,6 +6,8 @@ does what the seam says: ticks, hydration, errors, look-ups, frames, restarts.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import reclock
@@ -72,3 +74,50 @@ def test_statements_give_what_the_model_gives(tmp_path):
         again.execute("DROP TABLE orders, customers CASCADE")
         assert again.execute("SHOW OBJECTS").rows == []
         assert again._core.segments.names() == []
+
+
+def test_ticks_say_what_ran_where_and_explain_says_it_before(tmp_path):
+    clock = ManualClock(1_000)
+    query = "SELECT a.k, count(*) AS n FROM t a JOIN t b ON a.k = b.k GROUP BY a.k"
+    aggregate = "SELECT k, string_agg(k::text, ',') AS s FROM t GROUP BY k"
+    columns = "phase, rows, place, driver_rows, tasks, shuffled_bytes"
+    with reclock.open(tmp_path, clock=clock, background=False, master="local[*]") as db:
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY, k INT)")
+        told = {}
+        for execution in ("auto", "driver", "spark"):
+            db.execute(f"ALTER SYSTEM SET execution = '{execution}'")
+            (row,) = db.execute(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {query}").rows
+            told[execution] = row[0].splitlines()[0]
+        assert re.fullmatch(
+            r"Ticks: of more than about [\d,]+ changed rows a Spark job of (\d) stages, of fewer in"
+            r" the driver", told["auto"],
+        )  # fmt: skip
+        assert told["driver"] == "Ticks: in the driver, by execution = driver"
+        stages = int(told["spark"].split()[5])
+        assert told["spark"] == f"Ticks: a Spark job of {stages} stages, by execution = spark"
+        db.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        parts = db._core.engine._spark.parallelism
+
+        def tick(execution, statement):
+            db.execute(f"ALTER SYSTEM SET execution = '{execution}'")
+            db.execute(statement)
+            clock.advance(1_000)
+            db.tick()
+            found = db.execute(f"SELECT timestamp, {columns} FROM reclock.ticks").rows
+            last = max(time for time, _, rows, *_ in found if rows)
+            return [row[1:] for row in found if row[0] == last]
+
+        small = tick("driver", "INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)")
+        assert {row[2:] for row in small if row[0] == "gather"} == {("driver", 3, 0, 0)}
+        assert all(rows == ours for _, rows, _, ours, _, _ in small)
+        large = tick("spark", "INSERT INTO t VALUES (4, 1), (5, 2)")
+        assert {(row[2], row[4]) for row in large} == {("spark", stages * parts)}
+        assert {row[0]: (row[1], row[3]) for row in large}["gather"] == (2, 2)
+        assert {row[3] for row in large if row[0] != "gather"} == {0}
+        assert all(row[5] > 0 for row in large)
+        db.execute(f"CREATE MATERIALIZED VIEW w AS {aggregate}")  # groups are a query of Spark's
+        groups = tick("spark", "INSERT INTO t VALUES (6, 1), (7, 2)")
+        assert all(row[4] > large[0][4] and row[5] > large[0][5] for row in groups)
+        (row,) = db.execute("EXPLAIN MATERIALIZED VIEW v").rows
+        assert row[0].startswith("Ticks: a Spark job of ")
+        assert "Ticks" not in db.execute(f"EXPLAIN {query}").rows[0][0]

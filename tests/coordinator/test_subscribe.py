@@ -383,6 +383,7 @@ def test_fetch_never_divides_a_time(shop, monkeypatch, progress):
     assert pieces  # it did come in pieces
 
 
+@pytest.mark.placed  # it counts on pieces of one run
 def test_a_limit_divides_a_time_and_the_rest_comes_next(shop, monkeypatch):
     in_pieces(monkeypatch)
     shop.insert("t", [(n, n) for n in range(10, 20)])

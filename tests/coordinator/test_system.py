@@ -31,7 +31,7 @@ CONTRACT = {
     "dead_letters": "source, number, timestamp, partition, offset, key, value, code, reason",
     "sink_status": "sink, state, frontier, messages, bytes, in_flight, lag_ms, detail",
     "expirations": "object, expiration, reason, dropped",
-    "ticks": "timestamp, phase, millis, rows, place",
+    "ticks": "timestamp, phase, millis, rows, place, driver_rows, tasks, shuffled_bytes",
     "errors": "object, timestamp, code, message, detail",
     "holds": "object, holder, since",
     "settings": "name, value, description",
@@ -41,7 +41,7 @@ CONTRACT = {
 MORE = {
     "objects": ", owner",
     "sink_status": ", retries, last_error",
-    "source_status": ", skipped",
+    "source_status": ", skipped, lag_bytes",
     "expirations": ", remaining_ms, pending",
 }
 """What we have besides, behind it."""

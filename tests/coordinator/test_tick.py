@@ -68,6 +68,7 @@ def test_a_tick_with_nothing_to_close_does_nothing(views):
     assert appends.calls == []
 
 
+@pytest.mark.placed
 def test_a_small_tick_over_twenty_arrangements_writes_few_files(views, monkeypatch):
     views.insert("t", [(n % 100, n) for n in range(1_000)])
     assert len(only(views).arrangements.runs) >= 20

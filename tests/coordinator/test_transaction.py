@@ -12,7 +12,6 @@ from reclock.errors import (
     ConstraintViolation,
     Error,
     InvalidTransactionState,
-    NotSupported,
     StorageError,
     TimelineMismatch,
     UndefinedName,
@@ -194,11 +193,10 @@ def test_a_large_transaction_over_tables_shares_one_file_and_survives(db, one, o
 def test_keys_are_checked_over_all_and_nothing_is_left(db, one, opener, statements):
     db.execute("INSERT INTO t VALUES (1, 1)")
     one.execute("BEGIN")
-    for statement in statements:
-        one.execute(statement)
     with pytest.raises(ConstraintViolation) as caught:
-        one.execute("COMMIT")
+        one.execute("; ".join(statements))
     assert caught.value.code == "23505"
+    assert one.execute("COMMIT").tag == "ROLLBACK"
     assert one.transaction is None
     for restart in (False, True):
         again = opener.reopened(db) if restart else db
@@ -264,19 +262,10 @@ def test_a_transaction_that_is_not_committed_leaves_nothing(db, opener):
 @pytest.mark.parametrize(
     ("first", "statement", "code"),
     [
-        ("INSERT INTO t VALUES (1, 1)", "SELECT * FROM t", "25001"),
-        ("INSERT INTO t VALUES (1, 1)", "SELECT * FROM m", "25001"),
-        ("INSERT INTO t VALUES (1, 1)", "INSERT INTO u SELECT a FROM t", "0A000"),
-        ("INSERT INTO t VALUES (1, 1)", "INSERT INTO u VALUES ((SELECT max(a) FROM t))", "0A000"),
-        ("SELECT * FROM t", "INSERT INTO t VALUES (1, 1)", "25001"),
+        ("INSERT INTO t VALUES (1, 1)", "SELECT * FROM m", "0A000"),
+        ("INSERT INTO t VALUES (1, 1)", "INSERT INTO m VALUES (1)", "0A000"),
         ("SELECT * FROM t", "SET transaction_isolation = 'serializable'", "25001"),
-        ("SELECT 1", "UPDATE t SET a = 1", "0A000"),
-        ("SELECT 1", "DELETE FROM t", "0A000"),
-        ("SELECT 1", "BEGIN", "25001"),
-        ("SELECT 1", "CREATE TABLE x (a INT)", "25001"),
-        ("SELECT 1", "CREATE VIEW x AS SELECT 1", "25001"),
-        ("SELECT 1", "CREATE INDEX ON t (a)", "25001"),
-        ("SELECT 1", "DROP TABLE t", "25001"),
+        ("SELECT 1", "CREATE ROLE someone", "25001"),
         ("SELECT 1", "ALTER SYSTEM RESET ALL", "25001"),
         ("SELECT 1", "ALTER TABLE t RESET (RETAIN HISTORY)", "25001"),
         ("SELECT 1", "SUBSCRIBE TO t", "25001"),
@@ -285,7 +274,7 @@ def test_a_transaction_that_is_not_committed_leaves_nothing(db, opener):
 )  # fmt: skip
 def test_what_cannot_be_part_of_a_transaction_aborts_it(db, one, first, statement, code):
     one.execute(f"BEGIN; {first}")
-    kind = NotSupported if code == "0A000" else InvalidTransactionState
+    kind = TimelineMismatch if code == "0A000" else InvalidTransactionState
     refused(one, statement, code, kind)
     assert db._core.holds.rows() == (), "released at once"
     refused(one, "SELECT 1", "25P02")
@@ -310,7 +299,7 @@ def test_a_text_that_cannot_be_parsed_aborts_too(db, one):
 
 
 def test_without_a_transaction_there_is_nothing_to_commit(db, one):
-    refused(one, "COMMIT", "25P01")
+    assert one.execute("COMMIT").warnings == (("25P01", "there is no transaction in progress"),)
     refused(one, "SET LOCAL statement_timeout = '1s'", "25P01")
     assert one.execute("ROLLBACK").tag == "ROLLBACK", "harmless, and often sent to make sure"
 
@@ -383,10 +372,16 @@ def test_transactions_happen_whole_or_not_at_all(make_opener, transactions):
     for writes, end in transactions:
         session = db.session()
         session.execute("BEGIN")
+        failed = False
         for table, keys in writes:
-            session.insert(table, [(k,) for k in keys])
+            try:
+                session.insert(table, [(k,) for k in keys])
+            except ConstraintViolation:
+                failed = True
+                break
         after = {name: rows[name] + [k for t, ks in writes if t == name for k in ks]
                  for name in rows}  # fmt: skip
+        assert failed == (len(set(after["t"])) < len(after["t"]))
         match end:
             case "crash":
                 db = opener.reopened(db)
@@ -394,9 +389,8 @@ def test_transactions_happen_whole_or_not_at_all(make_opener, transactions):
                 session.close()
             case "ROLLBACK":
                 session.execute(end)
-            case _ if len(set(after["t"])) < len(after["t"]):
-                with pytest.raises(ConstraintViolation):
-                    session.execute("COMMIT")
+            case _ if failed:
+                assert session.execute("COMMIT").tag == "ROLLBACK"
             case _:
                 time = session.execute("COMMIT").timestamp
                 assert time is None if not writes else time > last

@@ -33,6 +33,15 @@ def test_a_tick_waits_for_those_who_wait_when_it_is_due_and_no_others():
     later.__exit__(None, None, None)
 
 
+def test_who_waits_for_the_tick_of_a_pace_keeps_no_other_from_ticking():
+    turns = Turns()
+    with turns.waiting({EPOCH_MS}):
+        assert ticking(turns, User("other")).wait(60)
+        over = ticking(turns)
+        assert not over.wait(0.2)
+    assert over.wait(60)
+
+
 def test_a_pause_is_of_a_pace_and_does_not_last_for_ever(monkeypatch):
     turns = Turns()
     with turns.pausing({EPOCH_MS}):

@@ -40,7 +40,7 @@ def shop(opener):
 def reads(db, sql):
     """Return the objects whose rows a query reads."""
     with db._session.reading(sql, ()) as at:
-        from reclock.coordinator.read import leaves  # noqa: PLC0415
+        from reclock.coordinator.leaves import leaves  # noqa: PLC0415
 
         return {item.name for item in leaves(at.world, at.plan)}
 

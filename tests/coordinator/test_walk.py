@@ -17,6 +17,8 @@ from collections import Counter
 
 import pytest
 
+from reclock.arrangement import merge as rules
+from reclock.coordinator import merging
 from reclock.errors import Error, Unreadable
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
 
@@ -25,7 +27,9 @@ SEEDS = [int(os.environ["RECLOCK_SEED"])] if "RECLOCK_SEED" in os.environ else r
 CRASHES = [
     name
     for name in NAMES
-    if name.startswith(("durable.", "arrangement.", "tick.", "write.", "ddl.", "transaction."))
+    if name.startswith(
+        ("durable.", "arrangement.", "tick.", "merge.", "write.", "ddl.", "transaction.")
+    )
 ]
 
 
@@ -91,7 +95,7 @@ class Model:
 
 
 class Walk:
-    def __init__(self, opener, seed):
+    def __init__(self, opener, seed, execution="auto"):
         self.random = random.Random(seed)
         self.opener = opener
         self.model = Model()
@@ -102,6 +106,7 @@ class Walk:
         self.db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT NOT NULL)")
         self.db.execute("CREATE TABLE u (k INT, a INT NOT NULL)")
         self.db.execute("ALTER SYSTEM SET logical_compaction_window = '5s'")
+        self.db.execute(f"ALTER SYSTEM SET execution = '{execution}'")
 
     def run(self):
         actions = [
@@ -292,3 +297,24 @@ def test_a_walk(make_opener, seed):
 @pytest.mark.parametrize("seed", range(100, 300))
 def test_many_walks(make_opener, seed):
     Walk(make_opener(), seed).run()
+
+
+@pytest.fixture
+def merged_in_tasks(monkeypatch):
+    """Merges of few runs, in tasks of few rows, often."""
+    monkeypatch.setattr(merging, "FEW_RUNS", 2)
+    monkeypatch.setattr(rules, "PART_ROWS", 3)
+
+
+@pytest.mark.usefixtures("merged_in_tasks")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_walk_with_merges_in_tasks(make_opener, seed):
+    walk = Walk(make_opener(), seed, "spark")
+    walk.run()
+
+
+@pytest.mark.slow(seconds=4)
+@pytest.mark.usefixtures("merged_in_tasks")
+@pytest.mark.parametrize("seed", range(300, 360))
+def test_many_walks_with_merges_in_tasks(make_opener, seed):
+    Walk(make_opener(), seed, "spark").run()

@@ -141,6 +141,7 @@ def test_every_statement_that_changes_something_is_refused_to_a_reader(served: S
     """A row for each class of statement; one that is new has none, and fails here."""
     free = "-"
     rows = {
+        "Truncate": ("TRUNCATE t", "42501"),
         "AlterOwner": ("ALTER TABLE t OWNER TO joe", "42501"),
         "AlterSource": ("ALTER SOURCE t SET (on_error = 'skip')", "42501"),
         "AlterRetainHistory": ("ALTER TABLE t SET (RETAIN HISTORY FOR '1h')", "42501"),

@@ -160,9 +160,8 @@ def test_sqlalchemy_over_asyncpg(server: Server) -> None:
             streamed = await connection.stream(sa.select(table.c.name).order_by(table.c.id))
             assert [name async for (name,) in streamed] == ["n0", "n1", "n2"]
         async with engine.connect() as connection:
-            await connection.execute(sa.insert(table), rows[:1])
             with pytest.raises(sa.exc.IntegrityError):
-                await connection.commit()
+                await connection.execute(sa.insert(table), rows[:1])
         async with AsyncSession(engine) as session:
             assert (await session.scalars(sa.select(table.c.name))).first() is not None
         await engine.dispose()

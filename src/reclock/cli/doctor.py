@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reclock.cli.options import Elsewhere
+    from reclock.coordinator.database import Database
 
 NEEDED_GB: Final = 1.0
 MAX_SKEW_MS: Final = 1_000
@@ -111,6 +112,18 @@ def kafka(broker: str) -> Iterator[Finding]:
     yield Finding("kafka", True, f"{broker} answers")
 
 
+def slots(db: Database) -> Iterator[Finding]:
+    """Name the replication slots that a state has made and no source has any more."""
+    for noted, there in db.left_behind_slots():
+        where = noted.connection.shown
+        said = f'replication slot "{noted.name}" of source "{noted.source}" was left behind'
+        found = f"{said}: {where} does not answer" if there is None else f"{said}: {where}"
+        drop = f"SELECT pg_drop_replication_slot('{noted.name}')"
+        remedy = f"{drop} there; reclock tries it when it starts"
+        if there is not False:
+            yield Finding("postgres", False, found, remedy)
+
+
 def whole(state: Path, **elsewhere: Unpack[Elsewhere]) -> Iterator[Finding]:
     """Look whether the parts of a state fit each other, and the clock of this machine."""
     from reclock.clock import SystemClock  # noqa: PLC0415
@@ -119,6 +132,7 @@ def whole(state: Path, **elsewhere: Unpack[Elsewhere]) -> Iterator[Finding]:
 
     try:
         with look(state, **elsewhere) as db:
+            yield from slots(db)
             broken = db.check()
             timelines = dict(db.execute("SELECT timeline, write_ts FROM reclock.timelines").rows)
             ahead = timelines.get(str(EPOCH_MS))

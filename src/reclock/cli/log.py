@@ -1,16 +1,21 @@
-"""What a command that keeps running says: words for people, ``key=value`` lines for programs.
+"""What a command that keeps running says: one line for each event.
 
-On a terminal a line is what happened, in words. Elsewhere it is one line of ``key=value`` pairs,
-with the time and the event first, as log collectors read them; values with blanks, quotes or
-line ends are quoted as JSON does. Tests: tests/cli/test_log.py.
+``text`` is for people: on a terminal words, elsewhere ``key=value`` pairs with the time and the
+event first and the level last, as log collectors read them; values with blanks, quotes or line
+ends are quoted as JSON does. ``json`` is one object in a line, always. Lines below the level that
+was asked for are not written. What libraries and reclock itself tell Python's ``logging`` is
+written the same way (``adopt``). Tests: tests/cli/test_log.py.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
+
+from reclock.errors import Error
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,24 +23,75 @@ if TYPE_CHECKING:
     from reclock.clock import Clock
 
 _PLAIN: Final = re.compile(r"[^\s\"'=]+")
+FORMATS: Final = ("text", "json")
+LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 class Log:
     """Says what happens, on a terminal or to a file."""
 
-    def __init__(self, console: Console, clock: Clock) -> None:
+    def __init__(
+        self, console: Console, clock: Clock, form: str = "text", least: str = "info"
+    ) -> None:
         self.console = console
         self._clock = clock
+        self._form = form
+        self._least = LEVELS.index(least)
 
-    def say(self, event: str, words: str, **facts: object) -> None:
+    def say(self, event: str, words: str, *, level: str = "info", **facts: object) -> None:
         """Say that something has happened: in words, or as an event with its facts."""
-        line = words if self.console.is_terminal else self._line(event, facts)
+        if LEVELS.index(level) < self._least:
+            return
+        if self._form == "json":
+            line = self._object(event, words, level, facts)
+        elif self.console.is_terminal:
+            line = words
+        else:
+            line = self._line(event, level, facts)
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
-    def _line(self, event: str, facts: dict[str, object]) -> str:
-        at = datetime.fromtimestamp(self._clock.now_ms() / 1_000, UTC)
-        known = {"time": at.isoformat(timespec="milliseconds"), "event": event, **facts}
+    def fault(self, event: str, error: BaseException, **facts: object) -> None:
+        """Say that something has failed, with its code."""
+        code = error.code if isinstance(error, Error) else "XX000"
+        words = str(error)
+        self.say(event, words, level="error", code=code, error=words, **facts)
+
+    def adopt(self) -> logging.Handler:
+        """Write what is told to ``logging`` too; return what does, to be removed at the end."""
+        handler = _Adopted(self)
+        logging.getLogger().addHandler(handler)
+        return handler
+
+    def _line(self, event: str, level: str, facts: dict[str, object]) -> str:
+        known: dict[str, object] = {"time": self._time(), "event": event, **facts}
+        if level != "info":
+            known["level"] = level
         return " ".join(f"{k}={quoted(v)}" for k, v in known.items() if v is not None)
+
+    def _object(self, event: str, words: str, level: str, facts: dict[str, object]) -> str:
+        known = {"time": self._time(), "level": level, "event": event, "message": words or None}
+        told = {k: v for k, v in {**known, **facts}.items() if v is not None}
+        return json.dumps(told, default=str)
+
+    def _time(self) -> str:
+        at = datetime.fromtimestamp(self._clock.now_ms() / 1_000, UTC)
+        return at.isoformat(timespec="milliseconds")
+
+
+class _Adopted(logging.Handler):
+    """Hands what is told to ``logging`` to a log."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        error = record.exc_info[1] if record.exc_info else None
+        code = error.code if isinstance(error, Error) else None
+        words = record.getMessage()
+        self._log.say("log", words, level=level, logger=record.name, message=words, code=code)
 
 
 def quoted(value: object) -> str:

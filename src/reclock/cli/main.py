@@ -20,6 +20,7 @@ from reclock.cli.doctor import doctor
 from reclock.cli.init import init
 from reclock.cli.inspect import inspect
 from reclock.cli.options import CONFIG_FILE, defaults
+from reclock.cli.pack import pack
 from reclock.cli.run import run
 from reclock.cli.serve import serve
 from reclock.cli.sql import sql
@@ -41,7 +42,7 @@ def cli(context: click.Context, config: Path | None) -> None:
     context.default_map = dict.fromkeys(cli.commands, given)
 
 
-for command in (demo, dev, doctor, init, inspect, run, serve, sql):
+for command in (demo, dev, doctor, init, inspect, pack, run, serve, sql):
     cli.add_command(command)
 
 

@@ -5,6 +5,7 @@ A setting is taken from the flag, else from the environment (``RECLOCK_STATE``),
 
     state = "reclock-state"
     master = "local[4]"
+    conf = ["spark.driver.memory=4g", "spark.ui.enabled=true"]
     store = "s3://bucket/prefix"
     meta = "postgresql://user@host/database"
     port = 6875
@@ -12,8 +13,8 @@ A setting is taken from the flag, else from the environment (``RECLOCK_STATE``),
     file_root = ["/data/in", "/data/out"]
 
 A file with a key that is not a setting, or a value of another kind, is an error: a misspelt setting
-would be the default. A setting that may have several values has them in the environment with ``:``
-between them, as ``PATH``; in the file as a list.
+would be the default. A setting that may have several values has them in the file as a list; in
+the environment paths have ``:`` between them, as in ``PATH``, others blanks.
 
 Tests: tests/cli/test_options.py; docs/command-line.md has the table.
 """
@@ -26,12 +27,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 import click
 
+from reclock.cli.log import FORMATS, LEVELS
 from reclock.errors import InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONFIG_FILE: Final = "reclock.toml"
+HTTP_PORT: Final = 6876
+HTTP_PLACE: Final = f"127.0.0.1:{HTTP_PORT}"
 _KINDS: Final = {str: "text", int: "a whole number", bool: "true or false"}
 
 
@@ -71,13 +75,28 @@ class Elsewhere(TypedDict):
 
 
 class Where(Elsewhere):
-    """What ``place`` hands to ``reclock.open`` beside the state directory."""
+    """What ``place`` hands to a command beside the state directory."""
 
     master: str | None
+    conf: tuple[str, ...]
+    properties_file: Path | None
+
+
+class Opened(Elsewhere):
+    """What ``opened`` hands to ``reclock.open``."""
+
+    master: str | None
+    conf: dict[str, str]
 
 
 STATE: Final = Setting("state", "reclock-state", "The state directory.")
 MASTER: Final = Setting("master", None, "Any Spark master; this machine by default.")
+CONF: Final = Setting(
+    "conf", None, "A setting of Spark, name=value; may be given more than once.", many=True
+)
+PROPERTIES_FILE: Final = Setting(
+    "properties_file", None, "A file of Spark's settings, as spark-defaults.conf; --conf is before."
+)
 STORE: Final = Setting(
     "store", None, "Where files are, if not in the state directory: a directory, or s3://…."
 )
@@ -96,9 +115,17 @@ FILE_ROOT: Final = Setting(
     "file_root", None, "A directory in which clients may name files of sources and sinks.",
     many=True,
 )  # fmt: skip
+HTTP: Final = Setting(
+    "http", None, "Where the console, metrics and the HTTP API listen: HOST:PORT, or off."
+)
+LOG_FORMAT: Final = Setting("log_format", "text", "How to write what happens: text or json.")
+LOG_LEVEL: Final = Setting(
+    "log_level", "info", "From when on to write it: debug, info, warning or error."
+)
 INIT: Final = Setting("init", None, "A file of statements to apply first, as run does.")
 SERVING: Final = (HOST, PORT, TLS_CERT, TLS_KEY, TRUST_LOCAL, MAX_CONNECTIONS, FILE_ROOT, INIT)
-SETTINGS: Final = (STATE, MASTER, STORE, META, *SERVING)
+LOGGING: Final = (LOG_FORMAT, LOG_LEVEL)
+SETTINGS: Final = (STATE, MASTER, CONF, PROPERTIES_FILE, STORE, META, *SERVING, HTTP, *LOGGING)
 
 
 def state() -> Callable[[Any], Any]:
@@ -109,7 +136,40 @@ def state() -> Callable[[Any], Any]:
 
 def place(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say where a database is, and which Spark it has."""
-    return _with(command, state(), _option(MASTER), _option(STORE), _option(META))
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return _with(
+        command,
+        state(),
+        _option(MASTER),
+        _option(CONF, multiple=True),
+        _option(PROPERTIES_FILE, type=file),
+        _option(STORE),
+        _option(META),
+    )
+
+
+def opened(where: Where) -> Opened:
+    """Return what ``reclock.open`` is told: the settings of Spark of a file, and those given."""
+    from reclock.dataflow.properties import parsed  # noqa: PLC0415 - the other commands start faster
+
+    settings: dict[str, str] = {}
+    if (file := where["properties_file"]) is not None:
+        try:
+            said = parsed(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"cannot read {file}"
+            raise InvalidValue(message, detail=str(error)) from None
+        settings = {name: value for name, value in said.items() if name.startswith("spark.")}
+    for text in where["conf"]:
+        name, equals, value = text.partition("=")
+        if not equals or not name.startswith("spark."):
+            message = f'"{text}" is not a setting of Spark'
+            raise InvalidValue(message, hint="write --conf spark.name=value")
+        settings[name] = value
+    return {
+        "master": where["master"], "conf": settings,
+        "store": where["store"], "meta": where["meta"],
+    }  # fmt: skip
 
 
 def looked_at(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,7 +191,51 @@ def serving(command: Callable[..., Any]) -> Callable[..., Any]:
         _option(MAX_CONNECTIONS, show_default=True, type=click.IntRange(1, 10_000)),
         _option(FILE_ROOT, type=directory, multiple=True),
         _option(INIT, type=file),
+        http(),
     )
+
+
+def console(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of the HTTP server, for a command that serves nothing else."""
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return _with(
+        command,
+        http(),
+        _option(TLS_CERT, type=file),
+        _option(TLS_KEY, type=file),
+        _option(TRUST_LOCAL, is_flag=True),
+    )
+
+
+def http() -> Callable[[Any], Any]:
+    """Return the option of where to listen for HTTP; without a value, at the usual place."""
+    return _option(HTTP, is_flag=False, flag_value=HTTP_PLACE, metavar="[HOST:PORT]")
+
+
+def logging(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a command tells what happens."""
+    return _with(
+        command,
+        _option(LOG_FORMAT, show_default=True, type=click.Choice(FORMATS)),
+        _option(LOG_LEVEL, show_default=True, type=click.Choice(LEVELS)),
+    )
+
+
+def place_of(text: str) -> tuple[str, int] | None:
+    """Return host and port of ``HOST:PORT``, ``PORT`` or ``HOST``; None for ``off``.
+
+    >>> place_of("0.0.0.0:80"), place_of("80"), place_of("[::1]:80"), place_of("off")
+    (('0.0.0.0', 80), ('127.0.0.1', 80), ('::1', 80), None)
+    """
+    if text == "off":
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        host, port = ("", text) if text.isdigit() else (text, str(HTTP_PORT))
+    if not port.isdigit() or int(port) > 65_535:
+        message = f'"{text}" is not HOST:PORT'
+        raise InvalidValue(message, hint="write --http 127.0.0.1:6876, or --http off")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _with(command: Callable[..., Any], *options: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ Tests: tests/cli/test_run.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.progress import (
     BarColumn,
@@ -101,7 +101,13 @@ class PipelineProgress:
             if (code, message) not in self._failing:
                 words = f"ticks fail: {message} ({detail})"
                 self._log.say(
-                    "tick", words, state="failing", code=code, error=message, detail=detail
+                    "tick",
+                    words,
+                    level="error",
+                    state="failing",
+                    code=code,
+                    error=message,
+                    detail=detail,
                 )
         if self._failing and not rows:
             self._log.say("tick", "ticks go on", state="running")
@@ -126,7 +132,9 @@ class PipelineProgress:
     def _line(self, kind: str, name: str, state: str, **facts: object) -> None:
         if self._states.get(name) != state:
             self._states[name] = state
-            self._log.say(kind, "", name=name, state=state, **facts)
+            level = "warning" if state in {"stalled", "failed"} else "info"
+            told: dict[str, Any] = {"name": name, "state": state, **facts}
+            self._log.say(kind, f"{kind} {name}: {state}", level=level, **told)
 
 
 def _note(lag_ms: int | None, *more: str | None) -> str:

@@ -36,28 +36,48 @@ _REFRESH_SECONDS: Final = 0.25
 @click.command(short_help="Apply a file of statements and keep it running.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @options.place
+@options.console
+@options.logging
 @click.option("--dry-run", is_flag=True, help="Plan every statement, run none, and end.")
-def run(file: Path, state: Path, *, dry_run: bool, **place: Unpack[Where]) -> None:
+def run(
+    file: Path,
+    state: Path,
+    *,
+    dry_run: bool,
+    http: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    trust_local: bool,
+    log_format: str,
+    log_level: str,
+    **place: Unpack[Where],
+) -> None:
     """Apply the statements of FILE and keep them running until interrupted."""
     from rich.console import Console  # noqa: PLC0415 - the other commands start faster
 
     import reclock  # noqa: PLC0415
+    from reclock.cli.http import Listening, listening  # noqa: PLC0415
     from reclock.cli.log import Log  # noqa: PLC0415
+    from reclock.cli.serve import tls_context  # noqa: PLC0415
 
     text = file.read_text(encoding="utf-8")
-    log = Log(Console(stderr=True), reclock.SystemClock())
+    log = Log(Console(stderr=True), reclock.SystemClock(), log_format, log_level)
+    log.adopt()
+    tls = tls_context(tls_cert, tls_key)
+    wanted = Listening.of(http, tls=tls, trusts_local=trust_local)
     if dry_run:
         _rehearse(text, state, log, store=place["store"], meta=place["meta"])
         return
     stopped = threading.Event()
     try:
         _on_signals(_interrupt)
-        with reclock.open(state, **place) as db:
+        with reclock.open(state, **options.opened(place)) as db:
             apply(db, text, log)
             _on_signals(lambda *_: stopped.set())  # again: Spark, once started, has its own
             words = f"running, state in {state}; interrupt to stop"
             log.say("running", words, state=state)
-            keep(db, log, stopped)
+            with listening(db, wanted, log):
+                keep(db, log, stopped)
     except KeyboardInterrupt:
         pass  # what ran has not happened
     log.say("stopped", "stopped")

@@ -15,6 +15,8 @@ Tests: tests/cli/test_serve.py.
 from __future__ import annotations
 
 import signal
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
@@ -26,6 +28,7 @@ from reclock.errors import InvalidValue
 if TYPE_CHECKING:
     import ssl
 
+    from reclock.cli.http import Listening
     from reclock.cli.log import Log
     from reclock.cli.options import Where
     from reclock.coordinator.database import Database
@@ -37,6 +40,7 @@ _LOOK_SECONDS: Final = 1.0
 @click.command(short_help="Serve SQL to psql, drivers and tools.")
 @options.place
 @options.serving
+@options.logging
 def serve(
     *,
     state: Path,
@@ -48,6 +52,9 @@ def serve(
     file_root: tuple[Path, ...],
     init: Path | None,
     trust_local: bool,
+    http: str | None,
+    log_format: str,
+    log_level: str,
     **place: Unpack[Where],
 ) -> None:
     """Serve the database to everything that speaks PostgreSQL's protocol."""
@@ -56,6 +63,7 @@ def serve(
     from rich.console import Console  # noqa: PLC0415
 
     import reclock  # noqa: PLC0415
+    from reclock.cli.http import DEFAULT, Listening  # noqa: PLC0415
     from reclock.cli.log import Log  # noqa: PLC0415
     from reclock.cli.run import apply  # noqa: PLC0415
     from reclock.coordinator.file_roots import FileRoots  # noqa: PLC0415
@@ -66,20 +74,25 @@ def serve(
     tls = tls_context(tls_cert, tls_key)
     given = Options(host, port, tls, trust_local, max_connections, files=files)
     text = None if init is None else init.read_text(encoding="utf-8")
-    log = Log(Console(stderr=True), reclock.SystemClock())
-    with reclock.open(state, **place) as db:
+    log = Log(Console(stderr=True), reclock.SystemClock(), log_format, log_level)
+    log.adopt()
+    wanted = Listening.of(
+        http or DEFAULT, tls=tls, trusts_local=trust_local, files=files, must=http is not None
+    )
+    with reclock.open(state, **options.opened(place)) as db:
         if text is not None:
             apply(db, text, log)
         if not trust_local and not any(role.login for role in db.roles.given.values()):
             words = "nobody can log in yet: CREATE USER … PASSWORD '…' first, or use --trust-local"
-            log.say("no_users", words)
-        asyncio.run(_serve(db, given, log))
+            log.say("no_users", words, level="warning")
+        asyncio.run(_serve(db, given, wanted, log))
     log.say("stopped", "stopped")
 
 
-async def _serve(db: Database, given: Options, log: Log) -> None:
+async def _serve(db: Database, given: Options, wanted: Listening, log: Log) -> None:
     import asyncio  # noqa: PLC0415
 
+    from reclock.cli.http import listening  # noqa: PLC0415
     from reclock.cli.watch import Watch  # noqa: PLC0415
     from reclock.server.server import Server  # noqa: PLC0415
 
@@ -92,7 +105,10 @@ async def _serve(db: Database, given: Options, log: Log) -> None:
     words = f"listening at {given.host}:{server.port}; interrupt to stop"
     log.say("listening", words, host=given.host, port=server.port)
     watch = Watch(db, log)
+    web = ExitStack()
     try:
+        counted = replace(wanted, connections=lambda: server.sessions)
+        await asyncio.to_thread(web.enter_context, listening(db, counted, log))
         while not stopped.is_set():
             if (failure := db.failure) is not None:
                 raise failure
@@ -102,6 +118,7 @@ async def _serve(db: Database, given: Options, log: Log) -> None:
             except TimeoutError:
                 continue
     finally:
+        await asyncio.to_thread(web.close)
         await server.close()
 
 

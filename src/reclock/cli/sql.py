@@ -34,7 +34,7 @@ def sql(state: Path, command: str | None, file: Path | None, **place: Unpack[Whe
     import reclock  # noqa: PLC0415 - the other commands start faster
     from reclock.cli.shell.shell import Shell  # noqa: PLC0415
 
-    with reclock.open(state, **place) as db:
+    with reclock.open(state, **options.opened(place)) as db:
         shell = Shell(db, click.echo)
         try:
             if command is None and file is None and sys.stdin.isatty():

@@ -50,7 +50,7 @@ class Watch:
             if skipped >= 2 * self._skipped.get(source, 0):
                 self._skipped[source] = skipped
                 words = f"source {source} has skipped {skipped} records: see reclock.dead_letters"
-                self._log.say("skipped", words, name=source, skipped=skipped)
+                self._log.say("skipped", words, level="warning", name=source, skipped=skipped)
 
     def _found(self) -> Iterator[tuple[tuple[str, str], tuple[str, str | None, str | None]]]:
         for kind, query in _STATES.items():
@@ -68,4 +68,5 @@ class Watch:
         shown = {"tick": "ticks", "error": f"reads of {name}"}.get(kind, f"{kind} {name}")
         given = None if kind == "tick" else name
         told = f"{shown}: {state}" + ("" if reason is None else f": {reason}")
-        self._log.say(kind, told, name=given, state=state, code=code, detail=reason)
+        level = "info" if state == "running" else "error" if state == "failed" else "warning"
+        self._log.say(kind, told, level=level, name=given, state=state, code=code, detail=reason)

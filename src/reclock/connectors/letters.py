@@ -22,13 +22,18 @@ Cost: nothing where nothing is wrong. Keeps P9. Tests: tests/connectors/test_let
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    _Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 MOST_BYTES: Final = 1 << 20
 """How much of a key or a value a letter has."""
@@ -99,6 +104,29 @@ def _letters(faulty: pa.RecordBatch, whose: str) -> pa.RecordBatch:
     ]
     columns = [parts, offsets, key, value, code, pa.array(reasons, pa.string())]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def last_of(batches: Sequence[pa.RecordBatch], most: int, most_bytes: int) -> pa.RecordBatch:
+    """Return the last letters, by part and offset: as many as may stay."""
+    whole = pa.concat_batches(batches).sort_by([("part", "ascending"), ("offset", "ascending")])
+    return whole.slice(first_kept(whole.column("key"), whole.column("value"), most, most_bytes))
+
+
+def first_kept(key: _Column, value: _Column, most: int, most_bytes: int) -> int:
+    """Return which of some letters is the first that may stay: the last one always does."""
+    sizes = lengths(key, value)
+    behind = np.cumsum(sizes[::-1])[::-1]  # of it and all after it
+    fits = (behind <= most_bytes) & (np.arange(len(sizes)) >= len(sizes) - most)
+    fits[-1] = True
+    return int(np.flatnonzero(fits)[0])
+
+
+def lengths(key: _Column, value: _Column) -> NDArray[np.int64]:
+    """Return how long the key and the value of each letter are together."""
+    made = np.zeros(len(key), np.int64)
+    for column in (key, value):
+        made += pc.binary_length(column).fill_null(0).to_numpy().astype(np.int64)
+    return made
 
 
 def placed(whose: str, part: object, offset: object) -> str:

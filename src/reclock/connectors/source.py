@@ -43,6 +43,13 @@ class Reader(Protocol):
         """Yield the records of ``ranges``, which are contiguous within each part."""
         ...
 
+    def grain(self, part: int | str) -> int | None:
+        """Return how many positions a record of a part has, about.
+
+        None: whoever reads some positions of it goes through all that are before.
+        """
+        ...
+
 
 class Source(Protocol[T]):
     """The half that runs on the driver."""

@@ -12,13 +12,14 @@ Tests: tests/coordinator/test_answer.py.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
 import pyarrow as pa
 
 from reclock.dataflow.values import rows_of
+from reclock.sql.statement.copy import CopyFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -34,9 +35,10 @@ _BATCH_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class CopyOut:
-    """What COPY … TO STDOUT gives: an answer, or what is followed, to be written as lines."""
+    """What COPY … TO STDOUT gives: an answer, or what is followed, to be written in a format."""
 
     of: Answer | Subscription
+    format: CopyFormat = field(default_factory=CopyFormat)
 
 
 class Answer:

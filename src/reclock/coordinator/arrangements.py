@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from reclock.durable.store import Append
     from reclock.time.frontier import Frontier
 
-FIRST: Final = Timestamp(1)
-"""Where a pace with times of its own begins: what its sources say of time 0 is said of 1."""
+FIRST: Final = Timestamp(0)
+"""The upper of a pace with times of its own that has no complete time yet."""
 
 _OWN: Final = "upper"
 """The key of the record with the upper of such a pace."""
@@ -252,9 +252,13 @@ def _batches(given: Updates) -> tuple[Iterable[pa.RecordBatch], int]:
     return (given,), rows_per_batch(given.num_rows, given.nbytes)
 
 
-def beginning(as_of: Timestamp) -> Description[Timestamp]:
-    """Return what the first run of an arrangement made as of ``as_of`` describes."""
-    return Description(at(0), at(as_of.step()), at(as_of))
+def beginning(upper: Timestamp) -> Description[Timestamp]:
+    """Return what the first run of an arrangement describes, in a pace that has this upper.
+
+    Before there is a complete time it describes none: what it has (a count of no rows) is of time
+    0, and so is what the first tick adds.
+    """
+    return Description(at(0), at(upper), at(upper.back()))
 
 
 def following(

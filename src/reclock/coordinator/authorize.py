@@ -117,6 +117,9 @@ class _Check:
                 self(of)
             case s.CopyFrom(name, _):
                 self._may("INSERT", target_table(name, self._catalog).id)
+            case s.Truncate(names):
+                for target in names:
+                    self._may("DELETE", target_table(target, self._catalog).id)
             case s.ExplainPlan(of):
                 self._explain(of)
             case s.Insert() | s.Update() | s.Delete():
@@ -256,13 +259,7 @@ class _Check:
         """Return whether a role has a privilege on something."""
         if (system := RELATIONS.get(item)) is not None and not system.private:
             return True
-        known = self._roles.find(role)
-        own = item in self._catalog.items and self._catalog[item].owner == role
-        return (
-            own
-            or (known is not None and known.superuser)
-            or (self._roles.may(role, privilege, item))
-        )
+        return self._roles.has(role, privilege, self._object(item))
 
     def _may(self, privilege: str, item: ObjectId) -> None:
         if self._has(self._role, privilege, item):

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from reclock.coordinator import joint
+from reclock.coordinator.apart import apart
 from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.item import MaterializedView
 from reclock.coordinator.prepare import Prepared
@@ -50,7 +51,7 @@ def beside(
     for attempt in range(ATTEMPTS):
         with (
             prepared(context.core, make, interrupt, transient=transient) as ready,
-            context.writing() as world,
+            context.writing(lambda world: world.paces(filter(None, [make(world)]))) as world,
         ):
             item = make(world)
             if item is None:
@@ -103,7 +104,8 @@ def _begun(
             return None
         pace = world.catalog.pace(item.timeline, item.depends)
     if isinstance(item, MaterializedView) and item.schedule is not None:
-        tick(core, pace)  # what was written before the statement is in the first refresh
+        # What was written before the statement is in the first refresh.
+        apart(interrupt, lambda _: tick(core, pace))
     with core.reading() as world:
         item = make(world)
         if item is None or item.timeline is None:

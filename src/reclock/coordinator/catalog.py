@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from reclock.time.timeline import Timeline
 
 SCHEMA: Final = "public"
+DATABASE: Final = "reclock"
 
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item
 
@@ -112,7 +113,7 @@ class Catalog:
         """The sources that the rows of each object come from."""
         found: dict[ObjectId, frozenset[ObjectId]] = {}
         for item in self.items.values():
-            own = isinstance(item, Source)
+            own = isinstance(item, Source) and item.parent is None
             found[item.id] = frozenset({item.id}) if own else self.origins_of(item, found)
         return found
 
@@ -176,9 +177,9 @@ class Catalog:
 
     def find(self, name: tuple[str, ...]) -> Item | None:
         """Return the object of that name, qualified or not, or None."""
-        *schema, last = name
+        *schema, last = _in_database(name)
         if schema == [SYSTEM_SCHEMA]:
-            return RELATIONS.get(ObjectId(".".join(name)))
+            return RELATIONS.get(ObjectId(f"{SYSTEM_SCHEMA}.{last}"))
         return self._by_name.get(last) if schema in ([], [SCHEMA]) else None
 
     def get(self, name: Name, kind: type[I]) -> I:
@@ -209,7 +210,7 @@ class Catalog:
 
     def check_new(self, name: Name) -> str:
         """Return the name of a new object; refuse one that is taken, or in no schema of ours."""
-        *schema, last = name.parts
+        *schema, last = _in_database(name.parts)
         if schema == [SYSTEM_SCHEMA]:
             message = f'schema "{SYSTEM_SCHEMA}" is for system relations'
             hint = f'leave the schema out, or write "{SCHEMA}"'
@@ -261,7 +262,8 @@ class Catalog:
         """
         roots = frozenset(items)
         needing = self.dependents(roots)
-        others = [i for i in needing if not isinstance(self.items[i], Index)]
+        with_roots = {i for i in needing if self._is_of(i, roots)}
+        others = [i for i in needing - with_roots if not isinstance(self.items[i], Index)]
         if others and not cascade:
             names = ", ".join(self.items[i].name for i in sorted(roots, key=number_of))
             detail = "; ".join(
@@ -274,9 +276,30 @@ class Catalog:
             raise DependentObjects(message, detail=detail, hint=hint)
         return roots | needing
 
-    def changed(self, added: Iterable[Item], removed: Iterable[ObjectId]) -> Catalog:
-        """Return the next version."""
+    def _is_of(self, item: ObjectId, sources: frozenset[ObjectId]) -> bool:
+        """Return whether an object is a table of one of these sources."""
+        found = self.items[item]
+        return isinstance(found, Source) and found.parent in sources
+
+    def changed(
+        self, added: Iterable[Item], removed: Iterable[ObjectId], least: int = 1
+    ) -> Catalog:
+        """Return the next version; every new object has a number of its own.
+
+        What is made and gone again at once has had one too: it is at ``least`` so many further.
+        """
+        added = tuple(added)
+        steps = max(least, sum(item.id not in self.items for item in added))
         gone = set(removed)
         items = {i: item for i, item in self.items.items() if i not in gone}
         items |= {item.id: item for item in added}
-        return replace(self, version=self.version + 1, items=items)
+        return replace(self, version=self.version + steps, items=items)
+
+
+def _in_database(name: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a name without the database, of which there is one; others are left as they are.
+
+    >>> _in_database(("reclock", "public", "t")), _in_database(("reclock", "ticks"))
+    (('public', 't'), ('reclock', 'ticks'))
+    """
+    return name[1:] if len(name) == 3 and name[0] == DATABASE else name

@@ -30,10 +30,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reclock.coordinator import joint
 from reclock.coordinator.arrangements import FIRST, beginning, layouts_of, write_runs
-from reclock.coordinator.expirations import Renewal
 from reclock.coordinator.item import MaterializedView, Source, Table
 from reclock.coordinator.shape import Shape
-from reclock.coordinator.tick import compute, tick, write
+from reclock.coordinator.tick import compute, settle, write
 from reclock.dataflow.changes import Changes
 from reclock.dataflow.graph import Limits, collection_of, errors_of
 from reclock.errors import InvalidDefinition
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from reclock.durable.keyed import Json
     from reclock.durable.store import Append
     from reclock.ids import ObjectId
+    from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
 INPUTS: Final = (Table, Source)
@@ -70,12 +70,15 @@ def change_catalog(
     roles: Roles | None = None,
     prepared: Prepared | None = None,
     changes: Happening | None = None,
+    also: Iterable[Pace] = (),
+    least: int = 1,
 ) -> None:
     """Make the next version of the catalog, and everything it needs, durable at once.
 
     ``roles`` are those from then on, if privileges change with the objects; ``prepared`` is what
     the one object that is added needs, if it was filled before; ``changes`` are those of inputs
-    at the time of the change.
+    at the time of the change, in the paces of the objects and in ``also``. The version is at
+    ``least`` so many further.
     """
     with core.writing():
         made, gone = tuple(added), tuple(removed)
@@ -84,8 +87,8 @@ def change_catalog(
         concerned = [*made, *filter(None, before), *(world.catalog[item] for item in gone)]
         catalog = world.catalog.changed(made, gone)
         paces = {**world.catalog.paces, **catalog.paces}
-        moved = {paces[i.id] for i in concerned if i.arranges and i.id in paces}
-        states = [tick(core, pace) for pace in sorted(moved, key=order)]
+        moved = {paces[i.id] for i in concerned if i.arranges and i.id in paces} | set(also)
+        states = [settle(core, pace) for pace in sorted(moved, key=order)]
         uppers = {state.pace: state.upper for state in states}
         if prepared is not None:
             made = tuple(map(prepared.dated, made))
@@ -96,12 +99,13 @@ def change_catalog(
                 else item
                 for item in made
             )
-        catalog = world.catalog.changed(made, gone)
+        catalog = world.catalog.changed(made, gone, least)
         records: dict[ObjectId, Json | None] = dict.fromkeys(gone)
         records |= {item.id: item.record() for item in made}
         roles = core.world.roles if roles is None else roles
         records |= roles.records(core.world.roles)
-        append, stored = core.catalog_store.change(core.world.stored, records)
+        steps = catalog.version - world.catalog.version
+        append, stored = core.catalog_store.change(core.world.stored, records, steps)
         transients = core.world.transients
         if any(view.depends & set(gone) for view in transients.values()):
             transients = {i: t for i, t in transients.items() if not t.depends & set(gone)}
@@ -136,7 +140,7 @@ def change_transients(
         made, gone = {view.id: view for view in added}, set(removed)
         ended = [view for view in world.transients.values() if view.id in gone]
         paces = {world.pace(view) for view in (*made.values(), *ended) if view.timeline}
-        states = [tick(core, pace) for pace in sorted(paces, key=order)]
+        states = [settle(core, pace) for pace in sorted(paces, key=order)]
         kept = {i: view for i, view in core.world.transients.items() if i not in gone}
         filled = _filled(prepared, tuple(made.values()))
         _publish(core, core.world.with_transients(kept | made), [], states, filled)
@@ -190,14 +194,14 @@ def reconcile(core: Core) -> None:
             if needed < there:
                 core.publish(
                     core.world,
-                    *_reshape(core, tick(core, timeline), state.shape, _filled(None, ())),
+                    *_reshape(core, settle(core, timeline), state.shape, _filled(None, ())),
                 )
                 continue
             given = [(i.id, i) for i in world.catalog.items.values() if isinstance(i, INPUTS)]
             only = Shape.of(replace(world.catalog, items=dict(given)), timeline)
             # The tick folds what is pending into tables; what views had is not used again.
             core.publish(core.world, [], replace(state, shape=only))
-            appends, moved = _reshape(core, tick(core, timeline), state.shape, _filled(None, ()))
+            appends, moved = _reshape(core, settle(core, timeline), state.shape, _filled(None, ()))
             core.publish(core.world, appends, moved)
         core.collect_garbage()
 
@@ -233,7 +237,7 @@ def _with_due(
     """Return ``added`` and what happens at the time that the step closes, with ``changes``."""
     if between.is_own:
         return added  # it closes none
-    time = core.expirations.closing(between, between.table_upper, Renewal())
+    time = core.expirations.closing(between, between.table_upper)
     inputs = {} if changes is None else changes(between, time)
     given = {item: Changes((batch,)) for item, batch in inputs.items()}
     due = write(between, compute(core, between, given, time), time)
@@ -261,5 +265,5 @@ def _hydrate(
     updates = dict(core.engine.hydrate(limited, rest, traces, as_of))
     updates |= joint.copied(given, new & copies, as_of)
     stem = state.stem("hydrate", state.upper)
-    descriptions = dict.fromkeys(sorted(new), beginning(as_of))
+    descriptions = dict.fromkeys(sorted(new), beginning(state.upper))
     return write_runs(state.segments, stem, updates, layouts_of(shape.graph), descriptions)

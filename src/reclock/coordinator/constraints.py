@@ -31,7 +31,7 @@ from reclock.dataflow.values import to_python
 from reclock.errors import ConstraintViolation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from reclock.coordinator.item import Table
     from reclock.coordinator.timeline import TimelineState
@@ -86,29 +86,47 @@ def _too_long(table: Table, at: int, values: pa.Array, row: int) -> ConstraintVi
 
 
 def check_key(
-    table: Table, state: TimelineState, updates: pa.RecordBatch, added: Sequence[pa.Array]
+    table: Table,
+    state: TimelineState | None,
+    updates: pa.RecordBatch,
+    added: Sequence[pa.Array],
+    own: Mapping[tuple[object, ...], int] | None = None,
 ) -> None:
     """Refuse a key that would be there twice.
 
-    ``updates`` are arranged by the key; ``added`` are the rows as they were given.
+    ``updates`` are arranged by the key; ``added`` are the rows as they were given. ``own`` are rows
+    that count too, by their keys; without a ``state`` nothing is stored.
     """
     if not table.checks_key or updates.num_rows == 0:
         return
-    layout = Layout(table.keying.layout.key, ())
-    net = consolidate(layout, _keys_only(layout, updates))
+    net = net_keys(table, updates)
     net = net.filter(pa.array(diff_of(net) > 0))
-    keys = net.select(range(1 + len(layout.key)))
-    stored = state.traces[collection_of(table.id)].runs
-    pending = [
-        process_cache().open(state.segments, entry.run, table.keying.layout)
-        for entry in state.wal.of_table(table.id)
-    ]
-    found = probe(table.keying.layout, [*stored, *pending], keys)
+    keys = net.select(range(1 + len(table.key)))
     counts = diff_of(net).copy()
-    np.add.at(counts, found.probe, diff_of(found.updates))
+    if state is not None:
+        stored = state.traces[collection_of(table.id)].sources
+        pending = [
+            process_cache().open(state.segments, entry.run, table.keying.layout)
+            for entry in state.wal.of_table(table.id)
+        ]
+        found = probe(table.keying.layout, [*stored, *pending], keys)
+        np.add.at(counts, found.probe, diff_of(found.updates))
+    if own:
+        counts += np.array([own.get(key, 0) for key in key_values(keys)], np.int64)
     twice = np.flatnonzero(counts > 1)
     if len(twice):
         raise _duplicate(table, keys.slice(int(twice[0]), 1), added)
+
+
+def net_keys(table: Table, updates: pa.RecordBatch) -> pa.RecordBatch:
+    """Return how often each key comes, net of how often it goes."""
+    layout = Layout(table.keying.layout.key, ())
+    return consolidate(layout, _keys_only(layout, updates))
+
+
+def key_values(keys: pa.RecordBatch) -> list[tuple[object, ...]]:
+    """Return the values of keys, which stand after their hash."""
+    return list(zip(*(column.to_pylist() for column in keys.columns[1:]), strict=True))
 
 
 def _keys_only(layout: Layout, updates: pa.RecordBatch) -> pa.RecordBatch:

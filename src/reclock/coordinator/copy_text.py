@@ -27,15 +27,22 @@ _ESCAPES: Final = str.maketrans(
 )
 
 
-def line(row: Sequence[Any], kinds: Sequence[Type]) -> str:
+def line(
+    row: Sequence[Any], kinds: Sequence[Type], delimiter: str = "\t", null: str = "\\N"
+) -> str:
     r"""Return a row as a line.
 
     >>> line((1, None, "a\tb", True), (t.BIGINT, t.TEXT, t.TEXT, t.BOOLEAN))
     '1\t\\N\ta\\tb\tt\n'
     """
     values = zip(row, kinds, strict=True)
-    texts = ("\\N" if v is None else text_of(v, k).translate(_ESCAPES) for v, k in values)
-    return "\t".join(texts) + "\n"
+    texts = (null if v is None else _escaped(text_of(v, k), delimiter) for v, k in values)
+    return delimiter.join(texts) + "\n"
+
+
+def _escaped(text: str, delimiter: str) -> str:
+    escaped = text.translate(_ESCAPES)
+    return escaped if delimiter == "\t" else escaped.replace(delimiter, "\\" + delimiter)
 
 
 def utf8(data: bytes) -> str:

@@ -26,9 +26,11 @@ from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.define import load_catalog
 from reclock.coordinator.expirations import Expirations
+from reclock.coordinator.flights import Flights
 from reclock.coordinator.history import History
 from reclock.coordinator.item import Sink, Source
 from reclock.coordinator.merging import Merger
+from reclock.coordinator.meters import Meters
 from reclock.coordinator.pg.catalogs import PgCatalogs
 from reclock.coordinator.plans import Plans
 from reclock.coordinator.roles import Roles
@@ -79,23 +81,30 @@ class Core:
         *,
         clusters: Clusters = KafkaCluster,
         outlets: Outlets = KAFKA_OUTLETS,
+        is_copy: bool = False,
     ) -> None:
+        self.is_copy = is_copy
+        """Whether nothing outside may be changed in its name (``look``)."""
         self.store = store
         self.segments = segments
         self.engine = engine
         self.clock = clock
         self.settings = SystemSettings()
         self.lock = threading.RLock()
-        """Held by whoever ticks, writes or changes the catalog."""
+        """Held to begin and to publish a tick, to write, and to change the catalog."""
         self.turns = Turns()
         """Who waits for the lock, and what ticks wait for."""
         self.preparing: list[Prepared] = []
         """What is filled for new objects (``prepare``)."""
         self.moved = threading.Condition()
         """Told whenever the world was replaced."""
+        self.flights = Flights(self)
+        """Ticks that compute without the lock."""
         self.in_flight: set[str] = set()
         """Stems of segments that are being written beside the ticks."""
         self._unnamed = 0
+        self.uncollected = False
+        """Whether there may be segments to remove that could not be."""
         self._catalog_store = CatalogStore(store)
         self._oracle_store = OracleStore(store)
         self._stale = False
@@ -116,6 +125,8 @@ class Core:
         """What is known of query texts."""
         self.pg = PgCatalogs()
         """Our catalog as PostgreSQL's."""
+        self.meters = Meters()
+        """What is counted, for those who watch from outside."""
         self.ticks = TickLog()
         """What the last ticks cost."""
         self.loop: Loop | None = None
@@ -149,6 +160,17 @@ class Core:
                 self._stale = False
                 reconcile(self)  # a transient view may have come or gone unnoticed
             yield self._world
+
+    @contextmanager
+    def quiet(self, paces: Callable[[World], Iterable[Pace]]) -> Iterator[World]:
+        """Hold the lock while no tick of some paces of the world is under way."""
+        while True:
+            with self.writing() as world:
+                busy = self.flights.among(paces(world))
+                if not busy:
+                    yield world
+                    return
+            self.flights.wait(busy)
 
     @contextmanager
     def reading(self) -> Iterator[World]:
@@ -248,14 +270,17 @@ class Core:
 
     def collect_garbage(self) -> list[str]:
         """Remove the segments that no world names; hold the lock."""
-        if self._stale or self._unnamed or self.expirations.is_busy:
+        busy = bool(self._unnamed or self.flights or self.expirations.is_busy)
+        self.uncollected = self._stale or busy
+        if self.uncollected:
             return []
-        removed = collect(self.segments, lambda: set(self.in_flight), self._named)
+        removed = collect(self.segments, lambda: set(self.in_flight), self.named)
         if removed:
             process_cache().forget(self.segments, removed)
         return removed
 
-    def _named(self) -> set[str]:
+    def named(self) -> set[str]:
+        """Return the segments of all worlds that are read."""
         with self.moved:
             worlds = [self._world, *self._readers]
         return set().union(*(world.named_segments() for world in worlds))
@@ -263,7 +288,9 @@ class Core:
     def compact_bindings(self) -> None:
         """Fold the bindings of sources that have many of them before their since."""
         moved = []
-        for state in self._world.timelines.values():
+        for pace, state in self._world.timelines.items():
+            if self.flights.among([pace]):
+                continue  # a tick binds on from what they are
             bindings = {
                 item: bound.compacted(state.sinces[item].element())
                 for item, bound in state.bindings.items()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
@@ -22,6 +23,7 @@ from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.check import check
 from reclock.coordinator.core import Core
+from reclock.coordinator.facts import Facts
 from reclock.coordinator.loop import Loop
 from reclock.coordinator.pipeline.failures import fatal
 from reclock.coordinator.pipeline.plan import plan_pipeline
@@ -29,6 +31,7 @@ from reclock.coordinator.pipeline.rehearse import rehearse
 from reclock.coordinator.place import Place, open_place
 from reclock.coordinator.session import Session
 from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
+from reclock.coordinator.source.postgres.slots import left_behind
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.coordinator.tick import tick
 from reclock.errors import StorageError
@@ -44,12 +47,14 @@ if TYPE_CHECKING:
     from reclock.coordinator.check import Finding
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.file_roots import FileRoots
+    from reclock.coordinator.meters import Meters
     from reclock.coordinator.pipeline.plan import Step
     from reclock.coordinator.prepare import Progress
     from reclock.coordinator.result import Result
     from reclock.coordinator.roles import Roles
     from reclock.coordinator.sink.connect import Outlets
     from reclock.coordinator.source.connect import Clusters
+    from reclock.coordinator.source.postgres.slots import Noted
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.world import World
     from reclock.dataflow.early import EarlySpark
@@ -83,7 +88,7 @@ class Database:
             undo.callback(self._store.close)
             self._core = Core(
                 self._store, place.segments, engine, clock or SystemClock(),
-                clusters=clusters, outlets=outlets,
+                clusters=clusters, outlets=outlets, is_copy=place.is_copy,
             )  # fmt: skip
             undo.callback(self._core.intakes.close)
             if background:
@@ -164,6 +169,10 @@ class Database:
             self._keep(at.world)
             return made
 
+    def left_behind_slots(self) -> list[tuple[Noted, bool | None]]:
+        """Return the replication slots that no source has, and whether their servers have them."""
+        return left_behind(self._core.intakes.slots, self._core.world.catalog)
+
     def check(self) -> list[Finding]:
         """Read all of the state and return what is wrong with it: nothing, if it is whole."""
         self._check_open()
@@ -183,6 +192,31 @@ class Database:
     def roles(self) -> Roles:
         """Who may log in, and who may do what."""
         return self._core.world.roles
+
+    @cached_property
+    def facts(self) -> Facts:
+        """How everything does, for metrics, health and pictures."""
+        return Facts(self._core)
+
+    @property
+    def meters(self) -> Meters:
+        """What this process has counted."""
+        return self._core.meters
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the database's clock."""
+        return self._core.clock.now_ms()
+
+    @property
+    def interval_ms(self) -> int:
+        """How often it ticks."""
+        return self._core.settings.timestamp_interval_ms
+
+    @property
+    def merging(self) -> int:
+        """How many merges are under way."""
+        return self._core.merger.under_way
 
     @property
     def loading(self) -> Load | None:
@@ -207,6 +241,7 @@ class Database:
         self._core.subscribers.close()
         if self._core.loop is not None:
             self._core.loop.stop()
+        self._core.flights.cancel()
         self._core.intakes.close()
         self._core.exporters.close()
         for session in tuple(self._sessions):

@@ -60,7 +60,8 @@ def describe(context: Context, parsed: Parsed, declared: Sequence[Type]) -> Desc
     placeholders = tuple(Placeholder(kind) for kind in known)
     with context.core.reading() as world:
         statement = with_times(parsed.statement, placeholders)
-        schema = _schema(context, statement, placeholders, world.catalog)
+        catalog = world.catalog if context.transaction is None else context.catalog
+        schema = _schema(context, statement, placeholders, catalog)
     types = tuple(TEXT if p.type == UNKNOWN else p.type for p in placeholders)
     return Description(types, schema)
 

@@ -2,7 +2,7 @@
 
 An engine has no state of its own that matters: everything it needs comes with the call,
 everything it makes is in the answer, and a call that failed is simply made again. The
-coordinator calls ``step`` from one thread at a time, all others from any.
+coordinator makes them from any thread, several at once.
 
 ``updates`` of an arrangement are one batch, conformed and consolidated for its layout, or,
 when there are many, runs already written to the segment store, with disjoint ranges of
@@ -15,22 +15,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow as pa
 
     from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.shard import Shard
+    from reclock.arrangement.store import Store
     from reclock.coordinator.shape import Shape
     from reclock.dataflow.changes import Changes
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.hydrate import Stream
     from reclock.dataflow.job.load import Load
+    from reclock.dataflow.merge import Merge
     from reclock.dataflow.peek import Pieces
-    from reclock.dataflow.placement import Execution
-    from reclock.dataflow.stage import Staged, Stager
+    from reclock.dataflow.piece import Piece
+    from reclock.dataflow.placement import Execution, Outlook
+    from reclock.dataflow.stage import Stager
     from reclock.dataflow.stop import Stop
+    from reclock.dataflow.work import Effort
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.sql.plan.relation import QueryPlan
@@ -51,6 +55,10 @@ class Engine(Protocol):
         """Have all that follows run in the driver, in Spark tasks, or where it belongs."""
         ...
 
+    def outlook(self, shape: Shape, changed: Collection[ObjectId]) -> Outlook | None:
+        """Return where ticks would run in which these tables and sources change."""
+        ...
+
     def step(
         self,
         shape: Shape,
@@ -58,11 +66,15 @@ class Engine(Protocol):
         traces: Mapping[ArrangementId, Shard],
         lower: Timestamp,
         upper: Timestamp,
+        *,
+        effort: Effort | None = None,
+        stop: Stop | None = None,
     ) -> Mapping[ArrangementId, Updates]:
         """Return what the changes of tables in ``[lower, upper)`` append to arrangements.
 
         ``traces`` hold the times before ``lower``. Arrangements that do not change are left
-        out.
+        out. ``effort`` gets what tasks did, if the updates are theirs. Raises what ``stop``
+        does, if that asks for an end of what takes long.
         """
         ...
 
@@ -151,12 +163,30 @@ class Engine(Protocol):
         """Return the same as a Spark DataFrame, with the query's column names."""
         ...
 
-    def reading_tasks(self, positions: int) -> int:
-        """Return how many tasks should read so many positions of a topic; 0: the driver reads."""
+    def reading_tasks(self, records: int) -> int:
+        """Return how many tasks should read so many records; 0: the driver reads."""
         ...
 
-    def stage(self, stager: Stager, ranges: Sequence[Range], title: str) -> Staged:
-        """Read ranges of a source in tasks, into runs that have no time yet."""
+    def stage(
+        self, stager: Stager, shares: Sequence[Sequence[Range]], title: str
+    ) -> Sequence[Piece]:
+        """Read ranges of a source in tasks, a share each, into runs; in the order of the shares."""
+        ...
+
+    def merge(
+        self,
+        merges: Sequence[Merge],
+        store: Store,
+        stem: str,
+        *,
+        title: str,
+        stop: Stop | None = None,
+    ) -> Sequence[tuple[RunRef, ...]]:
+        """Return the runs that stand for those of each merge: one, or siblings.
+
+        They are in segments of ``store`` whose names begin with ``stem``. It raises what ``stop``
+        does, if that asks for an end.
+        """
         ...
 
     def close(self) -> None:

@@ -23,9 +23,11 @@ nothing names. It happens
   the time it began, and what they wrote since, are together what it would be had it never
   expired. If the clock jumps past the end, the tick that finds it so renews first.
 
-Cost: a renewal is a first load of the filter: the rows of its inputs. Beside ticks it goes in
-small pieces, lets them pass, and rests between (``arrangement.precedence``), until half of the time
-that is left has passed; with an operator below the filter that needs all rows at once, in one.
+Cost: a renewal is a first load of the filter: the rows of its inputs. If that would take the driver
+more than a moment it is a Spark job, beside ticks in the pool of merges. In the driver it goes in
+small pieces, lets ticks pass, and rests between (``arrangement.precedence``), until half of the
+time that is left has passed; with an operator below the filter that needs all rows at once, in one.
+Closing ends it.
 
 Tests: tests/coordinator/test_expirations.py.
 """
@@ -35,12 +37,15 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.precedence import Unhurried
 from reclock.coordinator.arrangements import Swap, layouts_of, write_runs
+from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.item import Index, MaterializedView
 from reclock.dataflow.graph import Limits
+from reclock.errors import Interrupted
 from reclock.failpoints import hit
 from reclock.sql.plan.relation import Get, walk
 from reclock.time.description import Description
@@ -84,6 +89,16 @@ class Renewal:
         return state.arranged(state.shape, runs, frozenset(), self.untils)
 
 
+@dataclass(frozen=True)
+class Due:
+    """What is to be renewed with a tick: until when, and, if it is there already, the runs."""
+
+    untils: Mapping[ArrangementId, int | None] = field(default_factory=dict)
+    made: Renewal | None = None
+    begins: int | None = None
+    """The number of the decisions that a pace keeps to from then on."""
+
+
 @dataclass
 class _Running:
     """A renewal beside the ticks."""
@@ -108,8 +123,13 @@ class Expirations:
         """Updates that this process did not keep."""
         self._begun: set[Pace] = set()
         """The paces that keep what the decisions of this lifetime say."""
+        self._decisions = 0
+        """How often the decisions have changed."""
+        self._door = Lock()
+        self._closed = False
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reclock-renew")
         self._running: dict[Pace, _Running] = {}
+        self._stop = Interrupt()
 
     def follow(self) -> None:
         """Follow the setting, if it has changed: the next ticks keep what it says."""
@@ -118,6 +138,7 @@ class Expirations:
             is_over = self._started + offset <= now
             self.lifetime = Lifetime(now if is_over else self._started, offset)
             self._begun.clear()
+            self._decisions += 1
 
     # Decisions.
 
@@ -147,18 +168,24 @@ class Expirations:
 
     # The guard.
 
-    def closing(self, state: TimelineState, time: Timestamp, renewal: Renewal) -> Timestamp:
+    def closing(
+        self,
+        state: TimelineState,
+        time: Timestamp,
+        renewed: Mapping[ArrangementId, int | None] | None = None,
+    ) -> Timestamp:
         """Return the time that a step may close, or refuse to go past what is kept.
 
-        A regular tick that would round up past the end closes what is before it.
+        A regular tick that would round up past the end closes what is before it. ``renewed`` are
+        the untils that change with the step.
         """
-        untils = {**self._known(state), **renewal.untils}
+        untils = {**self._known(state), **(renewed or {})}
         for name, until in untils.items():
             if until is None or time.step() <= until:
                 continue
             last = Timestamp(until).back()
             if last >= state.table_upper and self._core.clock.now_ms() < until:
-                return self.closing(state, last, renewal)
+                return self.closing(state, last, renewed)
             items = self._core.world.items
             views = sorted(str(items[v]) for v in state.shape.filters.get(name, ()) if v in items)
             dataflow = ", ".join(views) or "the dataflow"
@@ -172,8 +199,8 @@ class Expirations:
         """Whether files are being written that nothing names yet."""
         return bool(self._running)
 
-    def ready(self, state: TimelineState, time: Timestamp) -> Renewal:
-        """Return what takes effect with the tick that closes ``time``; hold the lock."""
+    def due(self, state: TimelineState, time: Timestamp) -> Due:
+        """Return what is renewed with the tick that closes ``time``; hold the lock."""
         pace, known = state.pace, self._known(state)
         if pace not in self._begun:
             wanted = self.untils(state, state.shape)
@@ -184,20 +211,29 @@ class Expirations:
             }
             if pace in self._running:
                 self._end(pace)  # it renews what an earlier decision said
-            made = self._derived(state, changed)
-            self._begun.add(pace)
-            return made
+            return Due(changed, begins=self._decisions)
         running = self._running.get(pace)
         if running is not None:
             if any(state.ahead.get(a) != until for a, until in running.untils.items()):
                 self._end(pace)  # the world was read again: ticks have forgotten it
-            elif running.future.done():
+            elif running.future.done() and not running.future.cancelled():
                 self._end(pace)
                 if running.future.exception() is None and _fits(state, running.future.result()):
-                    return running.future.result()
+                    made = running.future.result()
+                    return Due(made.untils, made)
         if self._renews and _is_past(time, known):
-            return self._derived(state, self._next(state))
-        return Renewal()
+            return Due(self._next(state))
+        return Due()
+
+    def renewal(self, state: TimelineState, due: Due) -> Renewal:
+        """Return what is renewed with a tick, derived and written."""
+        return self._derived(state, due.untils) if due.made is None else due.made
+
+    def landed(self, pace: Pace, due: Due, dropped: Counter[ArrangementId]) -> None:
+        """Note that a tick is published, with what was due; hold the lock."""
+        self.dropped.update(dropped)
+        if due.begins == self._decisions:
+            self._begun.add(pace)
 
     def consider(self, state: TimelineState) -> None:
         """Begin to renew beside the ticks, if the window is about to end; hold the lock."""
@@ -212,13 +248,16 @@ class Expirations:
             return
         untils = self._next(state)
         ahead = {a: until for a, until in untils.items() if until is not None}
-        begun = replace(state, ahead=ahead)
-        self._core.adopt(begun)
-        world = self._core.world
-        self._core.pin(world)
-        pace = Unhurried()
-        future = self._pool.submit(self._derived, begun, untils, pace)
-        self._running[state.pace] = _Running(untils, world, pace, now + left // 2, future)
+        with self._door:  # a tick may land while another thread closes
+            if self._closed:
+                return
+            begun = replace(state, ahead=ahead)
+            self._core.adopt(begun)
+            world = self._core.world
+            self._core.pin(world)
+            pace = Unhurried()
+            future = self._pool.submit(self._derived, begun, untils, pace)
+            self._running[state.pace] = _Running(untils, world, pace, now + left // 2, future)
 
     def wait(self) -> None:
         """Wait until no renewal is under way; what it made waits for the next tick."""
@@ -227,7 +266,10 @@ class Expirations:
             running.future.exception()
 
     def close(self) -> None:
-        """Wait for the renewal under way, and begin no other."""
+        """End the renewal under way, and begin no other."""
+        with self._door:
+            self._closed = True
+        self._stop.set(Interrupted("the database is closed"))
         for running in list(self._running.values()):
             running.pace.hurry()
         self._pool.shutdown(cancel_futures=True)
@@ -265,8 +307,9 @@ class Expirations:
         shape = replace(state.shape, limits=Limits(kept, counted))
         as_of = state.upper.back()
         updates = self._core.engine.hydrate(
-            shape, frozenset(untils), state.traces, as_of, beside=beside
-        )
+            shape, frozenset(untils), state.traces, as_of,
+            beside=beside, stop=None if beside is None else self._stop,
+        )  # fmt: skip
         known = state.arrangements.runs
         descriptions = {
             a: Description(at(0), known[a][-1].description.upper, at(as_of)) for a in sorted(untils)

@@ -71,10 +71,11 @@ def _bind(core: Core, loading: Sequence[Loading]) -> None:
     """Run the ticks that bind what can be bound now, or say why nothing can."""
     moved = False
     for pace in _paces(core, loading):
-        with core.writing() as world:
-            before = {i: bound.remap for i, bound in world[pace].bindings.items()}
-            after = tick(core, pace, ahead=True)
-            moved |= any(after.bindings[i].remap is not remap for i, remap in before.items())
+        before = core.world[pace].bindings
+        after = tick(core, pace, ahead=True).bindings
+        moved |= any(
+            i in after and after[i].remap is not bound.remap for i, bound in before.items()
+        )
     if not moved:
         message = f"{_named(loading)} is still loading"
         hint = "let the clock get there; reclock.source_status says what it waits for"

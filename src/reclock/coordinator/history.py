@@ -138,9 +138,10 @@ class History:
             wanted = policy.wanted(BEGINNING, upper)
             if state.is_own:
                 wanted = wanted.join(at(FIRST))
-            if state.shape.imports:
-                wanted = wanted.join(state.stored_since(item))  # later than it began to wait
-            sinces[item] = self.holds.advance(item, wanted)
+            since = self.holds.advance(item, wanted)
+            if state.shape.imports:  # it begins where its inputs do, whatever was held of it before
+                since = since.join(state.stored_since(item))
+            sinces[item] = since
         return replace(state, sinces=sinces)
 
     def _window(self, item: Item | None) -> int:

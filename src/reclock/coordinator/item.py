@@ -155,7 +155,8 @@ class Source(RelationItem):
 
     ``primary_key`` holds positions; the envelopes that have one see to it that it is unique.
     ``statement`` has the secrets that ``sql`` does not show; ``facts`` are what was found
-    out when the source was created. All it may depend on is what supplies its bindings.
+    out when the source was created. All it may depend on is what supplies its bindings: a relation
+    (``using``), or the source of a database that it is a table of (``parent``).
     """
 
     kind: ClassVar[str] = "source"
@@ -166,6 +167,13 @@ class Source(RelationItem):
     statement: CreateSource = field(kw_only=True, repr=False)
     facts: Json = field(kw_only=True, default_factory=dict)
     secrets: Mapping[str, str] = field(kw_only=True, default_factory=dict, repr=False)
+    parent: ObjectId | None = field(kw_only=True, default=None)
+    """The source that it is a table of: then it has no remap of its own."""
+
+    @property
+    def bound_by(self) -> ObjectId:
+        """The source whose remap says its times."""
+        return self.parent or self.id
 
     @property
     def brings_times(self) -> bool:
@@ -176,7 +184,7 @@ class Source(RelationItem):
     @property
     def using(self) -> ObjectId | None:
         """The relation that supplies its bindings, if one does: ``RECLOCK USING``."""
-        return next(iter(self.depends), None)
+        return None if self.parent is not None else next(iter(self.depends), None)
 
     @property
     def states(self) -> bool:

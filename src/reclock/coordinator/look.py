@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from reclock.arrangement.file import File
     from reclock.arrangement.store import LocalStore, Store
     from reclock.connectors.kafka.cluster import Span, Topic, Watermarks
     from reclock.connectors.kafka.options import Connection
@@ -58,8 +59,8 @@ def look(
         if found and (store is not None or meta is not None):
             directory = Path(path).resolve() if store is None else scratch
             segments = Beside(files_of(directory, store, identity_of(records)), ours)
-        engine = SparkEngine(segments, None)
-        place = Place(records, segments)
+        engine = SparkEngine(segments)
+        place = Place(records, segments, is_copy=True)
         with Database(place, engine, background=False, clusters=clusters or Silent) as db:
             db.execute("SET transaction_isolation = 'serializable'")
             yield db
@@ -94,9 +95,19 @@ class Beside:
         """Make a file visible to this process."""
         self.ours.publish(file, name, durable=durable)
 
-    def map(self, name: str) -> pa.Buffer:
-        """Return the bytes of a file."""
-        return (self.ours if name in self.ours.names() else self.theirs).map(name)
+    @property
+    def batch_share(self) -> int:
+        """What share of a batch to write as one."""
+        return self.ours.batch_share
+
+    @property
+    def openers(self) -> int:
+        """How many runs to open at a time."""
+        return self.theirs.openers
+
+    def file(self, name: str) -> File:
+        """Return a file."""
+        return (self.ours if name in self.ours.names() else self.theirs).file(name)
 
     def names(self) -> list[str]:
         """Return the names of own files: no other is this process's to remove."""
@@ -105,10 +116,6 @@ class Beside:
     def remove(self, name: str) -> None:
         """Remove a file of its own."""
         self.ours.remove(name)
-
-    def refresh(self, name: str) -> bool:
-        """Forget a local copy."""
-        return self.theirs.refresh(name)
 
     def require(self, names: Iterable[str]) -> None:
         """Raise unless files that tasks of its own published are among its own."""

@@ -59,7 +59,7 @@ def look_up_known(
     if not isinstance(statement, SelectStatement) or statement.as_of is not None:
         return None
     kinds = kinds_of(parameters)
-    if kinds is None:
+    if kinds is None or (session.transaction is not None and session.transaction.has_drafted):
         return None
     if patient:
         return _waited(session, parsed.text, statement, tuple(parameters), kinds)
@@ -86,8 +86,8 @@ def _known(session: Session, text: str, kinds: Kinds, world: World) -> Known | N
 
 def _catalog(session: Session, world: World) -> Catalog:
     """Return the catalog that a session sees."""
-    snapshot = None if session.transaction is None else session.transaction.snapshot
-    return world.catalog if snapshot is None else snapshot.world.catalog
+    seen = None if session.transaction is None else session.transaction.catalog
+    return world.catalog if seen is None else seen
 
 
 def _at_once(session: Session, known: Known, world: World, values: list[object]) -> Answered:

@@ -1,4 +1,4 @@
-"""The background loop: one thread that ticks every timeline, once per interval.
+"""The background loop: it ticks every pace, once per interval, none of them behind another.
 
 Deadlines lie on a grid of the monotonic clock, one interval apart, whatever a tick takes::
 
@@ -7,18 +7,23 @@ Deadlines lie on a grid of the monotonic clock, one interval apart, whatever a t
 
 so the loop does not drift. A tick that takes longer than the interval is followed at once by
 one more, which covers everything that came meanwhile, every write at its own time; deadlines
-that were missed are not made up for one by one. One thread, so never two ticks at once.
+that were missed are not made up for one by one.
 
-A reader that waits for a time calls ``wake``: the loop ticks that timeline at once instead of
+Each pace has a *lane*, a thread that runs its ticks: never two of one pace at once. Paces tick one
+after the other, those first that others follow; but the others wait ``GRACE`` seconds for a tick
+and no longer: while one is a job of minutes, they go on.
+
+A reader that waits for a time calls ``wake``: the loop ticks that pace at once instead of
 at the next deadline, and closes now, not a time on the grid of the interval, which may be far
-ahead. Many readers that wait share that tick. The deadlines stay where they are. A
-tick keeps writers out, so one on demand comes no sooner after the last than that one took:
-readers who never stop asking leave writers half of the time. Before each tick the loop gives way
-to statements that wait (``turns``), also when ticks take longer than the interval.
+ahead. Many readers that wait share that tick. The deadlines stay where they are. A tick on
+demand comes no sooner after the last than that one took, or ``REST`` seconds after it: readers
+who never stop asking leave writers half of the interpreter's time. Before each tick the loop gives
+way to statements that wait (``turns``), also when ticks take longer than the interval.
 
-A tick that fails is the ``supervisor``'s: tried again with pauses, or the timeline stops and
-``check`` tells why; ``failures`` has the state of each. ``stop`` returns when the tick under
-way is done; whoever still waits is told that the database is closed.
+A tick that fails is the ``supervisor``'s: tried again with pauses, or the pace stops and
+``check`` tells why; ``failures`` has the state of each. ``stop`` has the ticks under way stopped:
+they publish nothing. It waits a moment for them; whoever still waits is told that the database is
+closed.
 
 Tests: tests/coordinator/test_loop.py.
 """
@@ -27,7 +32,7 @@ from __future__ import annotations
 
 import threading
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.supervisor import Failure, failed
 from reclock.coordinator.tick import tick
@@ -35,10 +40,65 @@ from reclock.errors import StorageError
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from reclock.coordinator.core import Core
     from reclock.time.pace import Pace
+
+GRACE: Final = 0.1
+"""So many seconds other paces wait for a tick."""
+
+REST: Final = 0.1
+"""So many seconds after a tick the next one on demand may begin, however long that took."""
+
+_PATIENCE: Final = 1.0
+"""So many seconds ticks have to stop at the end; what they make later is of no use."""
+
+
+class _Lane:
+    """A thread that ticks one pace when it is told to; the loop's condition guards it."""
+
+    def __init__(self, signal: threading.Condition, work: Callable[[bool], None], name: str):
+        self._signal = signal
+        self._work = work
+        self._asked: bool | None = None
+        self._ended = False
+        self.rested = 0.0
+        """From when on it may tick on demand."""
+        self.missed = False
+        """Whether a deadline passed while it was ticking."""
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread.start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it ticks."""
+        return self._asked is not None
+
+    def begin(self, *, regular: bool) -> None:
+        """Have it tick."""
+        self._asked = regular
+        self._signal.notify_all()
+
+    def end(self) -> None:
+        """Have it tick no more."""
+        self._ended = True
+        self._signal.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._signal:
+                self._signal.wait_for(lambda: self._ended or self.is_busy)
+                if self._asked is None:
+                    return
+                regular = self._asked
+            began = monotonic()
+            self._work(regular)
+            ended = monotonic()
+            with self._signal:
+                self.rested = ended + min(ended - began, REST)
+                self._asked = None
+                self._signal.notify_all()
 
 
 class Loop:
@@ -50,7 +110,8 @@ class Loop:
         self._stopped = False
         self._wanted: dict[Pace, Timestamp] = {}
         self._failures: Mapping[Pace, Failure] = {}
-        self._passed = self._rested = monotonic()
+        self._passed = monotonic()
+        self._lanes: dict[Pace, _Lane] = {}
         self._thread = threading.Thread(target=self._run, name="reclock-tick", daemon=True)
         self._thread.start()
 
@@ -63,12 +124,12 @@ class Loop:
         """Tick ``timeline`` at once, unless ``time`` is complete in it by then."""
         with self._signal:
             self._wanted[timeline] = max(time, self._wanted.get(timeline, time))
-            self._signal.notify()
+            self._signal.notify_all()
 
     def interval_changed(self) -> None:
         """Look at the interval again: the next deadline is one of it after the last."""
         with self._signal:
-            self._signal.notify()
+            self._signal.notify_all()
 
     def check(self, timeline: Pace) -> None:
         """Raise what keeps ``timeline`` from ever moving again, if something does."""
@@ -80,21 +141,46 @@ class Loop:
             raise failure.told()
 
     def stop(self) -> None:
-        """End the loop, after the tick under way; who still waits for another is told."""
+        """End the loop, and the ticks under way; who still waits for another is told."""
         with self._signal:
             self._stopped = True
-            self._signal.notify()
+            lanes = tuple(self._lanes.values())
+            for lane in lanes:
+                lane.end()
+            self._signal.notify_all()
         self._thread.join()
+        self._core.flights.cancel()
+        deadline = monotonic() + _PATIENCE
+        for lane in lanes:
+            lane.thread.join(max(0.0, deadline - monotonic()))
         self._tell()
 
     def _run(self) -> None:
         while not self._stopped:
             due = self._due()
-            began = monotonic()
-            for timeline in sorted(due, key=self._core.world.catalog.order):
-                self._tick(timeline, regular=due[timeline])
-            ended = monotonic()
-            self._rested = ended + (ended - began)
+            for pace in sorted(due, key=self._core.world.catalog.order):
+                self._begin(pace, regular=due[pace])
+
+    def _begin(self, pace: Pace, *, regular: bool) -> None:
+        """Have a pace tick, and wait for it, if that takes a moment."""
+        with self._signal:
+            if not self._stopped:
+                lane = self._lane(pace)
+                lane.begin(regular=regular)
+                self._signal.wait_for(lambda: self._is_stopped() or not lane.is_busy, GRACE)
+
+    def _lane(self, pace: Pace) -> _Lane:
+        """Return the lane of a pace; those of paces that are gone end."""
+        for gone in self._lanes.keys() - self._core.world.timelines.keys() - {pace}:
+            if not self._lanes[gone].is_busy:
+                self._lanes.pop(gone).end()
+        if pace not in self._lanes:
+
+            def work(regular: bool) -> None:
+                self._tick(pace, regular=regular)
+
+            self._lanes[pace] = _Lane(self._signal, work, f"reclock-tick-{pace}")
+        return self._lanes[pace]
 
     def _due(self) -> dict[Pace, bool]:
         """Wait until there is something to tick; return which of it regularly, which on demand.
@@ -105,51 +191,76 @@ class Loop:
             while not self._stopped:
                 now = monotonic()
                 interval = self._core.settings.timestamp_interval_ms / 1_000
-                regular, wanted = set(), self._retries(now)
-                if now >= self._passed + interval:
-                    self._passed = last_point(self._passed, now, interval)
-                    regular = self._core.world.timelines.keys() - self._failures.keys()
-                if now >= self._rested:
-                    wanted |= self._woken()
+                regular, wanted = self._regular(now, interval), self._retries(now)
+                wanted |= self._woken(now)
                 if regular or wanted:
                     return dict.fromkeys(wanted, False) | dict.fromkeys(regular, True)
                 deadlines = [f.retry_at for f in self._failures.values() if not f.permanent]
-                if self._wanted:
-                    deadlines.append(self._rested)
-                self._signal.wait(min([self._passed + interval, *deadlines]) - now)
+                lanes = (lane for pace, lane in self._lanes.items() if pace in self._wanted)
+                deadlines += [lane.rested for lane in lanes if not lane.is_busy]
+                self._signal.wait(max(0.0, min([self._passed + interval, *deadlines]) - now))
         return {}
+
+    def _regular(self, now: float, interval: float) -> set[Pace]:
+        """Return the paces whose deadline is now, or passed while they were ticking."""
+        due: set[Pace] = set()
+        if now >= self._passed + interval:
+            self._passed = last_point(self._passed, now, interval)
+            due = self._core.world.timelines.keys() - self._failures.keys()
+        for pace, lane in self._lanes.items():
+            lane.missed = lane.missed or pace in due
+            if lane.is_busy:
+                due.discard(pace)
+            elif lane.missed:
+                lane.missed = False
+                if pace in self._core.world.timelines and pace not in self._failures:
+                    due.add(pace)
+        return due
 
     def _retries(self, now: float) -> set[Pace]:
         failures = self._failures.items()
-        return {t for t, f in failures if not f.permanent and now >= f.retry_at}
+        ready = {t for t, f in failures if not f.permanent and now >= f.retry_at}
+        return {pace for pace in ready if not self._is_busy(pace)}
 
-    def _woken(self) -> set[Pace]:
-        wanted, self._wanted = self._wanted, {}
+    def _is_stopped(self) -> bool:
+        return self._stopped
+
+    def _is_busy(self, pace: Pace) -> bool:
+        return pace in self._lanes and self._lanes[pace].is_busy
+
+    def _woken(self, now: float) -> set[Pace]:
+        """Return the paces that somebody waits for, those that may tick now."""
         timelines = self._core.world.timelines
-        return {
-            timeline
-            for timeline, time in wanted.items()
-            if timeline not in self._failures
-            and timeline in timelines
-            and timelines[timeline].upper <= time
-        }
+        found: set[Pace] = set()
+        for pace, time in tuple(self._wanted.items()):
+            lane = self._lanes.get(pace)
+            if lane is not None and (lane.is_busy or now < lane.rested):
+                continue
+            del self._wanted[pace]
+            if pace not in self._failures and pace in timelines and timelines[pace].upper <= time:
+                found.add(pace)
+        return found
 
     def _tick(self, timeline: Pace, *, regular: bool) -> None:
-        self._core.turns.give_way(timeline, lambda: self._stopped)
-        if self._stopped:
+        self._core.turns.give_way(timeline, self._is_stopped)
+        if self._is_stopped():
             return
         before = self._failures.get(timeline)
         try:
             tick(self._core, timeline, regular=regular)
         except Exception as error:
+            if self._is_stopped():
+                return
             state = self._core.world.timelines.get(timeline)
             upper = Timestamp(0) if state is None else state.upper
             failure = failed(timeline, upper, error, before, monotonic())
-            self._failures = {**self._failures, timeline: failure}
+            with self._signal:
+                self._failures = {**self._failures, timeline: failure}
             self._tell()
         else:
             if before is not None:
-                self._failures = {t: f for t, f in self._failures.items() if t != timeline}
+                with self._signal:
+                    self._failures = {t: f for t, f in self._failures.items() if t != timeline}
 
     def _tell(self) -> None:
         """Let those who wait look again."""

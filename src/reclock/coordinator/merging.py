@@ -1,45 +1,56 @@
-"""Merges beside the ticks: fewer, larger runs, and history forgotten, in a thread of its own.
+"""Merges beside the ticks: fewer, larger runs, and history forgotten.
 
-After a tick the arrangements with many runs are looked at; those whose sizes call for it
-(``arrangement.merge``) are merged by a worker, all of one timeline into one file; merges of
-many rows by another, so that small runs never wait for them. No tick waits for either: the
-next publish after one is done swaps the merged runs in, and until then everybody reads the
-old ones. If it fails nothing has changed, and a later tick tries again.
+After a tick the arrangements with many runs are looked at. Those whose sizes call for it
+(``arrangement.merge``) are merged by the engine: in the driver if that takes a moment, else by a
+Spark job. All merges of about one *size* that are due at once are one call. Of each size a timeline
+has one call under way, and the sizes are eight times apart: so small runs never wait for a large
+merge. No tick waits for any: the next publish after one is done swaps the merged runs in, and until
+then everybody reads the old ones. If it fails nothing has changed. It is forgotten and tried again
+by a later tick, after a pause that grows; the log tells if it goes on failing.
 
 A merge also compacts: what holds the rows of objects to the earliest of their sinces
 (``history``), the state of operators to the latest time. Where nothing calls for a merge,
 runs are rewritten for that alone once most of an arrangement's rows are in runs that have
-history and need none any more (``arrangement.merge.plan_compaction``): an object that is
-left alone, or was held for long, shrinks to what it is. Merges of updates that wait for their
-time leave out those whose time has come, and are made for that alone when they are half.
+history, need none any more, and have updates that cancel
+(``arrangement.merge.plan_compaction``): an object that is left alone, or was held for long,
+shrinks to what it is. Merges of updates that wait for their time leave out those whose time has
+come, and are made for that alone when they are half.
+
+Closing ends what is under way, here and in Spark: what it wrote is garbage.
 
 Tests: tests/coordinator/test_merging.py.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import count
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from reclock.arrangement.cache import process_cache
+from reclock.arrangement.family import joined
 from reclock.arrangement.merge import (
-    merge,
+    families_of,
     plan_compaction,
     plan_merge,
     plan_removal,
     plan_union,
 )
-from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.shard import describe
-from reclock.coordinator.arrangements import INLINE_BYTES, Swap
+from reclock.coordinator.arrangements import Swap
+from reclock.coordinator.interrupt import Interrupt
+from reclock.coordinator.supervisor import pause
+from reclock.dataflow.merge import Merge
+from reclock.errors import Interrupted
+from reclock.failpoints import hit
 from reclock.time.antichain import meet_all
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import RunRef
     from reclock.coordinator.core import Core
     from reclock.coordinator.timeline import TimelineState
@@ -47,93 +58,147 @@ if TYPE_CHECKING:
     from reclock.time.frontier import Frontier
     from reclock.time.pace import Pace
 
+LOG: Final = logging.getLogger(__name__)
+
 FEW_RUNS: Final = 8
 """An arrangement with at most so many runs is left alone: probing them costs little."""
 
-LARGE_ROWS: Final = 1_000_000
-"""A merge of more rows than this has a thread of its own: others do not wait for it."""
+SMALL_ROWS: Final = 200_000
+"""Merges of at most so many rows are of the least size."""
 
+GROWTH: Final = 8
+"""Merges of the next size have up to so many times the rows."""
 
-@dataclass(frozen=True)
-class _Task:
-    arrangement: ArrangementId
-    layout: Layout
-    refs: tuple[RunRef, ...]
-    since: Frontier
-    floor: int | None = None
+THREADS: Final = 4
+"""So many merges that are not small are under way at once, of all timelines; most in Spark."""
 
-    @property
-    def is_large(self) -> bool:
-        return _rows(self.refs) > LARGE_ROWS
+TOLD: Final = 3
+"""The log tells of a merge that has failed so often in a row, and each time that doubles."""
 
 
 @dataclass
-class _Merge:
-    """Tasks under way that write one file; ``taken`` when what they made was published."""
+class _Call:
+    """Merges under way together; ``taken`` when what they made was published."""
 
     stem: str
-    tasks: list[_Task]
+    title: str
+    merges: list[Merge]
     future: Future[tuple[Swap, ...]]
     taken: bool = False
 
 
+@dataclass(frozen=True)
+class _Failed:
+    """So often in a row, the last time at ``at_ms``."""
+
+    times: int
+    at_ms: int
+
+    def is_due(self, now_ms: int) -> bool:
+        """Return whether to try again, whichever way the clock was set meanwhile."""
+        return abs(now_ms - self.at_ms) >= 1_000 * pause(self.times)
+
+
 class Merger:
-    """The workers that merge: of a timeline at most one small and one large merge at a time."""
+    """Has runs merged: of a timeline one call for each size at a time."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="reclock-merge")
-        self._running: dict[Pace, dict[bool, _Merge]] = {}
+        self._small = ThreadPoolExecutor(1, thread_name_prefix="reclock-merge")
+        self._large = ThreadPoolExecutor(THREADS, thread_name_prefix="reclock-merge-large")
+        self._running: dict[Pace, dict[int, _Call]] = {}
+        self._failed: dict[tuple[Pace, int], _Failed] = {}
+        self._numbers = count()
+        self._stop = Interrupt()
+        self._door = Lock()
+        self._closed = False
 
     def consider(self, state: TimelineState) -> None:
         """Begin to merge what needs it, and can be merged beside what is under way."""
         running = self._running.setdefault(state.pace, {})
-        if len(running) == 2:
-            return
-        tasks = self._tasks(state, running)
-        for large in (False, True):
-            chosen = [task for task in tasks if task.is_large is large]
-            if chosen and large not in running:
-                stem = state.stem("merge-large" if large else "merge", state.upper)
+        now = self._core.clock.now_ms()
+        resting = {
+            size for (pace, size), failed in self._failed.items()
+            if pace == state.pace and not failed.is_due(now)
+        }  # fmt: skip
+        merges = self._merges(state, running, resting | running.keys())
+        with self._door:  # a tick may land while another thread closes
+            if self._closed:
+                return
+            for size in sorted({size_of(one.rows) for one in merges}):
+                chosen = [one for one in merges if size_of(one.rows) == size]
+                stem = f"{state.stem('merge', state.upper)}-{next(self._numbers)}"
+                title = self._title(state, chosen)
                 self._core.in_flight.add(stem)
-                future = self._pool.submit(_run, state, stem, chosen)
-                running[large] = _Merge(stem, chosen, future)
+                pool = self._large if size else self._small
+                future = pool.submit(self._run, state, stem, title, chosen)
+                running[size] = _Call(stem, title, chosen, future)
 
     def finished(self, pace: Pace) -> tuple[Swap, ...]:
         """Return the merges that are done, to be published now; a failed one is forgotten."""
         swaps: list[Swap] = []
-        for merge_ in self._running.get(pace, {}).values():
-            if merge_.future.done():
-                merge_.taken = True
-                if merge_.future.exception() is None:
-                    swaps += merge_.future.result()
+        for size, call in self._running.get(pace, {}).items():
+            if not call.future.done() or call.future.cancelled():  # closed before it began
+                continue
+            error = call.future.exception()
+            if error is None:
+                self._failed.pop((pace, size), None)
+                if not call.taken:
+                    self._core.meters.merged(ok=True)
+                swaps += call.future.result()
+            elif not call.taken:
+                self._core.meters.merged(ok=False)
+                self._note(pace, size, call.title, error)
+            call.taken = True
         return tuple(swaps)
 
     def published(self, pace: Pace) -> bool:
         """Forget what ``finished`` gave; return whether there are old runs to remove now."""
         running = self._running.get(pace, {})
-        done = [large for large, merge_ in running.items() if merge_.taken]
-        for large in done:
-            self._core.in_flight.discard(running.pop(large).stem)
+        done = [size for size, call in running.items() if call.taken]
+        for size in done:
+            self._core.in_flight.discard(running.pop(size).stem)
         return bool(done)
+
+    @property
+    def under_way(self) -> int:
+        """How many calls are under way, or wait for a tick to publish them."""
+        return sum(len(calls) for calls in tuple(self._running.values()))
 
     def wait(self) -> None:
         """Wait until no merge is under way; what they made waits for the next publish."""
         for running in list(self._running.values()):
-            for merge_ in list(running.values()):
-                merge_.future.exception()
+            wait([call.future for call in list(running.values())])
 
     def close(self) -> None:
-        """Wait for the merges under way, and begin no other."""
-        self._pool.shutdown(cancel_futures=True)
+        """End the merges under way, and begin no other."""
+        with self._door:
+            self._closed = True
+        self._stop.set(Interrupted("the database is closed"))
+        for pool in (self._small, self._large):
+            pool.shutdown(cancel_futures=True)
 
-    def _tasks(self, state: TimelineState, running: Mapping[bool, _Merge]) -> list[_Task]:
-        busy = {
-            (task.arrangement, task.refs[-1])
-            for merge_ in running.values()
-            for task in merge_.tasks
-        }
-        tasks = []
+    def _run(
+        self, state: TimelineState, stem: str, title: str, merges: list[Merge]
+    ) -> tuple[Swap, ...]:
+        hit("merge.write.before")
+        self._stop.check()
+        made = self._core.engine.merge(merges, state.segments, stem, title=title, stop=self._stop)
+        hit("merge.write.after")
+        return tuple(Swap(one.name, one.refs, refs) for one, refs in zip(merges, made, strict=True))
+
+    def _note(self, pace: Pace, size: int, title: str, error: BaseException) -> None:
+        before = self._failed.get((pace, size))
+        times = 1 if before is None else before.times + 1
+        self._failed[pace, size] = _Failed(times, self._core.clock.now_ms())
+        if times % TOLD == 0 and (times // TOLD).bit_count() == 1:
+            LOG.warning("%s: failed %d times in a row, is tried again: %s", title, times, error)
+
+    def _merges(
+        self, state: TimelineState, running: dict[int, _Call], taken: Collection[int]
+    ) -> list[Merge]:
+        busy = {(one.name, one.refs[-1]) for call in running.values() for one in call.merges}
+        merges = []
         for arrangement, made in state.shape.graph.arrangements.items():
             if arrangement in state.ahead:
                 continue  # it is being renewed
@@ -141,14 +206,31 @@ class Merger:
             ends = [n for n, ref in enumerate(refs, 1) if (arrangement, ref) in busy]
             refs = refs[ends[-1] :] if ends else refs
             since = self._since(state, arrangement)
-            plan = _plan(refs, since, large=True not in running)
-            if plan is None and made.pending and not ends:
-                plan = plan_removal(state.traces[arrangement].runs, state.upper)
-            if plan is not None:
+            sources = len(joined(state.traces[arrangement].runs[-len(refs) :])) if refs else 0
+            plan = _plan(refs, sources, since, taken)
+            if plan is None and refs:
+                plan = self._rewrite(state, arrangement, refs, pending=made.pending and not ends)
+            if plan is not None and size_of(_rows(refs[plan])) not in taken:
                 kept = describe(refs).since.join(since)
                 floor = state.upper if made.pending else None
-                tasks.append(_Task(arrangement, made.keying.layout, refs[plan], kept, floor))
-        return tasks
+                merges.append(Merge(arrangement, made.keying.layout, refs[plan], kept, floor))
+        return merges
+
+    def _rewrite(
+        self,
+        state: TimelineState,
+        arrangement: ArrangementId,
+        refs: tuple[RunRef, ...],
+        *,
+        pending: bool,
+    ) -> slice | None:
+        """Return which runs to rewrite though their sizes do not call for it."""
+        plan = None
+        if FEW_RUNS < len(refs) > len(families_of(refs)):
+            plan = plan_union(state.traces[arrangement].runs[-len(refs) :])
+        if plan is None and pending:
+            plan = plan_removal(state.traces[arrangement].runs, state.upper)
+        return plan
 
     def _since(self, state: TimelineState, arrangement: ArrangementId) -> Frontier:
         """Return what an arrangement may be compacted to: what all that read its past allow."""
@@ -156,31 +238,65 @@ class Merger:
         readers = state.shape.readers.get(arrangement, frozenset())
         return meet_all([latest, *(state.sinces[item] for item in readers)])
 
+    def _title(self, state: TimelineState, merges: Sequence[Merge]) -> str:
+        """Return what Spark's pages call some merges: the objects, and how many rows."""
+        items, graph = self._core.world.items, state.shape.graph
+        found: set[str] = set()
+        for one in merges:
+            owners = state.shape.readers.get(one.name) or {
+                view for view in graph.views if one.name in graph.state_of(view)
+            }
+            found |= {items[item].name for item in owners if item in items} or {str(one.name)}
+        names = sorted(found)
+        rows = sum(one.rows for one in merges)
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return f"merge · {', '.join(names[:3])}{more} · {rows:,} rows"
 
-def _plan(refs: tuple[RunRef, ...], since: Frontier, *, large: bool) -> slice | None:
-    """Return which runs to merge; without ``large`` ones, only if that is a small merge."""
-    plan = plan_merge(refs) if len(refs) > FEW_RUNS else plan_compaction(refs, since)
-    plan = plan or plan_union(refs)
-    if plan is None or large or _rows(refs[plan]) <= LARGE_ROWS:
+
+def size_of(rows: int) -> int:
+    """Return the size of a merge of so many rows.
+
+    >>> [size_of(rows) for rows in (0, 200_000, 200_001, 1_600_000, 1_600_001)]
+    [0, 0, 1, 1, 2]
+    """
+    size, most = 0, SMALL_ROWS
+    while rows > most:
+        size, most = size + 1, most * GROWTH
+    return size
+
+
+def _plan(
+    refs: tuple[RunRef, ...], sources: int, since: Frontier, taken: Collection[int]
+) -> slice | None:
+    """Return which runs to merge because of their sizes or times; ``sources`` are to be probed.
+
+    If a merge of that size is under way already, only newer runs that are smaller.
+    """
+    if sources <= FEW_RUNS:
+        return plan_compaction(refs, since)
+    plan = plan_merge(refs)
+    if plan is None or size_of(_rows(refs[plan])) not in taken:
         return plan
-    sizes = [index for index, ref in enumerate(refs) if 2 * ref.rows > LARGE_ROWS]
-    newest = sizes[-1] + 1 if sizes else 0
-    small = plan_merge(refs[newest:]) if len(refs) - newest > FEW_RUNS else None
-    if small is None or _rows(refs[newest:][small]) > LARGE_ROWS:
-        return None
-    return slice(newest + small.start, newest + small.stop)
+    for smaller in _newest(refs, size_of(_rows(refs[plan]))):
+        if size_of(_rows(refs[smaller])) not in taken:
+            return smaller
+    return plan
+
+
+def _newest(refs: tuple[RunRef, ...], size: int) -> Iterator[slice]:
+    """Yield merges of the newest runs, the larger ones first, that are of a lesser size."""
+    families = families_of(refs)
+    for below in reversed(range(size)):
+        most = SMALL_ROWS * GROWTH**below
+        large = [nth for nth, (_, rows) in enumerate(families) if 2 * rows > most]
+        newest = families[large[-1] + 1 :] if large else families
+        if len(newest) <= FEW_RUNS:
+            continue
+        start = newest[0][0]
+        plan = plan_merge(refs[start:])
+        if plan is not None and size_of(_rows(refs[start:][plan])) <= below:
+            yield slice(start + plan.start, start + plan.stop)
 
 
 def _rows(refs: Sequence[RunRef]) -> int:
     return sum(ref.rows for ref in refs)
-
-
-def _run(state: TimelineState, stem: str, tasks: list[_Task]) -> tuple[Swap, ...]:
-    with SegmentWriter(state.segments, stem, inline_limit=INLINE_BYTES) as writer:
-        for task in tasks:
-            runs = [process_cache().open(state.segments, r, task.layout) for r in task.refs]
-            merge(writer, str(task.arrangement), task.layout, runs, task.since, floor=task.floor)
-        refs = writer.finish()
-    return tuple(
-        Swap(task.arrangement, task.refs, (ref,)) for task, ref in zip(tasks, refs, strict=True)
-    )

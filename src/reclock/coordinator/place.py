@@ -4,8 +4,8 @@ By default both are in the state directory: SQLite, and the directory ``segments
 in PostgreSQL instead (``meta``: an address), files in another directory or on any file system that
 pyarrow has (``store``: a path or an address such as ``s3://bucket/prefix``), so that a machine that
 is lost takes nothing with it. Then files lie under the database's id (``durable.identity``): what
-one database does not name is garbage to it, and must not be another's. Files that are elsewhere are
-copied into ``cache`` of the state directory when they are first read.
+one database does not name is garbage to it, and must not be another's. Of files that are elsewhere,
+what is read is copied into ``cache`` of the state directory, or where ``arrangement.nearby`` says.
 
 Tests: tests/coordinator/test_place.py.
 """
@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 from pyarrow import fs
 
+from reclock.arrangement.address import filesystem_of
 from reclock.arrangement.held import HeldStore
-from reclock.arrangement.store import LocalStore, RemoteStore
+from reclock.arrangement.nearby import Nearby
+from reclock.arrangement.remote import RemoteStore
+from reclock.arrangement.store import LocalStore
 from reclock.durable.identity import identity_of
 from reclock.durable.postgres import open_postgres
 from reclock.durable.sqlite import open_sqlite
-from reclock.errors import InvalidValue
 
 if TYPE_CHECKING:
     import os
@@ -33,10 +34,8 @@ if TYPE_CHECKING:
     from reclock.arrangement.store import Store
     from reclock.durable.sql_store import SqlStore
 
-from_uri: Final = fs.FileSystem.from_uri
 SEGMENTS: Final = "segments"
 CACHE: Final = "cache"
-CACHE_BYTES: Final = 32 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,8 @@ class Place:
 
     records: SqlStore
     segments: Store
+    is_copy: bool = False
+    """Whether it is a copy to look at: then nothing outside may be changed in its name."""
 
 
 def open_place(
@@ -75,12 +76,10 @@ def files_of(directory: Path, store: str | None, identity: str) -> Store:
     if store is None or "://" not in store:
         root = directory / SEGMENTS if store is None else Path(store).resolve()
         return LocalStore(root / identity)
-    try:
-        filesystem, prefix = from_uri(store)
-    except (pa.ArrowException, OSError, ValueError) as cause:
-        message = f'there is no store at "{store}"'
-        hint = "write a directory, or an address that pyarrow knows, such as s3://bucket/prefix"
-        raise InvalidValue(message, detail=str(cause), hint=hint) from cause
+    filesystem, prefix = filesystem_of(store)
     if isinstance(filesystem, fs.LocalFileSystem):
         return LocalStore(Path(prefix) / identity)
-    return RemoteStore(filesystem, f"{prefix}/{identity}", directory / CACHE, CACHE_BYTES)
+    nearby = Nearby.own(directory / CACHE, identity)
+    made = RemoteStore(filesystem, f"{prefix}/{identity}", nearby)
+    made.check()
+    return made

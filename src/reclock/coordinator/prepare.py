@@ -40,6 +40,7 @@ from reclock.coordinator.arrangements import beginning, following, layouts_of, w
 from reclock.coordinator.change import scheduled
 from reclock.coordinator.item import MaterializedView, Sink
 from reclock.coordinator.shape import Shape
+from reclock.coordinator.turns import LONGEST
 from reclock.dataflow.graph import Limits, collection_of, errors_of
 from reclock.errors import HoldViolation, InvalidValue
 from reclock.failpoints import hit
@@ -205,7 +206,7 @@ class Prepared:
             lambda stop: engine.hydrate(self._shape, new, traces, reach.as_of, stop=stop),
         )
         updates = {**made, **joint.copied(reach.imports, self._copies, reach.as_of)}
-        self._write(updates, dict.fromkeys(sorted(self.new), beginning(reach.as_of)))
+        self._write(updates, dict.fromkeys(sorted(self.new), beginning(reach.as_of.step())))
         self._took = monotonic() - begun
 
     def catch_up(self) -> None:
@@ -221,8 +222,15 @@ class Prepared:
                 break
         self._phase = "waiting for its turn"
 
+    def _await_landing(self) -> None:
+        """Wait for the tick under way, so that what it brings is not left for the lock."""
+        until = monotonic() + LONGEST
+        while not self._core.flights.wait(self._paces(), SHORT) and monotonic() < until:
+            self._interrupt.check()
+
     def _round(self) -> bool:
         """Follow what has happened until now; return whether that can be done."""
+        self._await_landing()
         begun, before = monotonic(), self._took
         with self._core.reading() as world:
             if not self._is_below(world):

@@ -37,13 +37,14 @@ from reclock.arrangement.layout import diff_of
 from reclock.coordinator.as_of import asked
 from reclock.coordinator.first_read import check_loaded, wait_until_loaded
 from reclock.coordinator.interrupt import Interrupt
-from reclock.coordinator.item import Index, RelationItem
-from reclock.coordinator.system import RELATIONS
+from reclock.coordinator.leaves import leaves, shapes
+from reclock.coordinator.logged import with_log
+from reclock.coordinator.met import Asked, Kept, placed, placed_batches
 from reclock.coordinator.system.answer import with_rows
 from reclock.coordinator.system.relation import Moment
-from reclock.coordinator.tick import tick
+from reclock.coordinator.tick import settle, tick
 from reclock.dataflow.error_rows import failure
-from reclock.dataflow.graph import collection_of, errors_of
+from reclock.dataflow.graph import errors_of
 from reclock.errors import (
     HoldViolation,
     InvalidValue,
@@ -51,7 +52,6 @@ from reclock.errors import (
     Unreadable,
 )
 from reclock.ids import HolderId
-from reclock.sql.plan.relation import Get, walk
 from reclock.sql.plan.temporal import at_time
 from reclock.time import select as time_select
 from reclock.time.pace import Own, order, parts_of
@@ -60,16 +60,13 @@ from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
-    from reclock.arrangement.shard import Shard
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
     from reclock.coordinator.settings import SessionSettings
-    from reclock.coordinator.shape import Shape
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
-    from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.peek import Pieces
     from reclock.ids import ObjectId
     from reclock.sql.plan.relation import QueryPlan
@@ -87,6 +84,8 @@ class Readable:
     plan: QueryPlan
     world: World
     timestamp: Timestamp
+    role: str | None
+    """Who reads; None is who opened the database."""
 
     @property
     def timeline(self) -> Timeline | None:
@@ -97,13 +96,17 @@ class Readable:
         """Return the answer, unless it is interrupted before."""
         shape, traces = shapes(self.world, self.plan)
         plan = self.shown(core)
-        return core.engine.peek(plan, shape, traces, self.timestamp, stop=interrupt)
+        with placed(Asked(self.plan, plan, self.timestamp)):
+            return core.engine.peek(plan, shape, traces, self.timestamp, stop=interrupt)
 
     def stream(self, core: Core, interrupt: Interrupt | None = None) -> Pieces:
         """Return the answer in batches."""
         shape, traces = shapes(self.world, self.plan)
         plan = self.shown(core)
-        return core.engine.stream(plan, shape, traces, self.timestamp, stop=interrupt)
+        place = Asked(self.plan, plan, self.timestamp)
+        with placed(place):
+            pieces = core.engine.stream(plan, shape, traces, self.timestamp, stop=interrupt)
+        return pieces._replace(batches=placed_batches(pieces.batches, place))
 
     def dataframe(self, core: Core) -> Any:
         """Return the answer as a Spark DataFrame."""
@@ -113,7 +116,8 @@ class Readable:
     def shown(self, core: Core) -> QueryPlan:
         """Return the plan for this time: of ``mz_now()``, and of what system relations show."""
         plan = with_rows(
-            self.plan, lambda: Moment.of(core, self.world, self.timeline, self.timestamp)
+            self.plan,
+            lambda: Moment.of(core, self.world, self.timeline, self.timestamp, self.role),
         )
         return replace(plan, root=at_time(plan.root, int(self.timestamp)))
 
@@ -125,7 +129,7 @@ def read(
     as_of: AsOf | None = None,
 ) -> tuple[QueryPlan, pa.Table, Timestamp]:
     """Answer a query; return its plan, the answer and the time it was answered at."""
-    with readable(core, plan_of, settings, as_of) as at:
+    with readable(core, plan_of, settings, as_of, role=None) as at:
         return at.plan, at.peek(core), at.timestamp
 
 
@@ -136,12 +140,16 @@ def readable(
     settings: SessionSettings,
     as_of: AsOf | None = None,
     *,
+    role: str | None,
     hold_all: bool = False,
+    from_log: bool = False,
     interrupt: Interrupt | None = None,
 ) -> Iterator[Readable]:
     """Give a world in which the query can be answered; its segments stay in the block.
 
-    While it waits it holds what the query reads, or all that its timeline has.
+    While it waits it holds what the query reads, or all that its timeline has. With ``from_log``
+    tables may be read with what is pending for them (``logged``): the world is of use for this
+    query alone.
     """
     asked_to_stop = interrupt or Interrupt()
     timeout = settings.statement_timeout
@@ -156,9 +164,14 @@ def readable(
                     read_ts = read_time(world, timeline)
                 chosen = partial(choose, world, settings=settings, read_ts=read_ts, as_of=as_of)
                 plan, choice = settled(plan, plan_of, world.catalog, chosen)
-                if timeline is None or can_answer(world[timeline], choice):
-                    check_errors(world, plan, choice.timestamp)
-                    yield Readable(plan, world, choice.timestamp)
+                seen = world
+                if from_log and not choice.ready:
+                    seen = with_log(core, world, plan)
+                    if seen is not world:
+                        choice = choose(seen, plan, settings, read_ts, as_of)
+                if timeline is None or can_answer(seen[timeline], choice):
+                    check_errors(seen, plan, choice.timestamp)
+                    yield Readable(plan, seen, choice.timestamp, role)
                     return
                 items = [item.id for item in leaves(world, plan)]
                 paces = {world.pace(item) for item in leaves(world, plan)}
@@ -171,23 +184,6 @@ def readable(
             with suppress(HoldViolation, InvalidValue):  # forgotten or dropped just now
                 held.enter_context(core.hold(_holder(), items, choice.timestamp))
             _advance(core, timeline, paces, choice, deadline, interrupt=asked_to_stop)
-
-
-def shapes(world: World, plan: QueryPlan) -> tuple[Shape | None, Mapping[ArrangementId, Shard]]:
-    """Return the shape and the traces of all that a plan reads; no shape if that is nothing."""
-    states = {item.id: world.of(item) for item in leaves(world, plan)}
-    if not states:
-        return None, {}
-    first = next(iter(states.values()))
-    if all(state.pace == first.pace for state in states.values()):
-        return first.shape, first.traces
-    shape = first.shape.reading({item: state.shape for item, state in states.items()})
-    traces = {
-        name: state.traces[name]
-        for item, state in states.items()
-        for name in (collection_of(item), *state.shape.indexes.get(item, ()))
-    }
-    return shape, traces
 
 
 def kept_at(world: World, timeline: Timeline, time: Timestamp) -> list[ObjectId]:
@@ -206,7 +202,9 @@ def can_answer(state: TimelineState, choice: Choice) -> bool:
     return choice.ready and (not choice.linearize or state.oracle.read_ts >= choice.timestamp)
 
 
-def read_latest(core: Core, plan: QueryPlan, interrupt: Interrupt | None = None) -> pa.Table:
+def read_latest(
+    core: Core, plan: QueryPlan, role: str | None, interrupt: Interrupt | None = None
+) -> pa.Table:
     """Answer a query as part of a write: at a time before which nothing more can happen.
 
     The caller holds the lock, so what is read is what the write is applied to.
@@ -214,7 +212,7 @@ def read_latest(core: Core, plan: QueryPlan, interrupt: Interrupt | None = None)
     as_of = latest(core, plan)
     if as_of is None:
         as_of = read_time(core.world, None) or Timestamp(0)
-    return Readable(plan, core.world, as_of).peek(core, interrupt)
+    return Readable(plan, core.world, as_of, role).peek(core, interrupt)
 
 
 def latest(core: Core, plan: QueryPlan) -> Timestamp | None:
@@ -225,10 +223,10 @@ def latest(core: Core, plan: QueryPlan) -> Timestamp | None:
     timeline = plan.root.timeline.timeline
     if timeline is None:
         return None
-    as_of = tick(core, timeline).upper.back()
+    as_of = settle(core, timeline).upper.back()
     items = leaves(core.world, plan)
     for pace in sorted({core.world.pace(item) for item in items} - {timeline}, key=order):
-        tick(core, pace)
+        settle(core, pace)
     bounds = [core.world.bounds(item) for item in items]
     check_ready(select(bounds, as_of=time_select.AsOf(as_of)))
     check_errors(core.world, plan, as_of)
@@ -278,17 +276,6 @@ def read_time(world: World, timeline: Timeline | None) -> Timestamp | None:
     return None if state is None else state.oracle.read_ts
 
 
-def leaves(world: World, plan: QueryPlan) -> list[RelationItem | Index]:
-    """Return the objects whose rows a plan reads, each once; system relations are none.
-
-    Of a view that an index keeps that is the index.
-    """
-    found = dict.fromkeys(node.item for node in walk(plan.root) if isinstance(node, Get))
-    items, transients = world.catalog.items, world.transients
-    there = [items.get(i) or transients[i] for i in found if i not in RELATIONS]
-    return [item for item in there if isinstance(item, RelationItem | Index)]
-
-
 def check_errors(world: World, plan: QueryPlan, as_of: Timestamp) -> None:
     """Raise the error that a view holds at ``as_of``, if one that is read does."""
     for item in leaves(world, plan):
@@ -301,7 +288,8 @@ def check_errors(world: World, plan: QueryPlan, as_of: Timestamp) -> None:
             if there.num_rows:
                 codes, messages = (c.to_pylist() for c in arrangement.keying.columns(there))
                 code, message = min(zip(codes, messages, strict=True))
-                raise failure(code, message, f"in {item} at {as_of}")
+                with placed(Kept(item.id, as_of)):
+                    raise failure(code, message, f"in {item} at {as_of}")
 
 
 def _holder() -> HolderId:
@@ -361,9 +349,7 @@ def _advance(
 
 def _tick_from(core: Core, state: TimelineState, *, regular: bool = False) -> None:
     """Tick what was in a state, unless somebody has by the time it is one's turn."""
-    with core.writing() as world:
-        if world[state.pace].upper == state.upper:
-            tick(core, state.pace, regular=regular)
+    tick(core, state.pace, regular=regular, lower=state.upper)
 
 
 def _wait(

@@ -44,6 +44,8 @@ class Result:
     """The names and SQL types of the columns, of a query."""
     notices: tuple[str, ...] = ()
     """What else there is to know: what IF NOT EXISTS has left as it is."""
+    warnings: tuple[tuple[str, str], ...] = ()
+    """What was probably not meant, with its SQLSTATE: a BEGIN in a transaction."""
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table."""

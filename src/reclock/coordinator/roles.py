@@ -34,6 +34,7 @@ from reclock.sql.syntax.expression import Name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from reclock.coordinator.item import Item
     from reclock.durable import catalog_store
     from reclock.durable.keyed import Json
     from reclock.sql.statement.role import RoleOptions
@@ -148,6 +149,12 @@ class Roles:
         """Return whether a role, or everybody, has a privilege."""
         roles = (self.given.get(name), self.given.get(PUBLIC))
         return any(role is not None and privilege in role.grants.get(on, ()) for role in roles)
+
+    def has(self, name: str, privilege: str, item: Item) -> bool:
+        """Return whether a role has a privilege on an object: its own, granted, or as superuser."""
+        known = self.find(name)
+        superuser = known is not None and known.superuser
+        return item.owner == name or superuser or self.may(name, privilege, item.id)
 
     def records(self, before: Roles) -> dict[ObjectId, Json | None]:
         """Return the records to change for these roles to follow ``before``."""

@@ -17,6 +17,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
@@ -28,6 +29,7 @@ from reclock.coordinator.cursor import Cursors
 from reclock.coordinator.describe import describe
 from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.look_up import look_up_known
+from reclock.coordinator.meters import kind_of
 from reclock.coordinator.plans import plan_once
 from reclock.coordinator.read import readable
 from reclock.coordinator.result import Result
@@ -42,7 +44,15 @@ from reclock.coordinator.sequence.subscribe import open_subscription
 from reclock.coordinator.session_functions import is_of_session, with_session
 from reclock.coordinator.settings import SessionSettings
 from reclock.coordinator.transaction import Transaction, refuse_write
-from reclock.errors import InvalidSyntax, InvalidTransactionState, StatementError, StorageError
+from reclock.coordinator.witness import witness
+from reclock.dataflow.point import COLD
+from reclock.errors import (
+    ExpressionFailed,
+    InvalidSyntax,
+    InvalidTransactionState,
+    StatementError,
+    StorageError,
+)
 from reclock.sql.depth import too_deep
 from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build.parameter import Placeholder
@@ -71,6 +81,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
     from reclock.coordinator.describe import Description
+    from reclock.coordinator.draft import Draft
     from reclock.coordinator.file_roots import FileRoots, S
     from reclock.coordinator.item import Table
     from reclock.coordinator.look_up import Answered
@@ -137,8 +148,9 @@ class Session:
         result = Result("")
         with self._turn():
             for parsed in self.core.plans.parsed(sql):
-                statement = self._admitted(parsed.statement, parameters, parsed.text)
-                result = self._run(Context(self, parsed.text, tuple(parameters)), statement)
+                with self.core.meters.statement(kind_of(parsed.statement)):
+                    statement = self._admitted(parsed.statement, parameters, parsed.text)
+                    result = self._run(Context(self, parsed.text, tuple(parameters)), statement)
         return result
 
     # What servers call.
@@ -175,27 +187,36 @@ class Session:
         """
         if patient:
             with self._turn():
-                return look_up_known(self, parsed, parameters, patient=True)
+                return self._looked_up(parsed, parameters, patient=True)
         if not self._turns.acquire(blocking=False):
             return None
         try:
             if self._closed:
                 return None
-            return look_up_known(self, parsed, parameters, patient=False)
+            return self._looked_up(parsed, parameters, patient=False)
         finally:
             self._turns.release()
+
+    def _looked_up(
+        self, parsed: Parsed, parameters: Sequence[object], *, patient: bool
+    ) -> Answered:
+        begun = perf_counter()
+        found = look_up_known(self, parsed, parameters, patient=patient)
+        if found is not None and found != COLD:
+            self.core.meters.took("look_up", perf_counter() - begun)
+        return found
 
     def run(
         self, parsed: Parsed, parameters: Sequence[object] = ()
     ) -> Result | Answer | Subscription | CopyOut | CopyIn:
         """Run one statement; what may have many rows gives them bit by bit."""
-        with self._turn():
+        with self._turn(), self.core.meters.statement(kind_of(parsed.statement)):
             statement = self._admitted(parsed.statement, parameters, parsed.text)
             context = Context(self, parsed.text, tuple(parameters))
             if isinstance(statement, CopyFrom):
                 return CopyIn(context, statement)
             if isinstance(statement, Copy):
-                return CopyOut(_opened(context, statement.of))
+                return CopyOut(_opened(context, statement.of), statement.format)
             if isinstance(statement, SelectStatement | CatalogQuery | Subscribe):
                 return _opened(context, statement)
             if isinstance(statement, Fetch):
@@ -225,7 +246,7 @@ class Session:
         Tuples are matched by position, tables and frames by column name.
         """
         name = Name(tuple(table.split(".")))
-        with self._turn():
+        with self._turn(), self.core.meters.statement("insert"):
             self._admitted(Insert(name, (), None), ())
 
             def columns(target: Table, catalog: Catalog) -> list[pa.Array]:
@@ -252,7 +273,7 @@ class Session:
 
         Iterating waits for what comes, ``timeout`` seconds at a time (None: for ever).
         """
-        with self._turn():
+        with self._turn(), self.core.meters.statement("subscribe"):
             statement = self._admitted(parse_statement(sql), parameters, sql)
             if not isinstance(statement, Subscribe):
                 message = "not a SUBSCRIBE"
@@ -306,11 +327,17 @@ class Session:
         """Give a world in which a query can be answered: the transaction's, or the latest."""
         if self._transaction is None:
             with readable(
-                self.core, plan_of, self._settings, as_of, interrupt=self.interrupt
+                self.core,
+                plan_of,
+                self._settings,
+                as_of,
+                role=self.role,
+                from_log=True,
+                interrupt=self.interrupt,
             ) as at:
                 yield at
         else:
-            with self._transaction.readable(plan_of, as_of, self.interrupt) as at:
+            with self._transaction.readable(plan_of, as_of, self.role, self.interrupt) as at:
                 yield at
 
     def rights(
@@ -318,6 +345,13 @@ class Session:
     ) -> Callable[[World], None]:
         """Return what refuses a statement that goes on, once the role may not do that any more."""
         return rights_of(self.role, statement, parameters)
+
+    def check_rights(
+        self, statement: Statement, parameters: tuple[object, ...], draft: Draft
+    ) -> None:
+        """Refuse a statement of a transaction that the role may not run."""
+        if self.role is not None:
+            authorize(draft.roles, draft.catalog, self.role, statement, parameters)
 
     def admitted_files(self, statement: S) -> tuple[S, str | None]:
         """Return a statement whose files are where the session may have them, and that root."""
@@ -382,11 +416,12 @@ class Session:
         known = replace(parsed, statement=with_session(parsed.statement, parsed.text, self))
         if not isinstance(known.statement, SelectStatement) or is_of_session(parsed.text):
             return describe(Context(self, parsed.text), known, declared)
-        catalog = self.core.world.catalog
+        context = Context(self, parsed.text)
+        catalog = context.catalog
         found = self.core.plans.description(parsed.text, declared, catalog)
         if found is None:
-            found = describe(Context(self, parsed.text), known, declared)
-            if self.core.world.catalog is catalog:  # nothing has changed in between
+            found = describe(context, known, declared)
+            if context.catalog is catalog:  # nothing has changed in between
                 self.core.plans.describe(parsed.text, declared, catalog, found)
         return found
 
@@ -395,8 +430,9 @@ class Session:
             return
         query = text if isinstance(statement, SelectStatement) else ""
         with self.core.reading() as world:
-            snapshot = None if self._transaction is None else self._transaction.snapshot
-            catalog = world.catalog if snapshot is None else snapshot.world.catalog
+            catalog = world.catalog
+            if self._transaction is not None:
+                catalog = self._transaction.catalog or catalog
             if not self.core.plans.may(query, self.role, catalog, world.roles):
                 authorize(world.roles, catalog, self.role, statement, tuple(parameters))
                 self.core.plans.allow(query, self.role, catalog, world.roles)
@@ -405,9 +441,11 @@ class Session:
         """Run a statement; whose something is, is looked up when nobody can change it any more."""
         if self.role is None or not isinstance(statement, _OWNED):
             return run(context, statement)
-        with context.writing():
+
+        def allowed() -> None:
             self._authorize(statement, context.parameters, context.text)
-            return run(context, statement)
+
+        return run(replace(context, allowed=allowed), statement)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -419,6 +457,8 @@ class Session:
             try:
                 yield
             except BaseException as error:
+                if isinstance(error, ExpressionFailed):
+                    witness(self.core, self.role, error, self.interrupt)
                 if self._transaction is not None:
                     self._transaction.abort()
                 if isinstance(error, RecursionError):

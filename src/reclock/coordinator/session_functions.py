@@ -33,6 +33,7 @@ OWNER: Final = "owner"
 """Who opened the database himself, and has no role."""
 
 SESSION_FUNCTIONS: Final[Mapping[str, Callable[[Session], str]]] = {
+    "current_catalog": lambda _: DATABASE,
     "current_database": lambda _: DATABASE,
     "current_schema": lambda _: "public",
     "current_user": lambda session: session.role or OWNER,

@@ -115,8 +115,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "execution": Setting(
         "auto",
-        "where ticks, first loads and reading of sources run: auto is in the driver if that takes"
-        " no longer than a tenth of a second, else in Spark tasks",
+        "where ticks, first loads, merges and reading of sources run: auto is in the driver if that"
+        " takes no longer than a tenth of a second, else in Spark tasks",
         "auto, driver or spark",
         execution,
     ),

@@ -135,6 +135,20 @@ class Shape:
         }
         return replace(self, graph=replace(self.graph, arrangements=arrangements), indexes=indexes)
 
+    def changed_by(self, items: Iterable[ObjectId]) -> list[str]:
+        """Return the names of the views that depend on these objects; of none, if it is none."""
+        inputs = {self.graph.entry(item)[0] for item in items}
+        return [
+            view.name
+            for item, view in self.defined.items()
+            if not inputs.isdisjoint(self.graph.cones[item])
+        ]
+
+    def made_of(self, arrangements: Iterable[ArrangementId]) -> list[str]:
+        """Return the names of the views whose rows these arrangements hold."""
+        new = frozenset(arrangements)
+        return [v.name for item, v in self.defined.items() if not new.isdisjoint(self.kept[item])]
+
     @cached_property
     def filters(self) -> Mapping[ArrangementId, frozenset[ObjectId]]:
         """For each pending arrangement, the views whose own plan has its temporal filter."""

@@ -1,36 +1,54 @@
-"""One tick of a timeline, from its upper to the next, in numbered steps.
+"""One tick of a timeline, from its upper to the next, in three phases.
+
+*Begin*, under the lock:
 
 1. The clock and the frontier of tables give the time T that the tick closes; an idle
    timeline whose clock has not moved has nothing to close. Regular ticks close times on the
    grid of ``timestamp_interval``, so T may be ahead of the clock by less than an interval.
    Those that a read, a write or a change of the catalog calls for close now, or the last
    write if that is later: however long the interval, they do not run ahead. None goes past
-   the expiration of what is kept (``expirations``), which may be renewed here.
-2. The writes that are pending are gathered: one delta per table, every time its own. What
-   was read ahead of sources is bound to times up to T: one delta per source (``source``).
-3. The engine computes what they append to every arrangement, and what temporal filters do
-   because their time has come, at the times that it has, also if nothing was written.
+   the expiration of what is kept (``expirations``), which may be renewed with it.
+2. The state that it starts from is fixed, and its files stay (``flights``). What was read ahead
+   of sources is bound to times up to T: one delta per source (``source``). From here on
+   writes get times after T.
+
+*Prepare*, without the lock: reads, writes and changes of the catalog go on.
+
+3. The writes that were pending are gathered: one delta per table, every time its own. The engine
+   computes what they append to every arrangement, and what temporal filters do because their
+   time has come, at the times that it has, also if nothing was written.
 4. All new runs are written, in one file, or in the publishing transaction if small.
-5. One append publishes the runs and the bindings, retires the writes, swaps in finished
-   merges, moves U and W to {T+1}, and applies T to the oracle. The tick is visible whole or
-   not at all.
+
+*Land*, under the lock:
+
+5. If the state is still the one that it started from, but for later writes, one append publishes
+   the runs and the bindings, retires the writes up to T, swaps in finished merges, moves U to
+   {T+1} and W at least there, and applies T to the oracle. The tick is visible whole or not at
+   all. If somebody else has moved the pace meanwhile, what was prepared is dropped.
+
+``tick`` does so; ``settle`` does all of it under the lock, which the caller holds, and so gets
+ahead of a tick under way: right at any time, but that one's work is lost, so statements wait for
+it first (``sequence.context``).
 
 A crash before 5 leaves at most a file that nothing names; the tick is run again. An idle
 tick in which no time comes writes no record and no file: only frontiers move. Keeps P3, P5.
-What each of the steps 2 to 5 took is noted for ``reclock.ticks``.
+What gathering, computing, writing and publishing took is noted for ``reclock.ticks``.
 
-Tests: tests/coordinator/test_tick.py; crashes: test_crash.py.
+Tests: tests/coordinator/test_tick.py, test_flights.py; crashes: test_crash.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.precedence import PRECEDENCE
 from reclock.coordinator import joint
 from reclock.coordinator.arrangements import following, layouts_of, write_runs
+from reclock.coordinator.expirations import Renewal
+from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.item import Table
 from reclock.coordinator.source.letters import letter_changes
 from reclock.coordinator.system.ticks import Watch
@@ -51,7 +69,10 @@ if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
     from reclock.coordinator.engine import Updates
+    from reclock.coordinator.expirations import Due
+    from reclock.coordinator.source.staging import Taken
     from reclock.coordinator.timeline import TimelineState
+    from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
     from reclock.ids import ObjectId
     from reclock.time.pace import Pace
@@ -61,64 +82,172 @@ READ_ROWS: Final = 10_000
 """Writes of more rows than this are not read before it is decided where a tick runs."""
 
 
-def tick(core: Core, pace: Pace, *, regular: bool = False, ahead: bool = False) -> TimelineState:
+@dataclass(eq=False)
+class Flight:
+    """A tick under way: it closes ``time``, starting from ``state`` in ``world``."""
+
+    world: World
+    state: TimelineState
+    time: Timestamp
+    due: Due
+    taken: Mapping[ObjectId, Taken]
+    watch: Watch = field(default_factory=Watch)
+    interrupt: Interrupt = field(default_factory=Interrupt)
+    """Asks what computes to stop."""
+    renewal: Renewal = field(default_factory=Renewal)
+    added: Runs = field(default_factory=dict)
+    dropped: Counter[ArrangementId] = field(default_factory=Counter)
+    """Updates that are not kept, because they are due too late."""
+
+    @property
+    def pace(self) -> Pace:
+        """What ticks."""
+        return self.state.pace
+
+    def fits(self, world: World) -> bool:
+        """Return whether a world is where it started from, but for later writes."""
+        now = world.timelines.get(self.pace)
+        return (
+            now is not None
+            and now.arrangements is self.state.arrangements
+            and now.shape is self.state.shape
+        )
+
+
+def tick(
+    core: Core,
+    pace: Pace,
+    *,
+    regular: bool = False,
+    ahead: bool = False,
+    lower: Timestamp | None = None,
+) -> TimelineState:
     """Run one tick of ``pace``, if there is anything to close; return its state after.
 
     A ``regular`` one is on the grid of the interval, others close what they must. With ``ahead``
-    it binds what was read of sources even if the clock has not got to the next time.
+    it binds what was read of sources even if the clock has not got to the next time. With ``lower``
+    only if that is where it begins: others may have ticked. Do not hold the lock.
     """
-    with core.writing(), PRECEDENCE.going_first():
-        core.let_go()
-        state = core.state(pace)
+    if pace in core.world.timelines:
         core.intakes.pull(pace, regular=regular)
-        time = _time(core, state, regular=regular, ahead=ahead)
-        if time is None:
-            return state
-        renewal = core.expirations.ready(state, time)
-        time = core.expirations.closing(state, time, renewal)
-        begun = renewal.applied(state)
-        watch = Watch()
-        changes = gather(state, core.world.catalog)
-        taken = core.intakes.take(state, time)
-        for item, some in taken.items():
-            if some.changes is not None or some.runs:
-                batches = () if some.changes is None else (some.changes,)
-                changes[item] = Changes(batches, some.runs, state.segments)
-            if some.waiting is not None:
-                changes[temp_of(item)] = Changes((some.waiting,))
-        if is_joint(pace):
-            followed = joint.changes(core.world, state, time)
-            changes |= {i: Changes((batch,)) for i, batch in followed.items()}
-        letters = letter_changes(state, taken)
-        changes |= {i: Changes((batch,)) for i, batch in letters.items()}
-        watch.lap(sum(change.rows for change in changes.values()))
-        hit("tick.compute.before")
-        updates = compute(core, begun, changes, time)
-        watch.place = "spark" if any(isinstance(u, tuple) for u in updates.values()) else "driver"
-        watch.lap(sum(map(rows_in, updates.values())))
-        since = joint.first(core.world, state) if is_joint(pace) else state.upper
-        added = write(begun, updates, time, since if since > state.upper else None)
-        written = sum(map(rows_in, added.values()))
-        watch.lap(written)
-        renewed = {*renewal.untils, *state.ahead}
-        merged = (s for s in core.merger.finished(pace) if s.arrangement not in renewed)
-        swaps = (*renewal.swaps, *merged)
-        appends, after = state.ticked(time, added, swaps, taken, untils=renewal.untils)
-        if renewal.untils:
-            after = replace(after, ahead={})
-        hit("tick.publish.before")
-        core.publish(core.world, appends, after)
-        watch.lap(written)
-        core.ticks.add(time, watch)
-        after = core.world[pace]
-        hit("tick.publish.after")
-        core.intakes.settle(after)
-        if core.merger.published(pace) or any(e.run.segment for e in state.wal.pending):
-            core.collect_garbage()
-        core.expirations.consider(core.world[pace])
-        core.merger.consider(core.world[pace])
-        core.compact_bindings()
+    with PRECEDENCE.going_first():
+        while True:
+            core.flights.wait([pace])
+            with core.writing():
+                if core.flights.among([pace]):
+                    continue
+                if lower is not None and core.state(pace).upper != lower:
+                    return core.world[pace]
+                flight = begin(core, pace, regular=regular, ahead=ahead)
+                if flight is None:
+                    return core.world[pace]
+                core.flights.add(flight)
+            if _flown(core, flight) or core.world[pace].upper > flight.time:
+                return core.world[pace]
+
+
+def _flown(core: Core, flight: Flight) -> bool:
+    """Prepare and land a tick that has begun; return whether nobody got ahead of it."""
+    try:
+        try:
+            prepare(core, flight)
+        except Exception:
+            flight.interrupt.check()
+            if flight.fits(core.world):
+                raise
+            return False  # what it read may be gone
+        with core.writing() as world:
+            flight.interrupt.check()
+            if not flight.fits(world):
+                return False
+            land(core, flight)
+    finally:
+        core.flights.end(flight)
+    return True
+
+
+def settle(core: Core, pace: Pace, *, ahead: bool = False) -> TimelineState:
+    """Run one tick of ``pace`` and return its state: nothing is pending; hold the lock."""
+    with core.writing(), PRECEDENCE.going_first():
+        core.state(pace)
+        core.intakes.pull(pace, regular=False)
+        flight = begin(core, pace, ahead=ahead)
+        if flight is not None:
+            prepare(core, flight)
+            land(core, flight)
         return core.world[pace]
+
+
+def begin(core: Core, pace: Pace, *, regular: bool = False, ahead: bool = False) -> Flight | None:
+    """Decide what a tick closes, and starts from; None if there is nothing to close."""
+    core.let_go()
+    state = core.state(pace)
+    time = _time(core, state, regular=regular, ahead=ahead)
+    if time is None:
+        return None
+    due = core.expirations.due(state, time)
+    time = core.expirations.closing(state, time, due.untils)
+    return Flight(core.world, state, time, due, core.intakes.take(state, time))
+
+
+def prepare(core: Core, flight: Flight) -> None:
+    """Compute what a tick publishes, and write it."""
+    world, state, time, watch = flight.world, flight.state, flight.time, flight.watch
+    renewal = flight.renewal = core.expirations.renewal(state, flight.due)
+    begun = renewal.applied(state)
+    changes = gather(state, world.catalog)
+    for item, some in flight.taken.items():
+        if some.changes is not None or some.runs:
+            batches = () if some.changes is None else (some.changes,)
+            changes[item] = Changes(batches, some.runs, state.segments)
+        for table, part in some.tables.items():
+            changes[table] = Changes(part.changes(begun), part.runs, state.segments)
+        if some.waiting is not None:
+            changes[temp_of(item)] = Changes((some.waiting,))
+    if is_joint(state.pace):
+        followed = joint.changes(world, state, time)
+        changes |= {i: Changes((batch,)) for i, batch in followed.items()}
+    letters = letter_changes(state, flight.taken)
+    changes |= {i: Changes((batch,)) for i, batch in letters.items()}
+    watch.lap(sum(change.rows for change in changes.values()))
+    watch.held = sum(change.rows - change.staged_rows for change in changes.values())
+    hit("tick.compute.before")
+    updates = compute(core, begun, changes, time, flight)
+    watch.lap(sum(map(rows_in, updates.values())))
+    since = joint.first(world, state) if is_joint(state.pace) else state.upper
+    flight.added = write(begun, updates, time, since if since > state.upper else None)
+    watch.lap(sum(map(rows_in, flight.added.values())))
+    hit("tick.land.before")
+
+
+def land(core: Core, flight: Flight) -> None:
+    """Publish a tick in the world that it fits; hold the lock."""
+    pace, renewal, watch = flight.pace, flight.renewal, flight.watch
+    state = core.world[pace]
+    renewed = {*renewal.untils, *state.ahead}
+    merged = (s for s in core.merger.finished(pace) if s.arrangement not in renewed)
+    swaps = (*renewal.swaps, *merged)
+    appends, after = state.ticked(
+        flight.time, flight.added, swaps, flight.taken, untils=renewal.untils
+    )
+    if renewal.untils:
+        after = replace(after, ahead={})
+    hit("tick.publish.before")
+    core.publish(core.world, appends, after)
+    core.flights.end(flight)
+    watch.lap(sum(map(rows_in, flight.added.values())))
+    core.ticks.add(flight.time, watch)
+    added = {name: rows_in(updates) for name, updates in flight.added.items()}
+    core.meters.ticked(pace, flight.state.shape.graph, watch, added)
+    core.expirations.landed(pace, flight.due, flight.dropped)
+    hit("tick.publish.after")
+    core.intakes.settle(core.world[pace])
+    gone = core.merger.published(pace) or any(e.run.segment for e in state.wal.pending)
+    if gone or core.uncollected:
+        core.collect_garbage()
+    core.expirations.consider(core.world[pace])
+    core.merger.consider(core.world[pace])
+    core.compact_bindings()
 
 
 def _time(core: Core, state: TimelineState, *, regular: bool, ahead: bool) -> Timestamp | None:
@@ -159,14 +288,23 @@ def gather(state: TimelineState, catalog: Catalog) -> dict[ObjectId, Changes]:
 
 
 def compute(
-    core: Core, state: TimelineState, changes: dict[ObjectId, Changes], time: Timestamp
+    core: Core,
+    state: TimelineState,
+    changes: dict[ObjectId, Changes],
+    time: Timestamp,
+    flight: Flight | None = None,
 ) -> Mapping[ArrangementId, Updates]:
     """Return what a tick appends to every arrangement that changes."""
     lower, upper = state.upper, time.step()
     if not changes and not core.engine.is_due(state.shape, state.traces, lower, upper):
         return {}
-    shape = state.limited(core.expirations.dropped)
-    return core.engine.step(shape, changes, state.traces, lower, upper)
+    if flight is None:
+        shape = state.limited(core.expirations.dropped)
+        return core.engine.step(shape, changes, state.traces, lower, upper)
+    return core.engine.step(
+        state.limited(flight.dropped), changes, state.traces, lower, upper,
+        effort=flight.watch.effort, stop=flight.interrupt,
+    )  # fmt: skip
 
 
 def write(

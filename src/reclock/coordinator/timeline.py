@@ -132,7 +132,7 @@ class TimelineState:
         """The upper as others see it: ``{}`` if it has ended."""
         if self.is_complete:
             return CLOSED
-        return BEGINNING if self.is_own and self.upper == FIRST else self.arrangements.upper
+        return self.arrangements.upper
 
     @property
     def upper(self) -> Timestamp:
@@ -154,6 +154,8 @@ class TimelineState:
         """The arrangements, to look things up in."""
         layouts = layouts_of(self.shape.graph)
         upper = CLOSED if self.is_complete else None
+        if self.is_own and self.upper == FIRST:
+            upper = at(FIRST.step())  # what is there before the first tick, at time 0
         return Traces(self.arrangements, layouts, self.segments, upper)
 
     def limited(self, dropped: Counter[ArrangementId]) -> Shape:
@@ -178,8 +180,10 @@ class TimelineState:
         return since if bindings is None else since.join(at(bindings.remap.since))
 
     def named_segments(self) -> Iterator[str]:
-        """Yield the segments that hold runs or pending writes."""
+        """Yield the segments that hold runs, pending writes, or rows of sources that wait."""
         yield from self.arrangements.segments()
+        for bound in self.bindings.values():
+            yield from bound.segments
         for entry in self.wal.pending:
             if entry.run.segment is not None:
                 yield entry.run.segment
@@ -191,10 +195,15 @@ class TimelineState:
 
     # Times.
 
-    def write_time(self, now_ms: int) -> tuple[rules.OracleState, Timestamp]:
-        """Return the time of the next write, and the oracle that has handed it out."""
+    def write_time(
+        self, now_ms: int, closing: Timestamp | None = None
+    ) -> tuple[rules.OracleState, Timestamp]:
+        """Return the time of the next write, and the oracle that has handed it out.
+
+        It is after ``closing``, which a tick under way closes.
+        """
         now = max(now_ms, self.table_upper) if self.timeline == EPOCH_MS else self.table_upper
-        return rules.write(self.oracle, now)
+        return rules.write(self.oracle, now if closing is None else max(now, closing.step()))
 
     def tick_time(
         self, now_ms: int, interval: int = 1, *, staged: bool = False, own: Timestamp | None = None
@@ -240,12 +249,12 @@ class TimelineState:
     ) -> tuple[list[Append], TimelineState]:
         """Return a tick that closes ``time``: what was pending, and ``taken``, became ``added``."""
         appends, after = self._moved(
-            time, self.shape, added, frozenset(), swaps=swaps, untils=untils
+            time.step(), self.shape, added, frozenset(), swaps=swaps, untils=untils
         )
         bindings = dict(self.bindings)
         for item, some in (taken or {}).items():
-            append, bindings[item] = self.bindings[item].taken(some)
-            appends.append(append)
+            more, bindings[item] = self.bindings[item].taken(some)
+            appends += more
         return appends, replace(after, bindings=bindings)
 
     def arranged(
@@ -266,14 +275,14 @@ class TimelineState:
         untils: Untils | None = None,
     ) -> tuple[list[Append], TimelineState]:
         """Return the step in which objects come and go; nothing may be pending."""
-        time = self.upper.back() if self.is_own else self.table_upper
-        appends, after = self._moved(time, shape, added, removed, untils=untils)
+        upper = self.upper if self.is_own else self.table_upper.step()
+        appends, after = self._moved(upper, shape, added, removed, untils=untils)
         ahead = {a: until for a, until in self.ahead.items() if a not in removed}
         return appends, replace(after, ahead=ahead)
 
     def _moved(
         self,
-        time: Timestamp,
+        upper: Timestamp,
         shape: Shape,
         added: Runs,
         removed: frozenset[ArrangementId],
@@ -281,10 +290,10 @@ class TimelineState:
         swaps: tuple[Swap, ...] = (),
         untils: Untils | None = None,
     ) -> tuple[list[Append], TimelineState]:
-        upper: Frontier = at(time.step())
-        manifest, arrangements = self.arrangements.changed(upper, added, removed, swaps, untils)
+        manifest, arrangements = self.arrangements.changed(at(upper), added, removed, swaps, untils)
         if self.is_own:
             return [manifest], replace(self, arrangements=arrangements, shape=shape)
+        time = upper.back()
         retired, wal = self.wal.retire(time)
         state = replace(
             self, oracle=self._applied(time), wal=wal, arrangements=arrangements, shape=shape
@@ -293,7 +302,7 @@ class TimelineState:
 
     def with_bindings(self, store: Store, catalog: Catalog) -> TimelineState:
         """Return the state with bindings of exactly the sources that there are."""
-        sources = [i for i in catalog.of_pace(self.pace) if isinstance(i, Source)]
+        sources = [i for i in catalog.of_pace(self.pace) if isinstance(i, Source) and not i.parent]
         known = {i.id: self.bindings[i.id] for i in sources if i.id in self.bindings}
         new = load_bindings(store, [i for i in sources if i.id not in known])
         return replace(self, bindings={**known, **new})

@@ -3,8 +3,9 @@
 A loop whose ticks take longer than their interval takes the lock again as soon as it lets it go,
 and a statement that waits for the lock may never get it. So before each tick the loop gives way:
 
-- to the statements that wait for the lock at that moment (``waiting``). Those that come later wait
-  for the tick: writers without end do not stop the ticks;
+- to the statements that wait at that moment for the lock, or for the tick of the pace that is
+  under way (``waiting``). Those that come later wait for the tick: writers without end do not stop
+  the ticks;
 - to a statement that has *paused* the pace (``pausing``), because the ticks outrun it: a new view
   that follows them (``prepare``), and was not getting nearer. A pause ends with its block, and
   counts for ``LONGEST`` seconds at the most: then ticks go on, and the statement is told nothing.
@@ -36,13 +37,21 @@ class Turns:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: set[object] = set()
+        self._waiting: dict[object, frozenset[Pace] | None] = {}
         self._paused: dict[object, tuple[frozenset[Pace], float]] = {}
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Have the next tick wait until the block ends, in which a statement gets its turn."""
-        with self._noted(self._waiting.add, self._waiting.discard):
+    def waiting(self, paces: Iterable[Pace] | None = None) -> Iterator[None]:
+        """Have the next tick wait until the block ends, in which a statement gets its turn.
+
+        The next one of every pace, or of ``paces``.
+        """
+        concerned = None if paces is None else frozenset(paces)
+
+        def wait(one: object) -> None:
+            self._waiting[one] = concerned
+
+        with self._noted(wait, self._waiting.pop):
             yield
 
     @contextmanager
@@ -82,6 +91,7 @@ class Turns:
     def give_way(self, pace: Pace, stopped: Callable[[], bool]) -> None:
         """Return when a tick of ``pace`` may begin, or there will be none."""
         with self._changed:
-            before = set(self._waiting)
-            while not stopped() and (self._waiting & before or self._is_paused(pace)):
+            waiting = self._waiting.items()
+            before = {one for one, paces in waiting if paces is None or pace in paces}
+            while not stopped() and (self._waiting.keys() & before or self._is_paused(pace)):
                 self._changed.wait(_GLANCE)

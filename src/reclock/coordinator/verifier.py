@@ -9,6 +9,7 @@ Tests: tests/coordinator/test_roles.py.
 from __future__ import annotations
 
 import binascii
+import hmac
 import re
 import secrets
 from base64 import b64decode, b64encode
@@ -47,6 +48,14 @@ class Verifier:
 
     def __repr__(self) -> str:
         return "Verifier(***)"
+
+    def accepts(self, password: str) -> bool:
+        """Return whether a password is the one; takes some milliseconds either way."""
+        try:
+            made = ScramMechanism(MECHANISM).make_auth_info(password, self.iterations, self.salt)
+        except ScramException:
+            return False
+        return hmac.compare_digest(made[1], self.stored_key)
 
 
 def make_verifier(password: Secret) -> Verifier:

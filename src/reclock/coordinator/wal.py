@@ -7,7 +7,8 @@ The collection ``wal/<timeline>`` holds one record per write and table::
 ``run`` is the reference of a run in the table's own layout: the rows are inline, or, when
 there are many, in a segment. A tick takes all entries, and retires them with −1 in the
 transaction that publishes what they became. So an entry is pending exactly when its rows
-are in no run of the table's collection; nothing is lost or counted twice by any crash.
+are in no run of the table's collection; nothing is lost or counted twice by any crash. Entries
+that come while a tick computes have later times than the tick closes, and stay.
 
 The collection's upper W is the frontier of all tables of the timeline: a write at w needs
 W ≤ w and moves W to {w+1}; a tick closes the times before its upper.
@@ -51,6 +52,11 @@ class Entry:
     run: RunRef
     text: str
     """The record as it is stored: retiring it needs the same text."""
+
+    @property
+    def time(self) -> Timestamp:
+        """When it was written."""
+        return self.run.description.lower.element()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +103,18 @@ class Wal:
         return append, replace(self, upper=new_upper, pending=(*self.pending, *entries))
 
     def retire(self, time: Timestamp) -> tuple[Append, Wal]:
-        """Return the append that retires all pending entries at ``time``, and closes it."""
-        new_upper = at(time.step())
-        updates = tuple(StoredUpdate(entry.text, time, -1) for entry in self.pending)
-        append = Append(self.collection, updates, self.upper, new_upper, since=at(time))
-        return append, Wal(self.collection, new_upper)
+        """Return the append that retires the entries up to ``time``, and closes that time.
+
+        Later ones stay. The record is at a time that can still be written: it may be a later one.
+        """
+        noted = time.join(self.upper.element())
+        gone = tuple(StoredUpdate(e.text, noted, -1) for e in self.pending if e.time <= time)
+        left = tuple(entry for entry in self.pending if entry.time > time)
+        if not gone and time < noted:
+            return Append(self.collection, (), self.upper, self.upper), replace(self, pending=left)
+        new_upper = at(noted.step())
+        append = Append(self.collection, gone, self.upper, new_upper, since=at(noted))
+        return append, Wal(self.collection, new_upper, left)
 
 
 def _pending(snapshot: Snapshot) -> list[Entry]:

@@ -45,6 +45,8 @@ class World:
     settings: Values = field(default_factory=Values)
     roles: Roles = field(default_factory=Roles)
     transients: Mapping[ObjectId, MaterializedView] = field(default_factory=dict)
+    drafted: Mapping[ObjectId, TimelineState] = field(default_factory=dict)
+    """Tables that a transaction has written: what it alone reads of them (``draft``)."""
 
     @cached_property
     def items(self) -> Mapping[ObjectId, Item]:
@@ -61,9 +63,14 @@ class World:
         assert item.timeline is not None
         return self.catalog.pace(item.timeline, item.depends)
 
+    def paces(self, items: Iterable[Item]) -> set[Pace]:
+        """Return the paces of those objects that are kept, or, if they are new, will be."""
+        return {self.pace(item) for item in items if item.arranges and item.timeline is not None}
+
     def of(self, item: Item) -> TimelineState:
         """Return the state that an object is part of."""
-        return self.timelines[self.pace(item)]
+        found = self.drafted.get(item.id)
+        return self.timelines[self.pace(item)] if found is None else found
 
     def bounds(self, item: RelationItem | Index) -> Bounds:
         """Return the times at which an object can be read.

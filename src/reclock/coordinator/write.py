@@ -6,7 +6,9 @@
    handed out the write's time and applied it. From then on every strict read sees it.
 
 Every write looks through those that are pending, so when there are many they are folded
-first, by a tick: writers who outrun the ticks pay for them.
+first, by a tick: writers who outrun the ticks pay for them. While a tick computes, writes get
+times after the one that it closes, and many more may wait; then writers wait for the tick
+(``sequence.context``).
 
 Times of writes increase strictly, whatever the clock does (P7). A write of no rows has a
 time too.
@@ -24,7 +26,7 @@ import numpy as np
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.coordinator.constraints import check_key, check_not_null, fitted
-from reclock.coordinator.tick import tick
+from reclock.coordinator.tick import settle
 from reclock.dataflow import delta as deltas
 from reclock.failpoints import hit
 from reclock.time.description import Description
@@ -78,11 +80,12 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
             check_not_null(change.table, change.added)
         changes = [replace(c, added=fitted(c.table, c.added)) for c in changes]
         state = core.state(timeline)
-        if len(state.wal.pending) >= FOLD_AFTER:
-            state = tick(core, timeline)
-        given = state.write_time(core.clock.now_ms())
+        closing = core.flights.closing(timeline)
+        if len(state.wal.pending) >= FOLD_AFTER and closing is None:
+            state = settle(core, timeline)
+        given = state.write_time(core.clock.now_ms(), closing)
         time = given[1]
-        updates = _updates(changes, time)
+        updates = updates_of(changes, time)
         for table, batch in updates:
             given_rows = [c.added for c in changes if c.table.id == table.id]
             check_key(table, state, batch, given_rows[-1])
@@ -94,7 +97,7 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
         return time
 
 
-def _updates(changes: Sequence[Change], time: Timestamp) -> list[tuple[Table, pa.RecordBatch]]:
+def updates_of(changes: Sequence[Change], time: Timestamp) -> list[tuple[Table, pa.RecordBatch]]:
     """Return all updates of each table, without those that cancel."""
     tables = {change.table.id: change.table for change in changes}
     batches: dict[ObjectId, list[pa.RecordBatch]] = {item: [] for item in tables}

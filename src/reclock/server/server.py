@@ -102,6 +102,11 @@ class Server:
         self._listening: asyncio.Server | None = None
 
     @property
+    def sessions(self) -> int:
+        """How many clients have logged in."""
+        return self._sessions
+
+    @property
     def port(self) -> int:
         """Where it listens."""
         assert self._listening is not None

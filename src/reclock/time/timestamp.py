@@ -109,6 +109,20 @@ class Lsn(TotalTime):
     noun = "log sequence number"
     greatest = 2**64 - 1
 
+    @property
+    def part(self) -> int:
+        """The part of its source that it is in: a log is one part, 0."""
+        return 0
+
+    @property
+    def offset(self) -> int:
+        """Its place in that part."""
+        return int(self)
+
+    def covers(self, part: int | str) -> bool:
+        """Return whether it says something of ``part``: a log is one part."""
+        return part == self.part
+
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read PostgreSQL's form, two hexadecimal halves."""

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 def test_a_key_that_repeats_and_another_relation(tmp_path, spark):
     clock, kafka = ManualClock(1_000), MemoryKafka()
-    engine = SparkEngine(segments_of(tmp_path), None)
+    engine = SparkEngine(segments_of(tmp_path))
     with Database(
         tmp_path, engine, clock=clock, background=False, outlets=MemoryOutlets(kafka)
     ) as db:

@@ -53,6 +53,7 @@ class Lab:
         """How long a broker that does not answer is asked."""
         self.wrap: Callable[[Cluster], Cluster] = lambda cluster: cluster
         self._opened: list[Database] = []
+        self._before = set(threading.enumerate())
 
     def open(self, *, background: bool = False) -> Database:
         engine = SparkEngine(segments_of(self.path))
@@ -111,10 +112,10 @@ class Lab:
 
         self.eventually(done)
 
-    @staticmethod
-    def threads() -> list[str]:
-        """Return the names of threads that databases have left behind."""
-        return [t.name for t in threading.enumerate() if t.name.startswith("reclock-")]
+    def threads(self) -> list[str]:
+        """Return the names of threads that databases of this lab have left behind."""
+        began = (t for t in threading.enumerate() if t not in self._before)
+        return [t.name for t in began if t.name.startswith("reclock-")]
 
     @staticmethod
     def eventually(done: Callable[[], bool], seconds: float = PATIENCE) -> None:

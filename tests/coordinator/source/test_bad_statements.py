@@ -200,18 +200,6 @@ def test_a_topic_that_is_gone_says_so_for_ever(feed):
     assert said[0][0] == "55000"
 
 
-def test_time_0_alone_says_what_it_waits_for(feed):
-    feed.create()
-    feed.send(updates((1, "a", 0, 1)), progress(0, 1, (0, 1)))
-    feed.tick()
-    said = "time 0 is seen with time 1, for which no progress is stated; 1 updates wait"
-    assert feed.status() == ("waiting", said)
-    feed.send(progress(1, 2))
-    feed.tick()
-    assert feed.rows("SELECT * FROM cdc") == [(1, "a")]
-    assert feed.status() == ("running", None)
-
-
 def cut(text, data):
     return text[: data.draw(st.integers(0, len(text) - 1))]
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reclock.coordinator.source.stated import StatedIntake
 from reclock.errors import (
     Error,
     InvalidValue,
@@ -18,6 +19,8 @@ from reclock.errors import (
 )
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
+from reclock.testing.local_engine import LocalEngine
+from reclock.testing.model_engine import ModelEngine
 
 COLUMNS = "(id BIGINT PRIMARY KEY, x TEXT)"
 KEPT = "RETAIN HISTORY FOR '1 h'"
@@ -120,6 +123,7 @@ def test_the_long_spelling_is_the_same(shop):
     assert shop.read("SELECT * FROM orders") == [(1, "a")]
 
 
+@pytest.mark.placed  # of what tasks read, files wait
 def test_what_waits_is_durable_visible_and_not_read_again(shop):
     shop.create()
     shop.commit(("orders", 1, "a"))
@@ -138,6 +142,27 @@ def test_what_waits_is_durable_visible_and_not_read_again(shop):
     assert shop.read("SELECT * FROM orders") == [(1, "a"), (2, "b"), (3, "c")]
     read = shop.db.execute("SELECT rows FROM reclock.source_status").rows
     assert read == [(2,)]
+
+
+def test_what_is_read_while_a_tick_begins_is_not_bound_by_it(shop, monkeypatch):
+    """A thread reads on between what a tick offers and what it takes."""
+    shop.create()
+    shop.commit(("orders", 1, "a"))
+    begin, row, end = shop.transaction(("orders", 2, "b"))
+    taken = StatedIntake.take_own
+
+    def late(intake, state, time):
+        shop.send(begin, row)
+        assert intake.pull()
+        return taken(intake, state, time)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StatedIntake, "take_own", late)
+        shop.tick()
+    shop.crash()
+    shop.send(end)
+    shop.tick()
+    assert shop.read("SELECT * FROM orders") == [(1, "a"), (2, "b")]
 
 
 @pytest.mark.parametrize("order", ["strict", "complete"])
@@ -280,7 +305,10 @@ def test_a_snapshot_comes_with_the_first_transaction(shop):
     assert shop.read("SELECT * FROM orders AS OF 1") == [(0, "s"), (1, "t"), (2, "s")]
 
 
-def test_more_rows_than_counted_end_the_source(shop):
+@pytest.mark.parametrize("engine", [ModelEngine, LocalEngine])
+def test_more_rows_than_counted_end_the_source(opener, make_shop, engine):
+    opener.engine = engine
+    shop = make_shop(opener)
     shop.create("orders")
     shop.create("items")
     begin, row, other, end = shop.transaction(("orders", 1, "a"), ("orders", 2, "b"))

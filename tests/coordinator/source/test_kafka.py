@@ -39,18 +39,21 @@ def bounds(db, *names):
 
 
 class Producer(threading.Thread):
-    """Writes numbered records to all partitions until it is stopped."""
+    """Writes numbered records to partitions at random until it is stopped."""
 
     def __init__(self, lab, topic, partitions, pause=0.005):
         super().__init__()
         self.lab, self.topic, self.partitions, self.pause = lab, topic, partitions, pause
         self.count = 0
+        self.reached = set()
         self.stopped = threading.Event()
 
     def run(self):
         while not self.stopped.wait(self.pause):
             some = [{"id": self.count + n, "x": f"é{n}"} for n in range(5)]
-            self.lab.send(self.topic, random.randrange(self.partitions), *some)
+            chosen = random.randrange(self.partitions)
+            self.lab.send(self.topic, chosen, *some)
+            self.reached.add(chosen)
             self.count += len(some)
 
     def __enter__(self):
@@ -101,7 +104,7 @@ def test_views_made_at_any_time_agree_at_every_time_under_load(lab):
     log = lab.change_log(db, "s", *bounds(db, "s"))
     ids = [row[0] for (_, row), diff in log.items() for _ in range(diff)]
     assert sorted(ids) == list(range(producer.count)), "each record once"
-    assert {row[2] for _, row in log} == set(range(18))
+    assert {row[2] for _, row in log} == producer.reached >= {16, 17}
     for at in random.Random(1).sample(range(since, upper), 5):
         read = [Counter(db.execute(f"SELECT * FROM {n} AS OF {at}").rows) for n in ("s", "a", "c")]
         assert read[0] == read[1] == read[2]

@@ -19,6 +19,7 @@ from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
 from reclock.testing.local_engine import LocalEngine
 from reclock.testing.model_engine import ModelEngine
+from reclock.testing.task_engine import TaskEngine, TaskModel
 
 COLUMNS = {
     "none": "(id BIGINT, x TEXT)",
@@ -234,6 +235,7 @@ def repr_order(event):
 @pytest.fixture(autouse=True)
 def small_pulls(monkeypatch):
     monkeypatch.setattr("reclock.coordinator.source.intake.PULL_ROWS", 2)
+    monkeypatch.setattr("reclock.coordinator.source.shares.SLICE", 2)
 
 
 def walked(make_opener, envelope, mode, steps, engine):
@@ -248,7 +250,7 @@ walks = given(
     st.sampled_from([*COLUMNS]),
     st.sampled_from(["report", "skip"]),
     st.lists(actions, max_size=10),
-    st.sampled_from([ModelEngine, LocalEngine]),
+    st.sampled_from([ModelEngine, LocalEngine, TaskModel, TaskEngine]),
 )
 KIND = {
     "deadline": None,
@@ -256,7 +258,7 @@ KIND = {
 }
 
 
-@settings(max_examples=8, **KIND)
+@settings(max_examples=16, **KIND)
 @walks
 def test_a_walk(make_opener, envelope, mode, steps, engine):
     walked(make_opener, envelope, mode, steps, engine)

@@ -25,10 +25,11 @@ from collections import Counter
 import pytest
 
 from reclock.connectors.records import NO_KEY, NO_VALUE, UNDECODABLE
+from reclock.coordinator.place import segments_of
 from reclock.errors import Error, Unreadable
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
-from reclock.testing.model_engine import ModelEngine
+from reclock.testing.task_engine import LoopEngine, TaskModel
 
 STEPS = 70
 SEEDS = [int(os.environ["RECLOCK_SEED"])] if "RECLOCK_SEED" in os.environ else range(6)
@@ -507,31 +508,38 @@ def test_a_walk(make_opener, seed):
     Walk(make_opener(), seed).run()
 
 
-class Tasks(ModelEngine):
-    """Has tasks read whatever there are two positions of, one task at a time."""
-
-    def reading_tasks(self, positions):
-        return positions >= 2
+def walked_with_tasks(opener, seed, engine, monkeypatch):
+    monkeypatch.setattr("reclock.coordinator.source.shares.SLICE", 3)
+    opener.engine = engine
+    walk = Walk(opener, seed)
+    walk.run()
+    core = walk.db._core
+    left = {name for name in core.segments.names() if name.startswith("staged-")}
+    assert left <= core.named(), "a staged file that no collection has adopted"
 
 
 @pytest.mark.parametrize("seed", SEEDS[:3])
 def test_a_walk_with_tasks_that_read(make_opener, seed, monkeypatch):
-    monkeypatch.setattr("reclock.coordinator.source.task_reader.SLICE", 4)
+    walked_with_tasks(make_opener(), seed, TaskModel, monkeypatch)
+
+
+@pytest.mark.parametrize("seed", SEEDS[3:5])
+def test_a_walk_with_ticks_that_are_jobs(make_opener, seed, monkeypatch):
     opener = make_opener()
-    opener.engine = Tasks
-    walk = Walk(opener, seed)
-    walk.run()
-    left = [name for name in walk.db._core.segments.names() if name.startswith("staged-")]
-    assert not left
+    walked_with_tasks(opener, seed, lambda: LoopEngine(segments_of(opener.path)), monkeypatch)
 
 
 @pytest.mark.slow(seconds=3)
 @pytest.mark.parametrize("seed", range(200, 240))
 def test_many_walks_with_tasks_that_read(make_opener, seed, monkeypatch):
-    monkeypatch.setattr("reclock.coordinator.source.task_reader.SLICE", 4)
+    walked_with_tasks(make_opener(), seed, TaskModel, monkeypatch)
+
+
+@pytest.mark.slow(seconds=5)
+@pytest.mark.parametrize("seed", range(300, 320))
+def test_many_walks_with_ticks_that_are_jobs(make_opener, seed, monkeypatch):
     opener = make_opener()
-    opener.engine = Tasks
-    Walk(opener, seed).run()
+    walked_with_tasks(opener, seed, lambda: LoopEngine(segments_of(opener.path)), monkeypatch)
 
 
 @pytest.mark.slow(seconds=3)

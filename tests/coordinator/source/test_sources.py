@@ -623,7 +623,7 @@ def test_in_the_background_threads_read_ahead(opener):
         ("CREATE SOURCE s FROM LOAD GENERATOR COUNTER (ACCOUNTS 3)", "22023"),
         ("CREATE SOURCE s (a INT) FROM FILE 'no/such/file' FORMAT CSV", "58P01"),
         ("CREATE SOURCE s (a INT, b INT) FROM KAFKA BROKER 'b' TOPIC '{t}' FORMAT TEXT", "42P17"),
-        ("CREATE SOURCE s (a INT) FROM POSTGRES CONNECTION 'x' PUBLICATION 'y'", "0A000"),
+        ("CREATE SOURCE s (a INT) FROM POSTGRES CONNECTION 'x' PUBLICATION 'y'", "42601"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused_and_leaves_nothing(feed, statement, code):
@@ -711,6 +711,7 @@ def test_a_pull_stages_no_more_than_a_tick_takes(feed, most):
     assert feed.rows("SELECT id FROM s") == sorted(((n,) for n in range(15)), key=repr)
 
 
+@pytest.mark.placed  # tasks stage files
 def test_large_records_are_staged_by_their_size(feed, monkeypatch):
     monkeypatch.setattr("reclock.coordinator.source.intake.PULL_BYTES", 2_000)
     monkeypatch.setattr("reclock.coordinator.source.intake.STAGED_BYTES", 5_000)

@@ -57,14 +57,14 @@ class Durable:
         self.statements = Statements(Timestamp(0), len(ROW))
         self.published = Counter()
         self.temp = Counter()
-        self.upper, self.complete = 1, False
+        self.upper, self.complete = 0, False
 
     def tick(self, limit=None, most=1_000_000):
         offer = self.statements.offer(limit, most)
         if offer is None:
             return
         for (*row, _, _), time, diff in rows_of(offer.closed):
-            assert self.upper <= max(time, 1) < offer.upper
+            assert self.upper <= time < offer.upper
             self.published[tuple(row), time] += diff
         for row, _, diff in rows_of(offer.waiting):
             self.temp[row] += diff
@@ -77,9 +77,10 @@ class Durable:
         assert min(self.temp.values(), default=0) >= 0
         columns = [pa.array([r[i] for r in rows], kind) for i, kind in enumerate(TYPES)]
         made = pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(TYPES))])
-        begun = Timestamp(self.upper if self.upper > 1 else 0)
         order = reversed(range(len(rows))) if order is None else order
-        self.statements = Statements(begun, len(ROW), [made.slice(at, 1) for at in order])
+        self.statements = Statements(
+            Timestamp(self.upper), len(ROW), [made.slice(at, 1) for at in order]
+        )
 
 
 def is_remembered(row):
@@ -89,11 +90,11 @@ def is_remembered(row):
 
 
 def expected(log, upper):
-    """The collection before an upper; what is at 0 is seen from 1 on."""
+    """The collection before an upper."""
     found = Counter()
     for data, time, diff in log:
-        if time < upper and upper > 1:
-            found[data, max(int(time), 1)] += diff
+        if time < upper:
+            found[data, int(time)] += diff
     return {k: n for k, n in found.items() if n}
 
 
@@ -112,7 +113,7 @@ def test_the_same_times_close_as_message_by_message(delivery, data):
             closed = END if reader.upper.is_closed else int(reader.upper.element())
             assert durable.complete == reader.upper.is_closed
             if not durable.complete:
-                assert durable.upper == max(closed, 1)
+                assert durable.upper == closed
             assert published(durable) == expected(delivery.collection, durable.upper)
         if durable.complete:
             break
@@ -157,7 +158,7 @@ def test_nothing_is_closed_beyond_a_limit(delivery, limit):
     durable = Durable()
     durable.statements.add(batch(*delivery.messages))
     durable.tick(limit)
-    assert durable.upper <= max(limit, 1)
+    assert durable.upper <= limit
     assert not durable.complete
     assert published(durable) == expected(delivery.collection, durable.upper)
     durable.tick()
@@ -243,6 +244,6 @@ def test_a_fault_is_published_with_the_first_time_that_is_open():
     said.add(fault)
     offer = said.offer(None, 10)
     assert sorted(rows_of(offer.closed), key=repr) == [
-        ((1, "a", None, None), 5, 1), ((None, None, "22P04", "bad"), 1, 1),
+        ((1, "a", None, None), 5, 1), ((None, None, "22P04", "bad"), 0, 1),
     ]  # fmt: skip
     assert all(is_remembered(row) for row, _, _ in rows_of(offer.waiting))

@@ -61,6 +61,10 @@ class Content(Protocol):
         """Yield the records that begin in a stretch, in pieces of bounded size."""
         ...
 
+    def grain(self, name: str) -> int | None:
+        """Return how many positions a record has, about; None: a stretch is found by all before."""
+        ...
+
 
 def bounded(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Join small pieces to batches of at most 65 536 rows and 8 MiB, if no piece has more."""

@@ -30,7 +30,7 @@ Tests: tests/connectors/files/test_file_source.py.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final, NamedTuple, Self
 
 from reclock.connectors.files.content import Measure, Stretch, bounded
@@ -66,11 +66,15 @@ class _Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Reads exact ranges of files; ``ends`` are those of files that are complete."""
+    """Reads exact ranges of files; ``ends`` are those of files that are complete.
+
+    With ``seen``, what files were where they were probed, it refuses others at the same path.
+    """
 
     listing: Listing
     content: Content
     ends: Mapping[str, int] | None = None
+    seen: Mapping[str, _Seen] | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -81,11 +85,17 @@ class FileReader:
         """Yield the records of ``ranges``: those that begin there."""
         return bounded(self._pieces(ranges))
 
+    def grain(self, part: int | str) -> int | None:
+        """Return how many positions a record of a file has, about."""
+        return self.content.grain(str(part))
+
     def _pieces(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
         for part, start, stop in spans_of(ranges):
             name = str(part)
             end = None if self.ends is None else self.ends[name]
             with _opened(self.listing, name, start) as file:
+                if self.seen is not None:
+                    _check(file, name, self.seen[name])
                 yield from self.content.pieces(file, Stretch(name, start, stop, end))
 
 
@@ -145,6 +155,13 @@ class FileSource:
         """What reads the files, here or in another process that has them at the same path."""
         ends = None if self._complete is None else _ends(self._complete)
         return FileReader(self._listing, self._content, ends)
+
+    @property
+    def elsewhere(self) -> FileReader:
+        """The same for processes that may have other files, or none, at the same path."""
+        seen = {name: _Seen(None, Measure(*at.measure[:2]), at.digest)
+                for name, at in self._seen.items()}  # fmt: skip
+        return replace(self.reader, seen=seen)
 
     def probe(self, bound: Antichain[FilePosition]) -> Antichain[FilePosition]:
         """Return the end of the last whole record of each file."""

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 4 << 20
 _BEYOND: Final = 64 << 10
+LINE_BYTES: Final = 64
+"""How long a line is, about."""
+
 COMPRESSIONS: Final = ("gzip", "none")
 
 
@@ -104,6 +107,10 @@ class Text:
             at = max(0, at - 1)
         if stretch.start < stretch.stop:
             yield from lines(self._bytes(file, at, stretch), at, stretch)
+
+    def grain(self, name: str) -> int | None:
+        """Return the length of a line, about; compressed bytes have no places to go to."""
+        return None if self._is_compressed(name) else LINE_BYTES
 
     def _pass_header(self, file: BinaryIO, stretch: Stretch, header: Header) -> int:
         """Return where the first record begins."""

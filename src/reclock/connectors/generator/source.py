@@ -69,6 +69,11 @@ class GeneratorReader:
             for begin in range(first, last, _BATCH_EVENTS):
                 yield self._batch(begin, min(begin + _BATCH_EVENTS, last))
 
+    def grain(self, part: int | str) -> int:
+        """Return 1: positions are events."""
+        del part
+        return 1
+
     def _batch(self, first: int, last: int) -> pa.RecordBatch:
         offsets, columns, diffs = self.generator.rows(first, last)
         partitions = np.full(len(offsets), PARTITION, np.int32)

@@ -74,6 +74,11 @@ class ConsistentReader:
                 parts = pc.binary_join_element_wise(reader.topic, numbers, "/")
                 yield batch.set_column(0, "part", parts)
 
+    def grain(self, part: int | str) -> int:
+        """Return 1: positions are records."""
+        del part
+        return 1
+
 
 @dataclass(frozen=True, slots=True)
 class ConsistentSource:

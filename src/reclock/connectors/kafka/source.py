@@ -62,11 +62,20 @@ class KafkaReader:
         """The columns of what is read."""
         return schema_of(self.extra)
 
+    def visit(self) -> None:
+        """Ask the cluster for the topic; raise if it does not answer."""
+        self.cluster.describe(self.topic)
+
     def read(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
         """Yield the records of ``ranges``; gaps in the offsets are normal."""
         spans = spans_of(ranges)
         if spans:
             yield from self.cluster.fetch(self.topic, spans, self.extra)
+
+    def grain(self, part: int | str) -> int:
+        """Return 1: positions are records."""
+        del part
+        return 1
 
 
 @dataclass(frozen=True, slots=True)

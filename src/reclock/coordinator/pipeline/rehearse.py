@@ -15,10 +15,12 @@ from reclock.coordinator.define import (
     define_table,
     define_view,
 )
+from reclock.coordinator.item import Source
 from reclock.coordinator.pipeline.plan import Action
 from reclock.coordinator.sink.define import key_of, relation_of
 from reclock.coordinator.source.connect import discover
 from reclock.coordinator.source.define import define_source
+from reclock.coordinator.source.postgres.define import define_tables
 from reclock.sql.statement import (
     CreateIndex,
     CreateMaterializedView,
@@ -47,7 +49,8 @@ def rehearse(steps: Iterable[Step], catalog: Catalog, clusters: Clusters) -> Non
                 key_of(parsed.statement, relation_of(parsed.statement.relation, catalog))
             else:
                 made = _defined(parsed.statement, parsed.text, catalog, clusters)
-                catalog = catalog.changed([made], [])
+                parts = define_tables(made) if isinstance(made, Source) else []
+                catalog = catalog.changed([made, *parts], [])
 
 
 def _defined(statement: Statement, sql: str, catalog: Catalog, clusters: Clusters) -> Item:

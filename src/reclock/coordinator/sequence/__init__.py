@@ -47,6 +47,7 @@ from reclock.coordinator.sequence.transaction import (
     rollback_to,
     savepoint,
 )
+from reclock.coordinator.sequence.truncate import truncate
 from reclock.coordinator.sequence.update import update
 from reclock.sql import statement as s
 
@@ -96,6 +97,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.SetVariable: set_variable,
     s.Show: show,
     s.Subscribe: subscribe,
+    s.Truncate: truncate,
     s.Unlisten: unlisten,
     s.Update: update,
 }

@@ -11,7 +11,7 @@ from reclock.coordinator.item import Sink
 from reclock.coordinator.result import Result
 from reclock.coordinator.sink.alter import altered, check_alike
 from reclock.coordinator.sink.define import relation_of
-from reclock.coordinator.tick import tick
+from reclock.coordinator.tick import settle
 
 if TYPE_CHECKING:
     from reclock.coordinator.item import Item, RelationItem
@@ -43,7 +43,7 @@ def alter_sink(context: Context, statement: AlterSink) -> Result:
         found = asked(world)
         assert found is not None
         sink, relation = found
-        state = tick(core, world.pace(relation))
+        state = settle(core, world.pace(relation))
         needed = needed_of(core.world, state, relation.id)
         with core.hold(holder_of(sink.id), needed, state.upper.back()):
             made = altered(sink, relation, state.upper, core.world.catalog)

@@ -23,7 +23,7 @@ from reclock.coordinator.source.unblock import (
     read_again,
     unblocked,
 )
-from reclock.coordinator.tick import tick
+from reclock.coordinator.tick import settle
 from reclock.errors import StatementError
 from reclock.sql.parse.options import with_option
 from reclock.sql.statement.source import LoadGenerator
@@ -54,12 +54,14 @@ def alter_source(context: Context, statement: AlterSource) -> Result:
             made = _altered(source, statement)
             known = faults_at(world.of(source), source) if made.skips else []
         payloads |= read_again(made, core.intakes.clusters, known, payloads)
-        with context.writing() as world:
+        with context.writing(
+            lambda world: [world.pace(world.catalog.get(statement.name, Source))]
+        ) as world:
             source = world.catalog.get(statement.name, Source)
             made = _altered(source, statement)
             if made == source:
                 return Result("ALTER SOURCE")
-            state = tick(core, world.pace(source))
+            state = settle(core, world.pace(source))
             _check_open(state, source)
             faults = faults_at(state, source) if made.skips else []
             unread = [fault for fault in faults if place_key(fault) not in payloads]

@@ -8,8 +8,10 @@ from reclock.coordinator.beside import beside
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_materialized_view
 from reclock.coordinator.result import Result, already_there
+from reclock.coordinator.sequence.drafting import draft_object
 
 if TYPE_CHECKING:
+    from reclock.coordinator.draft import Draft
     from reclock.coordinator.item import Item
     from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sequence.context import Context
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 def create_materialized_view(context: Context, statement: CreateMaterializedView) -> Result:
     """Compute a query over all there is, and keep it right from then on."""
 
-    def make(world: World) -> Item | None:
+    def make(world: World | Draft) -> Item | None:
         if statement.if_not_exists and world.catalog.find(statement.name.parts) is not None:
             return None
         item = define_materialized_view(statement, context.text, world.catalog)
@@ -30,5 +32,8 @@ def create_materialized_view(context: Context, statement: CreateMaterializedView
         change_catalog(context.core, [item], prepared=prepared)
         return True
 
-    made = beside(context, make, add)
+    if context.transaction is not None:
+        made: bool | None = draft_object(context, statement, make)
+    else:
+        made = beside(context, make, add)
     return Result("CREATE MATERIALIZED VIEW", notices=() if made else already_there(statement.name))

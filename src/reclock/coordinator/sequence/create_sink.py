@@ -24,7 +24,7 @@ from reclock.coordinator.sink.connect import (
     register,
 )
 from reclock.coordinator.sink.define import define_sink, key_of, relation_of
-from reclock.coordinator.tick import tick
+from reclock.coordinator.tick import settle
 from reclock.errors import SinkRegressed, UndefinedName
 from reclock.ids import HolderId
 from reclock.sinks.failure import SendFailed
@@ -64,10 +64,12 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
             if recover.is_asked(statement):
                 recover.check(statement, relation, world.catalog)
     if not (exists and statement.if_not_exists):
-        with context.writing() as world:
+        with context.writing(
+            lambda world: [world.pace(relation_of(statement.relation, world.catalog))]
+        ) as world:
             world.catalog.check_new(statement.name)
             relation = relation_of(statement.relation, world.catalog)
-            state = tick(core, world.pace(relation))
+            state = settle(core, world.pace(relation))
             item = core.world.catalog.next_id
             # What is new to the graph is made a moment later, and the sink needs all since then.
             needed = needed_of(core.world, state, relation.id)

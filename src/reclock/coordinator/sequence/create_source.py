@@ -11,14 +11,21 @@ from reclock.coordinator.source.connect import discover
 from reclock.coordinator.source.consistency import counter_of
 from reclock.coordinator.source.define import check, define_source
 from reclock.coordinator.source.given import check_relation
-from reclock.sql.statement.source import FileConnection
+from reclock.coordinator.source.postgres.define import define_tables
+from reclock.coordinator.source.postgres.slots import Noted, connection_to
+from reclock.sql.statement.source import FileConnection, PostgresConnection
+from reclock.sql.syntax.expression import Name
 from reclock.time.timeline import External
 
 if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.item import Source
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.world import World
+    from reclock.durable.keyed import Json
     from reclock.ids import ObjectId
     from reclock.sql.statement import CreateSource
+    from reclock.time.pace import Pace
 
 
 def using_of(statement: CreateSource, catalog: Catalog) -> frozenset[ObjectId]:
@@ -27,6 +34,14 @@ def using_of(statement: CreateSource, catalog: Catalog) -> frozenset[ObjectId]:
         return frozenset()
     named = isinstance(statement.connection, FileConnection)
     return frozenset({check_relation(catalog, statement.reclock_using, named=named).id})
+
+
+def _note_slot(context: Context, statement: CreateSource, facts: Json) -> None:
+    """Write down the replication slot that a source is going to have, before there is either."""
+    given = statement.connection
+    if isinstance(given, PostgresConnection):
+        noted = Noted(facts["slot"], connection_to(given), str(statement.name))
+        context.core.intakes.slots.note(noted)
 
 
 def create_source(context: Context, statement: CreateSource) -> Result:
@@ -41,15 +56,27 @@ def create_source(context: Context, statement: CreateSource) -> Result:
             using_of(statement, world.catalog)
     if not (exists and statement.if_not_exists):
         facts = discover(statement, core.intakes.clusters, root)
-        with context.writing() as world:
+
+        def define(world: World) -> Source:
             name = world.catalog.check_new(statement.name)
-            item = world.catalog.next_id
+            item, known = world.catalog.next_id, facts
             if External(name) in world.timelines:
-                facts = {**facts, "external": f"{name} {item}"}
+                known = {**known, "external": f"{name} {item}"}
             using = using_of(statement, world.catalog)
-            source = define_source(statement, context.text, item, name, facts, using=using)
+            source = define_source(statement, context.text, item, name, known, using=using)
             if source.is_transactional:
-                facts = {**facts, "counter": counter_of(world, source)}
-                source = replace(source, facts=facts)
-            change_catalog(core, [context.owned(source, world)])
+                source = replace(source, facts={**known, "counter": counter_of(world, source)})
+            return source
+
+        def paces(world: World) -> list[Pace]:
+            source = define(world)
+            return [world.catalog.changed([source], ()).paces[source.id]]
+
+        _note_slot(context, statement, facts)
+        with context.writing(paces) as world:
+            source = define(world)
+            tables = define_tables(source)
+            for table in tables:
+                world.catalog.check_new(Name((table.name,), statement.name.position))
+            change_catalog(core, [context.owned(item, world) for item in (source, *tables)])
     return Result("CREATE SOURCE", notices=already_there(statement.name) if exists else ())

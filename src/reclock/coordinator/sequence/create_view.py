@@ -9,10 +9,14 @@ from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_view
 from reclock.coordinator.item import View
 from reclock.coordinator.result import Result, already_there
+from reclock.coordinator.sequence.drafting import draft_edit
 from reclock.errors import DependentObjects
 
 if TYPE_CHECKING:
+    from reclock.coordinator.draft import Draft
+    from reclock.coordinator.roles import Roles
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.world import World
     from reclock.ids import ObjectId
     from reclock.sql.statement import CreateView
 
@@ -22,11 +26,12 @@ def create_view(context: Context, statement: CreateView) -> Result:
 
     The new one belongs to whom the old one did, with all privileges on it.
     """
-    with context.writing() as world:
-        catalog = world.catalog
+
+    def edit(world: World | Draft) -> tuple[list[View], frozenset[ObjectId], Roles] | None:
+        catalog, roles = world.catalog, world.roles
         exists = catalog.find(statement.name.parts) is not None
         if exists and statement.if_not_exists:
-            return Result("CREATE VIEW", notices=already_there(statement.name))
+            return None
         gone: frozenset[ObjectId] = frozenset()
         old = None
         if exists and statement.or_replace:
@@ -39,9 +44,18 @@ def create_view(context: Context, statement: CreateView) -> Result:
             kept = {i: item for i, item in catalog.items.items() if i not in gone}
             catalog = replace(catalog, items=kept)
         view = context.owned(define_view(statement, context.text, catalog), world)
-        roles = world.roles
         if old is not None:
             view = replace(view, owner=old.owner)
             roles = roles.inherited(str(old.id), str(view.id))
-        change_catalog(context.core, [view], gone, roles=roles)
-    return Result("CREATE VIEW")
+        return [view], gone, roles
+
+    if context.transaction is not None:
+        made = draft_edit(context, statement, edit)
+    else:
+        with context.writing() as world:
+            found = edit(world)
+            made = found is not None
+            if found is not None:
+                added, gone, roles = found
+                change_catalog(context.core, added, gone, roles=roles)
+    return Result("CREATE VIEW", notices=() if made else already_there(statement.name))

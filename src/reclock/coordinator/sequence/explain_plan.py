@@ -3,7 +3,8 @@
 Of a view: what a change costs at each node, and which arrangement it reads: that of a
 relation's own key or of an index, which is there anyway, or one that is kept for it (and
 shared with every view that needs the same). A view that would be refused (``sql.cost``) is
-explained too: the plan says why.
+explained too: the plan says why. Of a materialized view, too, from how many changed rows on its
+ticks are Spark jobs, by what operators have cost this process so far (``dataflow.placement``).
 
 Of a SUBSCRIBE: which object it follows, or what is kept for it as for a view. Of an index: what
 it keeps, unless that is there already.
@@ -20,16 +21,20 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.define import define_index, plan_view, schedule_of
 from reclock.coordinator.item import Index, MaterializedView, RelationItem, Table, View
+from reclock.coordinator.leaves import leaves, shapes
 from reclock.coordinator.plans import plan_once
-from reclock.coordinator.read import leaves, shapes
 from reclock.coordinator.result import Result
+from reclock.coordinator.shape import Shape
 from reclock.coordinator.spark_engine import leaves_of
 from reclock.coordinator.subscribe.subscribers import Query
 from reclock.coordinator.subscribe.target import plan_target
 from reclock.coordinator.system.answer import refuse_maintained, with_rows
 from reclock.coordinator.system.relation import Moment
 from reclock.dataflow import peek
+from reclock.dataflow.graph import collection_of
+from reclock.dataflow.render.build import key_of
 from reclock.errors import StatementError
+from reclock.ids import ObjectId
 from reclock.sql.explain import explain, explain_maintained
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
 from reclock.sql.schema import Column, Schema
@@ -44,14 +49,16 @@ from reclock.sql.statement import (
 from reclock.sql.syntax.expression import Name
 from reclock.sql.types import TEXT
 from reclock.time.frontier import at
+from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.world import World
-    from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import ExplainPlan
@@ -62,7 +69,10 @@ PLAN_SCHEMA = Schema((Column("plan", TEXT, nullable=False),))
 
 def explain_plan(context: Context, statement: ExplainPlan) -> Result:
     """Show a plan: one row, a line per node."""
-    with context.core.reading() as world:
+    with context.core.reading() as latest:
+        world = latest
+        if context.transaction is not None and context.transaction.has_drafted:
+            world = context.transaction.draft().seen
         text = _explained(statement.of, context, world)
     return Result("EXPLAIN", PLAN_SCHEMA.names, [(text,)], schema=PLAN_SCHEMA)
 
@@ -89,17 +99,19 @@ def _explained(  # noqa: PLR0911 - one per kind of statement
             read = ", ".join(f"{schema}.{name}" for schema, name in sorted(of.relations))
             return "Answered by: the catalog, without a Spark job" + (read and f"\nReads: {read}")
         case CreateView() | CreateMaterializedView():
-            written = plan_view(of, catalog)[0]
+            written, depends = plan_view(of, catalog)
             head = ""
             if isinstance(of, CreateMaterializedView):
                 refuse_maintained(written, "a materialized view")
                 head = "" if of.refresh is None else f"Refresh: {schedule_of(of.refresh)}\n"
+                head += _ticks(written, depends, context, world)
             return head + _maintained(written, catalog)
         case Name():
             item = catalog.get(of, RelationItem)
             if isinstance(item, MaterializedView):
                 head = _expiring(item, context, world) + _refreshed(item, world)
-                return head + _maintained(item.plan, catalog)
+                ticks = _ticks(item.plan, item.depends, context, world)
+                return head + ticks + _maintained(item.plan, catalog)
             if isinstance(item, View):
                 return _maintained(item.plan, catalog)
             message = f'"{item.name}" is not a view'
@@ -120,6 +132,23 @@ def _expiring(item: MaterializedView, context: Context, world: World) -> str:
     if made.expiration.is_closed or not untils:
         return _said(made.expiration)
     return _said(at(min(untils)))
+
+
+def _ticks(plan: Node, depends: Collection[ObjectId], context: Context, world: World) -> str:
+    """Say where the ticks of a view run, or would, beside all that is kept now."""
+    catalog = world.catalog
+    timeline = plan.timeline.timeline or EPOCH_MS
+    plan = rewrite(plan, RewriteContext())
+    view = MaterializedView(
+        ObjectId("explained"), "explained", "", timeline, frozenset(depends),
+        plan=plan, key=key_of(plan),
+    )  # fmt: skip
+    shape = Shape.of(catalog, catalog.pace(timeline, depends), [view])
+    graph = shape.graph
+    steps = graph.needed([collection_of(view.id)], ())
+    inputs = [i for i in (*graph.tables, *graph.sources) if graph.entry(i)[0] in steps]
+    outlook = context.core.engine.outlook(shape, inputs) if inputs else None
+    return "" if outlook is None else f"Ticks: {outlook}\n"
 
 
 def _refreshed(item: MaterializedView, world: World) -> str:
@@ -166,7 +195,9 @@ def _answered(plan: QueryPlan, context: Context, world: World) -> str:
     shape, traces = shapes(world, plan)
     uppers = [world.of(item).upper for item in leaves(world, plan)]
     as_of = min(uppers).back() if uppers else Timestamp(0)
-    shown = with_rows(plan, lambda: Moment.of(context.core, world, timeline, as_of))
+    shown = with_rows(
+        plan, lambda: Moment.of(context.core, world, timeline, as_of, context.session.role)
+    )
     way = peek.way(shown, {} if shape is None else leaves_of(shown, shape, traces, as_of))
     return f"Answered by: {way}\n{explain(plan)}"
 

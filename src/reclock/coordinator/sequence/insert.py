@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from reclock.coordinator.read import read_latest
 from reclock.coordinator.result import Result
 from reclock.coordinator.rows import column_from
+from reclock.coordinator.sequence.drafting import draft_rows
 from reclock.coordinator.sequence.read_then_write import read_then_write
 from reclock.coordinator.sequence.target import assigned, planned, target_table, whole
 from reclock.coordinator.write import Change, write
-from reclock.errors import ConstraintViolation, NotSupported, StatementError, UndefinedName
+from reclock.errors import ConstraintViolation, StatementError, UndefinedName
 from reclock.sql.plan.build import plan_query, plan_scalar
 from reclock.sql.plan.build.block import Block
 from reclock.sql.plan.relation import Project, QueryPlan, Union, column
@@ -59,9 +60,9 @@ def insert(context: Context, statement: Insert) -> Result:
         return _constant(context, rows) if isinstance(rows, QueryPlan) else rows
 
     try:
-        catalog = context.core.world.catalog
+        catalog = context.catalog
         rows = rows_of(target_table(statement.name, catalog), catalog)
-        if context.transaction is not None or not isinstance(rows, QueryPlan):
+        if not isinstance(rows, QueryPlan) or _is_constant(context, rows):
             return insert_into(context, statement.name, given)
         count, timestamp = read_then_write(context, plan_of, Change)
         return Result(f"INSERT 0 {count}", timestamp=timestamp)
@@ -93,12 +94,8 @@ def insert_into(
             rows = rows_of(table, world.catalog)
             timestamp = write(context.core, table, rows)
         return Result(f"INSERT 0 {len(rows[0])}", timestamp=timestamp)
-    catalog = context.core.world.catalog
-    table = target_table(name, catalog)
-    transaction.check_write(table)
-    rows = rows_of(table, catalog)
-    transaction.write(table, rows)
-    return Result(f"INSERT 0 {len(rows[0])}")
+    count = draft_rows(context, lambda catalog: target_table(name, catalog), rows_of)
+    return Result(f"INSERT 0 {count}")
 
 
 def places_of(columns: tuple[str, ...], target: Name, table: Table) -> tuple[int, ...]:
@@ -199,15 +196,14 @@ def plan_insert(
         )
 
 
+def _is_constant(context: Context, plan: QueryPlan) -> bool:
+    """Return whether a plan in a transaction reads nothing: its rows are always the same."""
+    return context.transaction is not None and plan.root.timeline.timeline is None
+
+
 def _constant(context: Context, plan: QueryPlan) -> list[pa.Array]:
-    """Return the rows of a plan in a transaction: it may read nothing."""
-    read = plan.root.timeline
-    if read.timeline is not None:
-        message = "INSERT of what a query reads is not supported in a transaction"
-        detail = f'it reads "{read.origin}"'
-        hint = "insert values, or run it by itself: it is a transaction of its own"
-        raise NotSupported(message, detail=detail, hint=hint)
-    return whole(read_latest(context.core, plan, context.session.interrupt))
+    """Return the rows of a plan that reads nothing."""
+    return whole(read_latest(context.core, plan, context.session.role, context.session.interrupt))
 
 
 def _constants(row: Project) -> list[object] | None:

@@ -25,12 +25,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reclock.coordinator.beside import beside
-from reclock.coordinator.read import latest, leaves, read_latest, readable, shapes
+from reclock.coordinator.leaves import leaves
+from reclock.coordinator.quick import FEW_ROWS, is_quick
+from reclock.coordinator.read import latest, read_latest, readable
+from reclock.coordinator.sequence.drafting import draft_query
 from reclock.coordinator.sequence.target import whole
-from reclock.coordinator.spark_engine import leaves_of
 from reclock.coordinator.subscribe.subscribers import Query, Transient
 from reclock.coordinator.write import write_all
-from reclock.dataflow.direct import scanned_rows
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.failpoints import hit
 from reclock.sql.plan.relation import Get, QueryPlan
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.world import World
     from reclock.coordinator.write import Change
+    from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
     PlanOf: TypeAlias = Callable[[Catalog], tuple[Table, QueryPlan]]
@@ -56,9 +58,6 @@ if TYPE_CHECKING:
 
 ATTEMPTS: Final = 3
 """How often a query is answered whose plan changes meanwhile, before it is under the lock."""
-
-FEW_ROWS: Final = 16_384
-"""A scan of so many updates is as quick as the write."""
 
 BRIEF: Final = 0.25
 """A query of so many seconds may be answered under the lock."""
@@ -77,13 +76,23 @@ class _Found:
 
 def read_then_write(
     context: Context, plan_of: PlanOf, change_of: ChangeOf
-) -> tuple[int, Timestamp]:
-    """Write what a query gives, at one time; return how many rows it gave, and the time."""
+) -> tuple[int, Timestamp | None]:
+    """Write what a query gives, at one time; return how many rows it gave, and the time.
+
+    In a transaction the time is that of its end.
+    """
     core = context.core
+    if context.transaction is not None:
+        return draft_query(context, plan_of, change_of), None
+
+    def paces(world: World) -> set[Pace]:
+        table, plan = plan_of(world.catalog)
+        return world.paces([table, *leaves(world, plan)])
+
     _loaded(context, plan_of)
     for _ in range(ATTEMPTS):
         found = _answer(context, plan_of)
-        with context.writing() as world:
+        with context.writing(paces) as world:
             asked = table, plan = plan_of(world.catalog)
             if found is not None and asked == found.asked and _is_still(core, found):
                 return _written(core, found.columns, change_of(table, found.columns))
@@ -92,7 +101,7 @@ def read_then_write(
         done = _kept(context, plan_of, change_of, found)
         if done is not None:
             return done
-    with context.writing() as world:
+    with context.writing(paces) as world:
         table, plan = plan_of(world.catalog)
         return _under_lock(context, plan, partial(change_of, table))
 
@@ -105,7 +114,11 @@ def _loaded(context: Context, plan_of: PlanOf) -> None:
     if waits:
         interrupt = context.session.interrupt
         with readable(
-            core, lambda catalog: plan_of(catalog)[1], context.settings, interrupt=interrupt
+            core,
+            lambda catalog: plan_of(catalog)[1],
+            context.settings,
+            role=context.session.role,
+            interrupt=interrupt,
         ):
             pass
 
@@ -113,7 +126,9 @@ def _loaded(context: Context, plan_of: PlanOf) -> None:
 def _under_lock(
     context: Context, plan: QueryPlan, change_of: Callable[[list[pa.Array]], Change]
 ) -> tuple[int, Timestamp]:
-    columns = whole(read_latest(context.core, plan, context.session.interrupt))
+    columns = whole(
+        read_latest(context.core, plan, context.session.role, context.session.interrupt)
+    )
     return _written(context.core, columns, change_of(columns))
 
 
@@ -126,11 +141,15 @@ def _answer(context: Context, plan_of: PlanOf) -> _Found | None:
     core = context.core
     with core.reading() as world:
         asked = plan_of(world.catalog)
-        if core.loop is None or _is_quick(world, asked[1]):
+        if core.loop is None or is_quick(world, asked[1], FEW_ROWS):
             return None
     interrupt = context.session.interrupt
     with readable(
-        core, lambda catalog: plan_of(catalog)[1], context.settings, interrupt=interrupt
+        core,
+        lambda catalog: plan_of(catalog)[1],
+        context.settings,
+        role=context.session.role,
+        interrupt=interrupt,
     ) as possible:
         begun = monotonic()
         world = possible.world
@@ -143,16 +162,6 @@ def _answer(context: Context, plan_of: PlanOf) -> _Found | None:
         seconds = monotonic() - begun
     hit("write.read.after")
     return _Found(asked, shown, columns, then.timestamp, seconds)
-
-
-def _is_quick(world: World, plan: QueryPlan) -> bool:
-    """Return whether a query is answered from a few rows, without Spark."""
-    shape, traces = shapes(world, plan)
-    if shape is None:
-        return False
-    uppers = [world.of(item).upper for item in leaves(world, plan)]
-    rows = scanned_rows(plan, leaves_of(plan, shape, traces, min(uppers).back()))
-    return rows is not None and rows <= FEW_ROWS
 
 
 def _is_still(core: Core, found: _Found) -> bool:

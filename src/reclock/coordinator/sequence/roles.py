@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.change import change_catalog
-from reclock.coordinator.item import RelationItem
+from reclock.coordinator.item import Item, RelationItem
 from reclock.coordinator.result import Result
 from reclock.coordinator.roles import DATABASE, PUBLIC, Role
 from reclock.coordinator.sequence.drop import kind_of
@@ -86,8 +86,12 @@ def _refuse_owner(world: World, name: str) -> None:
 
 def alter_owner(context: Context, statement: AlterOwner) -> Result:
     """Give an object to another role."""
-    with context.writing() as world:
-        item = world.catalog.get(statement.name, kind_of(statement.kind))
+
+    def find(world: World) -> Item:
+        return world.catalog.get(statement.name, kind_of(statement.kind))
+
+    with context.writing(lambda world: world.paces([find(world)])) as world:
+        item = find(world)
         role = world.roles.get(statement.role, statement.position)
         if role.name == PUBLIC:
             message = "an object cannot belong to public"

@@ -7,15 +7,20 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.answer import Answer
+from reclock.coordinator.leaves import leaves
 from reclock.coordinator.pg.answer import catalog_answer
-from reclock.coordinator.read import leaves
 from reclock.coordinator.result import Result
-from reclock.errors import HoldViolation, InvalidValue
+from reclock.coordinator.witness import witness
+from reclock.errors import ExpressionFailed, HoldViolation, InvalidValue
 from reclock.ids import HolderId
 from reclock.sql.schema import Schema
 from reclock.sql.statement import CatalogQuery
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    import pyarrow as pa
+
     from reclock.coordinator.sequence.context import Context
     from reclock.sql.statement import SelectStatement
 
@@ -43,10 +48,12 @@ def answer(context: Context, statement: SelectStatement | CatalogQuery) -> Answe
             pieces = at.stream(core, session.interrupt)
             session.interrupt.check()
             schema = Schema(at.plan.root.schema.columns[: at.plan.visible])
-            found = Answer(schema, pieces.batches, at.timestamp)
+            found = Answer(schema, _told(context, pieces.batches), at.timestamp)
             if not pieces.reads_runs:
                 return found
             items = [item.id for item in leaves(at.world, at.plan)]
+            if at.world.drafted:  # the transaction holds what there was before
+                items = [item for item in items if item not in at.world.drafted]
             holder = HolderId(f"select/{next(_numbers)}")
             try:
                 found.keep(core.hold(holder, items, at.timestamp), core.lost.append)
@@ -54,3 +61,14 @@ def answer(context: Context, statement: SelectStatement | CatalogQuery) -> Answe
                 continue  # something was forgotten or dropped just now: the read is repeated
             session.opened(found)
             return found
+
+
+def _told(
+    context: Context, batches: Generator[pa.RecordBatch, None, None]
+) -> Generator[pa.RecordBatch, None, None]:
+    """Yield batches; an error names a row that has it."""
+    try:
+        yield from batches
+    except ExpressionFailed as error:
+        witness(context.core, context.session.role, error, context.session.interrupt)
+        raise

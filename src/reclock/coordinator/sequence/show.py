@@ -41,7 +41,8 @@ _LISTS: Final = {
 
 def show(context: Context, statement: Show) -> Result:
     """Return what was asked for; objects and settings are sorted by name."""
-    with context.core.reading() as world:
+    with context.core.reading() as latest:
+        world = latest if context.transaction is None else context.transaction.described(latest)
         if statement.what == "setting":
             name = str(statement.of)
             return _result({name: TEXT}, [(_setting(context.settings, name),)])

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NoReturn
 from reclock.coordinator.as_of import asked, time_of
 from reclock.coordinator.beside import beside
 from reclock.coordinator.item import RelationItem
-from reclock.coordinator.read import leaves, read_time
+from reclock.coordinator.leaves import leaves
+from reclock.coordinator.read import read_time
 from reclock.coordinator.subscribe.subscribers import Query, Transient
 from reclock.coordinator.subscribe.subscription import Span, Subscription
 from reclock.coordinator.subscribe.target import plan_target
@@ -146,6 +147,9 @@ def _opened(
             raise InvalidValue(message, hint="leave UP TO out, or give an earlier AS OF")
         span = replace(span, up_to=up_to)
     rights = context.session.rights(target.statement, context.parameters)
-    subscription = Subscription(context.core, target, span, grip, rights, timeout=timeout)
+    role = context.session.role
+    subscription = Subscription(
+        context.core, target, span, grip, rights, role=role, timeout=timeout
+    )
     context.session.opened(subscription)
     return subscription

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def begin(context: Context, statement: Begin) -> Result:
-    """Make the statements that follow parts of one transaction."""
+    """Make the statements that follow parts of one transaction; in one, that is a warning."""
+    if context.transaction is not None:
+        return Result("BEGIN", warnings=(("25001", "there is already a transaction in progress"),))
     context.session.begin(statement)
     return Result("BEGIN")
 
@@ -26,13 +28,11 @@ def commit(context: Context, _: Commit) -> Result:
     """
     transaction = context.transaction
     if transaction is None:
-        message = "there is no transaction in progress"
-        hint = "without BEGIN each statement commits by itself"
-        raise InvalidTransactionState(message, code="25P01", hint=hint)
+        return Result("COMMIT", warnings=(("25P01", "there is no transaction in progress"),))
     if transaction.aborted:
         return rollback(context)
     try:
-        timestamp = transaction.commit(context.writing)
+        timestamp = transaction.commit(context.writing, context.session.interrupt)
     except BaseException:
         context.session.end(keep=False)
         raise
@@ -42,6 +42,8 @@ def commit(context: Context, _: Commit) -> Result:
 
 def rollback(context: Context, _: Rollback | None = None) -> Result:
     """End a transaction: nothing of it happened. Without one there is nothing to undo."""
+    if context.transaction is None:
+        return Result("ROLLBACK", warnings=(("25P01", "there is no transaction in progress"),))
     context.session.end(keep=False)
     return Result("ROLLBACK")
 
@@ -60,7 +62,9 @@ def release(context: Context, statement: Release) -> Result:
 
 def rollback_to(context: Context, statement: RollbackTo) -> Result:
     """Undo what came after a savepoint, and go on from there; reads stay at their time."""
-    open_then = _going_on(context, "ROLLBACK TO SAVEPOINT").go_back(statement.name)
+    open_then = _going_on(context, "ROLLBACK TO SAVEPOINT").go_back(
+        statement.name, context.session.interrupt
+    )
     for name in context.session.cursors.names - open_then:
         context.session.cursors.close(name)
     return Result("ROLLBACK")

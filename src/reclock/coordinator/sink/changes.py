@@ -29,6 +29,7 @@ import numpy as np
 from reclock.arrangement.layout import time_of
 from reclock.arrangement.stream import between, concat
 from reclock.coordinator.item import Phase
+from reclock.coordinator.met import Kept
 from reclock.coordinator.subscribe.changes import errors_at, errors_over, failed
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of
@@ -125,7 +126,7 @@ class Changes:
             begin, relation = lower.join(phase.start), phase.relation
             known = errors_at(state, relation, begin) if phase.start == begin < upper else None
             for start, stop, error in _right(state, relation, begin, min(end, upper), known):
-                failure = None if error is None else failed(*error, stop)
+                failure = None if error is None else failed(*error, Kept(relation, stop))
                 if start < stop:
                     found.append(Stretch(relation, start, stop, base))
                     base = Base(relation, stop.back())

@@ -85,10 +85,11 @@ class Making(Protocol):
 
 @dataclass(frozen=True)
 class Written:
-    """Messages, and the bytes of their values."""
+    """Messages, the bytes of their values, and the transactions they were in."""
 
     messages: int = 0
     bytes: int = 0
+    transactions: int = 0
 
 
 class Exporter:
@@ -210,7 +211,9 @@ class Exporter:
                 self._current.work, self.in_flight = None, 0
             if done.messages and self._encoded is not None:
                 known, new = self.written, self._encoded.bytes
-                self.written = Written(known.messages + done.messages, known.bytes + new)
+                self.written = Written(
+                    known.messages + done.messages, known.bytes + new, known.transactions + 1
+                )
             if not machine.is_heir:
                 self._inherited = None
             if done.faults:
@@ -229,7 +232,7 @@ class Exporter:
         frontier = self.frontier
         if frontier is None or settled(self._core.world.catalog, self.sink.id, frontier) is None:
             return
-        with self._core.writing() as world:
+        with self._core.quiet(lambda world: world.paces([self.sink])) as world:
             sink = settled(world.catalog, self.sink.id, frontier)
             if sink is not None:
                 change_catalog(self._core, [sink])

@@ -159,7 +159,7 @@ class Legacy:
         """Return the first time at which everything is at least where it was; or what is not."""
         time = Timestamp(max(sink.facts["as_of"], int(self.will.frontier.element())))
         for name, source in sources_of(catalog, sink.relation).items():
-            remap = state.bindings[source.id].remap
+            remap = state.bindings[source.bound_by].remap
             reached = _reached(remap, self.positions.get(name, {}))
             if reached is None:
                 stands, goal = _listed(offsets_of(remap.latest)), _listed(self.positions[name])

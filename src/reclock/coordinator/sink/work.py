@@ -61,7 +61,7 @@ class Work(NamedTuple):
         time = frontier.element().back()
         found = {}
         for name, source in self._sources(frontier).items():
-            remap = self.world.of(source).bindings[source.id].remap  # its pace may be another
+            remap = self.world.of(source).bindings[source.bound_by].remap  # its pace may be another
             last = [b.frontier for b in remap.bindings if b.time <= time]
             reached = offsets_of(last[-1] if last else remap.origin)
             found[name] = {str(part): offset for part, offset in reached.items()}

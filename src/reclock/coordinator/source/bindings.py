@@ -15,6 +15,7 @@ kill -9: test_kafka_crash.py.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 from reclock.coordinator.item import Source
 from reclock.coordinator.source.connect import codec_of
 from reclock.coordinator.source.first import first_of, readable_from
+from reclock.dataflow.piece import Piece
+from reclock.durable.held_store import Held
+from reclock.durable.held_store import drop_others as drop_held
 from reclock.durable.remap_store import RemapStore
 from reclock.ids import CollectionId
 from reclock.time.frontier import BEGINNING
@@ -51,17 +55,30 @@ class Bindings:
     handle: RemapStore[Any]
     first: Antichain[Any] | None = None
     """What was there when the source was made (``first``)."""
+    held: Held | None = None
+    """What it has read and not published, in files, if that may be."""
 
     @cached_property
     def readable_from(self) -> Frontier | None:
         """From when on the source can be read; None: not yet."""
         return BEGINNING if self.first is None else readable_from(self.remap, self.first)
 
-    def taken(self, taken: Taken) -> tuple[Append, Bindings]:
-        """Return the append of what a tick binds, and the bindings after it."""
-        after = taken.remap
+    def taken(self, taken: Taken) -> tuple[list[Append], Bindings]:
+        """Return the appends of what a tick binds, and the bindings after it."""
+        after, held, more = taken.remap, self.held, None
         append = self.handle.as_append(taken.updates, self.remap.upper, after.upper)
-        return append, replace(self, remap=after)
+        if taken.held is not None:
+            assert held is not None
+            more, held = held.changed(taken.held)
+        appends = [append] if more is None else [append, more]
+        return appends, replace(self, remap=after, held=held)
+
+    @cached_property
+    def segments(self) -> frozenset[str]:
+        """The files in which something waits."""
+        records = () if self.held is None else self.held.records().values()
+        pieces = (Piece.from_text(json.dumps(record["piece"])) for record in records)
+        return frozenset(name for piece in pieces for name in piece.segments)
 
     def compacted(self, since: Timestamp) -> Bindings:
         """Fold everything at or before ``since``, durably, if that is much."""
@@ -78,16 +95,19 @@ def load(store: Store, items: Iterable[object]) -> dict[ObjectId, Bindings]:
     """Return the bindings of those ``items`` that are sources."""
     found = {}
     for item in items:
-        if isinstance(item, Source):
+        if isinstance(item, Source) and item.parent is None:
             codec = codec_of(item)
             handle = RemapStore(store, item.id, codec)
-            found[item.id] = Bindings(handle.load(), handle, first_of(item.facts, codec))
+            held = Held.open(store, item.id) if item.states else None
+            found[item.id] = Bindings(handle.load(), handle, first_of(item.facts, codec), held)
     return found
 
 
 def drop_others(store: Store, sources: Iterable[ObjectId]) -> None:
-    """Drop the bindings of sources that are gone."""
-    kept = {f"{PREFIX}{source}" for source in sources}
+    """Drop the bindings of sources that are gone, and what they held."""
+    there = [*sources]
+    drop_held(store, there)
+    kept = {f"{PREFIX}{source}" for source in there}
     for state in store.collections(PREFIX):
         if state.collection not in kept:
             store.drop(CollectionId(state.collection))

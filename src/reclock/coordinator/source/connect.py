@@ -34,14 +34,20 @@ from reclock.coordinator.as_of import time_of
 from reclock.coordinator.source.columns import decode_of, extra_columns, field_of, source_columns
 from reclock.coordinator.source.consistency import discover_counter
 from reclock.coordinator.source.first import first_facts
+from reclock.coordinator.source.postgres.define import discover_postgres
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import OWN_TIMES, input_types
 from reclock.dataflow.error_rows import told
 from reclock.dataflow.types import arrow_type
 from reclock.errors import Error, InvalidValue, SourceStopped
-from reclock.remap.codec import FILES, KAFKA, TOPICS
+from reclock.remap.codec import FILES, KAFKA, LSN, TOPICS
 from reclock.sql.parse.options import TRUE
-from reclock.sql.statement.source import FileConnection, KafkaConnection, LoadGenerator
+from reclock.sql.statement.source import (
+    FileConnection,
+    KafkaConnection,
+    LoadGenerator,
+    PostgresConnection,
+)
 from reclock.time.antichain import Antichain
 from reclock.time.timeline import EPOCH_MS
 
@@ -151,10 +157,13 @@ class Connected:
         if self.on_error != "stop" or codes.null_count == len(codes):
             return None
         at = int(np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))[0])
+        return at, self.stopped_by(made.column(self.code_at + 1)[at].as_py())
+
+    def stopped_by(self, detail: str) -> SourceStopped:
+        """Return what a source says that stopped at a record, which is wrong as ``detail`` says."""
         message = f'source "{self.name}" stopped at a record that cannot be decoded'
-        detail = made.column(self.code_at + 1)[at].as_py()
         hint = "drop the source and create it anew, beyond that record or with on_error"
-        return at, SourceStopped(message, detail=detail, hint=hint)
+        return SourceStopped(message, detail=detail, hint=hint)
 
     def failed(self, failure: Error, time: Timestamp) -> pa.RecordBatch:
         """Return the change that a lasting failure is: one error row."""
@@ -201,6 +210,8 @@ def discover(statement: CreateSource, clusters: Clusters, root: str | None = Non
             return made.facts | first_facts(made, FILES.origin, FILES)
         case LoadGenerator(kind, options):
             return GeneratorSource.create(kind, dict(options))[0].facts
+        case PostgresConnection():
+            return discover_postgres(statement)
     raise AssertionError(statement.connection)
 
 
@@ -282,6 +293,8 @@ def codec_of(item: Source) -> Codec[Any]:
             return replace(TOPICS, origin=origin_of((topic, origin), (consistency, begun)))
         case FileConnection():
             return FILES
+        case PostgresConnection():
+            return LSN
     return KAFKA
 
 

@@ -16,6 +16,7 @@ from reclock.connectors.generator.source import GeneratorSource
 from reclock.coordinator.item import Source, TableColumn
 from reclock.coordinator.source.columns import decode_of, source_columns
 from reclock.coordinator.source.consistency import check_transactions
+from reclock.coordinator.source.postgres.define import check_postgres, define_postgres
 from reclock.coordinator.source.secrets import hidden, secrets_of
 from reclock.dataflow.envelope import DEBEZIUM, MATERIALIZE, OWN_TIMES, UPSERT
 from reclock.errors import InvalidValue, NotSupported, StatementError
@@ -69,6 +70,8 @@ def define_source(
 ) -> Source:
     """Return the source that the statement makes; ``using`` has what supplies its bindings."""
     check(statement)
+    if isinstance(statement.connection, PostgresConnection):
+        return define_postgres(statement, sql, item, name, facts, using=using)
     columns, key = _columns(statement)
     options = dict(statement.options)
     retain = options.get("retain_history")
@@ -86,9 +89,8 @@ def check(statement: CreateSource) -> None:
     kind = type(statement.connection)
     position = statement.name.position
     if kind is PostgresConnection:
-        message = "FROM POSTGRES is not supported"
-        hint = "send the changes to Kafka and create a source with ENVELOPE DEBEZIUM"
-        raise NotSupported(message, hint=hint, position=position)
+        check_postgres(statement)
+        return
     if statement.reclock_using is not None:
         _check_using(statement)
     _check_options(statement)

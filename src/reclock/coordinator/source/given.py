@@ -120,7 +120,7 @@ def has_ended(state: TimelineState, item: RelationItem) -> bool:
     """Return whether the rows of a relation are what they will be for ever."""
     if not isinstance(item, Source):
         return False
-    remap = state.bindings[item.id].remap
+    remap = state.bindings[item.bound_by].remap
     ends = item.facts.get("ends")
     if ends is not None:
         whole = {name: end for name, (end, *_) in ends.items() if end}

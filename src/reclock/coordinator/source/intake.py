@@ -12,7 +12,7 @@ gets an error row that whoever reads the source, or a view over it, is told. Oth
 
 The snapshot of an upsert source, all that is there when it is first read, is bound at one
 time: nothing is taken before it is whole. Of every key only the last record is kept meanwhile,
-so memory is that of the keys.
+so memory is that of the keys; what tasks have read of it is in files.
 
 One thread pulls at a time, ticks take and settle beside it. Tests:
 tests/coordinator/source/test_intake.py, test_sources.py; on a real broker: test_kafka.py.
@@ -21,14 +21,16 @@ tests/coordinator/source/test_intake.py, test_sources.py; on a real broker: test
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
 import pyarrow as pa
 
 from reclock.connectors import letters
 from reclock.coordinator.source.staging import Chunk, Staging, Taken
+from reclock.dataflow.piece import whole_rows
+from reclock.dataflow.snapshot import LastOfEach
 from reclock.errors import Error, PositionsLost, SourceRegressed, SourceStopped, SourceUnavailable
 from reclock.failpoints import hit
 from reclock.remap.batch import Range
@@ -37,14 +39,14 @@ from reclock.time.position import offsets_of
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator
 
     from reclock.clock import Clock
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.source.connect import Connected
     from reclock.coordinator.source.staging import Grid
     from reclock.coordinator.source.task_reader import TaskReader
-    from reclock.dataflow.stage import Staged
+    from reclock.coordinator.source.timed import Plan
     from reclock.remap.trace import Remap
 
 PULL_ROWS: Final = 131_072
@@ -108,6 +110,12 @@ class Intake:
             return self._staging.frontier
 
     @property
+    def staged_rows(self) -> int:
+        """How many records wait for a tick."""
+        with self.room:
+            return 0 if self._snapshot else self._staging.rows
+
+    @property
     def is_full(self) -> bool:
         """Whether the next pull must wait for a tick."""
         with self.room:
@@ -146,8 +154,16 @@ class Intake:
                 self._give_up()
             return more
 
+    def stay(self) -> None:
+        """Keep what is under way while there is no room; most sources need nothing for it."""
+
+    def rest(self) -> None:
+        """Read no more for now; what is staged stays."""
+        with self._pulling:
+            self._give_up()
+
     def close(self) -> None:
-        """Read no more."""
+        """Read no more, and bind no more."""
         with self._pulling:
             self._give_up()
             if self.tasks is not None:
@@ -167,11 +183,8 @@ class Intake:
             with self.room:
                 self.upstream = upstream
             end = self._end_of(begun, upstream)
-            if end != begun and self.tasks is not None:
-                found = self.tasks.read(begun, end, now)
-                if found is not None:
-                    self._take_staged(*found)
-                    return True
+            if end != begun and self._read_by_tasks(begun, end, now):
+                return True
             if end == begun:
                 with self.room:
                     self._snapshot = self._snapshot and not self._compact(whole=True)
@@ -180,11 +193,8 @@ class Intake:
                 return False
             self._reading = _Reading(begun, end, now, self._read)
         reading = self._reading
-        try:
+        with self._still_there(begun):
             records = reading.some(self.pulled_rows)
-        except PositionsLost as error:
-            self.connected.source.probe(begun)  # says so too, if it is so
-            raise SourceUnavailable(error.message, detail=error.detail) from error
         hit("ingest.read.after")
         self.connected.source.verify()
         if reading.finished:
@@ -200,17 +210,49 @@ class Intake:
                 self._snapshot = not self._compact(whole=reading.finished)
         return True
 
-    def _take_staged(self, chunk: Chunk, staged: Staged) -> None:
-        """Stage what tasks have read."""
-        hit("ingest.read.after")
-        self.connected.source.verify()
-        self.counts.rows += staged.rows
-        self.counts.bytes += staged.bytes
-        self.counts.errors += staged.errors
+    def _read_by_tasks(self, begun: Antichain[Any], end: Antichain[Any], now_ms: int) -> bool:
+        """Have tasks read what there is, if it is much."""
+        if self.tasks is None:
+            return False
+        with self._still_there(begun):
+            found = self.tasks.read(begun, end, now_ms, self.most, self._room, plan=self._plan_of())
+        if found is None:
+            return False
+        with self.tasks.undone(found):
+            hit("ingest.read.after")
+            self.connected.source.verify()
+        for piece in found.pieces:
+            self.counts.rows += piece.rows
+            self.counts.bytes += piece.bytes
+            self.counts.errors += piece.errors
         with self.room:
-            self._stage(chunk)
+            for chunk in found.chunks:
+                self._stage(chunk)
             if self._snapshot:
-                self._snapshot = not self._compact(whole=chunk.complete_ms is not None)
+                complete = any(chunk.complete_ms is not None for chunk in found.chunks)
+                self._snapshot = not self._compact(whole=complete)
+        if found.stopped is not None:
+            raise found.stopped
+        return True
+
+    @property
+    def _room(self) -> int | None:
+        """How many records there is room for; None: as many as there are."""
+        with self.room:
+            return None if self._snapshot else min(self.most, 2 * self.most - self._staging.rows)
+
+    def _plan_of(self) -> Plan | None:
+        """Return the times that records will get; None: they are not known yet."""
+        return None
+
+    @contextmanager
+    def _still_there(self, begun: Antichain[Any]) -> Iterator[None]:
+        """Have positions that are gone when they are read be what the source says of them."""
+        try:
+            yield
+        except PositionsLost as error:
+            self.connected.source.probe(begun)  # says so too, if it is so
+            raise SourceUnavailable(error.message, detail=error.detail) from error
 
     def _end_of(self, begun: Antichain[Any], upstream: Antichain[Any]) -> Antichain[Any]:
         """Return how far to read on from ``begun``: all that there is."""
@@ -247,8 +289,8 @@ class Intake:
         batches = self._staging.batches
         grown = len(batches) > 1 and self._staging.rows >= 2 * batches[0].num_rows
         if grown or (whole and not self._staging.is_empty):
-            kept = last_of_each(batches, self.connected) if batches else ()
-            self._staging.whole(kept)
+            last = LastOfEach(self.connected.key_at, self.connected.order_at)
+            self._staging.whole(last(batches))
         return whole
 
     def take(self, remap: Remap[Any], grid: Grid) -> Taken | None:
@@ -336,7 +378,7 @@ class _Reading:
                     raise
                 self._failure = error
                 break
-            piece = batch.slice(0, _whole(batch, most - rows))
+            piece = batch.slice(0, whole_rows(batch, most - rows))
             self._rest = batch.slice(len(piece)) if len(piece) < len(batch) else None
             found.append(piece)
             rows += len(piece)
@@ -350,27 +392,6 @@ class _Reading:
         passed = last.aggregate([("offset", "max")])
         for row in passed.to_pylist():
             self._offsets[row["part"]] = row["offset_max"] + 1
-
-
-def _whole(batch: pa.RecordBatch, most: int) -> int:
-    """Return how many rows to take of a batch: ``most``, and what else its last offset has."""
-    size: int = batch.num_rows
-    parts, offsets = batch.column(0), batch.column(1)
-    while 0 < most < size and (parts[most], offsets[most]) == (parts[most - 1], offsets[most - 1]):
-        most += 1
-    return min(most, size)
-
-
-def last_of_each(batches: list[pa.RecordBatch], connected: Connected) -> tuple[pa.RecordBatch, ...]:
-    """Return the last record of every key; records without a key all stay."""
-    frame = pl.from_arrow(pa.Table.from_batches(batches))
-    assert isinstance(frame, pl.DataFrame)
-    names = [frame.columns[at] for at in connected.key_at]
-    frame = frame.sort(frame.columns[connected.order_at], maintain_order=True)
-    keyless = frame.select(pl.any_horizontal(pl.col(names).is_null())).to_series()
-    kept = frame.filter(~keyless).unique(names, keep="last", maintain_order=True)
-    whole = pl.concat([frame.filter(keyless), kept]).to_arrow().cast(batches[0].schema)
-    return tuple(whole.combine_chunks().to_batches())
 
 
 def as_error(error: Exception) -> Error:

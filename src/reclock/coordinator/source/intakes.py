@@ -12,6 +12,7 @@ Tests: tests/coordinator/source/test_intake.py, test_kafka.py.
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,8 @@ from reclock.coordinator.item import Source
 from reclock.coordinator.source.connect import connect, interval_of
 from reclock.coordinator.source.intake import Intake
 from reclock.coordinator.source.own import OwnIntake
+from reclock.coordinator.source.postgres.intake import PostgresIntake
+from reclock.coordinator.source.postgres.slots import Slots
 from reclock.coordinator.source.pump import Pump
 from reclock.coordinator.source.reclocked import ReclockedIntake, limits
 from reclock.coordinator.source.staging import Grid
@@ -27,6 +30,7 @@ from reclock.coordinator.source.stated import StatedIntake
 from reclock.coordinator.source.supplied import SuppliedIntake
 from reclock.coordinator.source.task_reader import TaskReader
 from reclock.failpoints import hit
+from reclock.sql.statement.source import PostgresConnection
 from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
@@ -59,7 +63,8 @@ class Intakes:
         self._pumps: dict[ObjectId, Pump] = {}
         self._ending: list[Pump] = []
         """Of sources that are gone: each ends after the pull under way."""
-        self._background = False
+        self._background = self._closed = False
+        self.slots = Slots(core.store)
         self.follow(core.world)
 
     def __getitem__(self, item: ObjectId) -> Intake:
@@ -73,20 +78,22 @@ class Intakes:
         """Read ahead in the background from now on."""
         self._background = True
         self.follow(self._core.world)
+        if self.slots.left_behind(self._core.world.catalog):
+            sweep = partial(self.slots.sweep, self._core.world.catalog)
+            threading.Thread(target=sweep, name="reclock-slots", daemon=True).start()
 
     def follow(self, world: World) -> None:
         """Have an intake for every source of a world that is not at its end, and no others."""
-        sources = {i.id: i for i in world.catalog.of_kind(Source)}
+        if self._closed:
+            return  # somebody reads the world again at the end
+        sources = {i.id: i for i in world.catalog.of_kind(Source) if i.parent is None}
         for gone in self._intakes.keys() - sources.keys():
-            del self._intakes[gone]
             self._end(gone)
         for source in sources.values():
             before = self._intakes.get(source.id)
             if before is None:
                 self._begin(source, world)
             elif before.connected.on_error != source.on_error:  # what it read is decoded otherwise
-                if source.id not in self._pumps:
-                    before.close()
                 self._end(source.id)
                 self._begin(source, world)
                 self._intakes[source.id].counts = before.counts
@@ -102,9 +109,14 @@ class Intakes:
         if not remap.is_sealed:
             given = dict(source.statement.options).get("max_rows_per_tick")
             most = MOST_ROWS if given is None else max(1, int(given))
-            connected = connect(source, self.clusters)
             core = self._core
             made: Intake
+            if isinstance(source.statement.connection, PostgresConnection):
+                tables = [i for i in world.catalog.of_kind(Source) if i.parent == source.id]
+                made = PostgresIntake(core, source, tables, remap, most)
+                self._intakes[source.id] = made
+                return
+            connected = connect(source, self.clusters)
             if source.states:
                 kind = StatedIntake if source.brings_times else ReclockedIntake
                 made = kind(connected, core, state, source, most)
@@ -112,7 +124,8 @@ class Intakes:
                 made = SuppliedIntake(connected, core, state, source, most)
             else:
                 made = Intake(connected, core.engine, core.clock, remap, most)
-                made.tasks = TaskReader.of(core, source.id, connected)
+            if not source.states or (source.is_transactional and source.is_strict):
+                made.tasks = TaskReader(core, source.id, connected)
             self._intakes[source.id] = made
 
     def _interval_ms(self) -> int:
@@ -141,10 +154,14 @@ class Intakes:
         released = any(isinstance(some, frozenset) and some for some in found.values())
         return released or any(intake.has_failed() for intake in found)
 
+    def rows(self, pace: Pace) -> int:
+        """Return how many records wait for a tick."""
+        return sum(intake.staged_rows for _, intake in self._of(pace))
+
     def closable(self, state: TimelineState, now_ms: int) -> Timestamp | None:
         """Return the last time that the source of a pace has complete now; None if no other."""
         ends = [intake.closable(state, now_ms) for _, intake in self._own(state.pace)]
-        return max(filter(None, ends), default=None)
+        return max((end for end in ends if end is not None), default=None)
 
     def take(self, state: TimelineState, time: Timestamp) -> dict[ObjectId, Taken]:
         """Return what a tick that closes ``time`` binds, of every source that has something."""
@@ -180,22 +197,26 @@ class Intakes:
             else:
                 intake.settle(remap)
             if remap.is_sealed:
-                del self._intakes[item]
                 self._end(item)
 
     def _end(self, item: ObjectId) -> None:
-        """Have the thread of a source end, some time."""
+        """Read a source no more; if a thread does, that ends some time."""
+        intake = self._intakes.pop(item, None)
+        if intake is None:
+            return  # it has ended in another thread
+        if isinstance(intake, PostgresIntake):
+            intake.ended = item not in self._core.world.catalog.items
         self._ending = [pump for pump in self._ending if pump.is_running]
         if (pump := self._pumps.pop(item, None)) is not None:
             pump.stop()
             self._ending.append(pump)
+        else:
+            intake.close()
 
     def close(self) -> None:
         """Stop reading; wait for threads that end, but not for ever."""
-        for item, intake in self._intakes.items():
-            if item not in self._pumps:
-                intake.close()
-        for item in tuple(self._pumps):
+        self._closed = True
+        for item in tuple(self._intakes):
             self._end(item)
         deadline = monotonic() + _PATIENCE
         for pump in self._ending:

@@ -21,10 +21,13 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from reclock.coordinator.source.places import Places
 from reclock.errors import ConflictingStatements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from reclock.coordinator.source.places import Bools, Int64s
 
 
 class Known(NamedTuple):
@@ -49,7 +52,9 @@ class Open:
     """How many rows of this source its END counts; None: it does not name them."""
     collections: str = ""
     arrived: int = 0
-    places: set[int] = field(default_factory=set)
+    places: Places = field(default_factory=Places)
+    unplaced: int = 0
+    """How many of its rows do not say their place."""
 
     @property
     def is_complete(self) -> bool:
@@ -105,12 +110,22 @@ class Ledger:
                 self._refuse(message, "its END counted no other rows of this source")
             return None
         entry = self._entry(name)
-        if place is not None:
-            if place in entry.places:
-                return None
-            entry.places.add(place)
+        if place is None:
+            entry.unplaced += 1
+        elif not entry.places.add(place):
+            return None
         entry.arrived += 1
         return entry.code
+
+    def arrive_all(self, name: str, places: Int64s, of_table: int | None) -> Bools | None:
+        """Note rows of a transaction at some places; return which are new; None: all repeat."""
+        if name in self._done:
+            self.arrive(name, None, of_table)  # says what cannot be
+            return None
+        entry = self._entry(name)
+        new = entry.places.add_all(places)
+        entry.arrived += int(new.sum())
+        return new
 
     def mention(
         self, name: str, known: int | None, count: int | None, listed: str | None, *, ends: bool

@@ -15,6 +15,8 @@ Bounded (P5): of each source the last ``MOST_LETTERS`` stay, and of them as many
 ``MOST_BYTES`` of keys and values; one at least. Numbers go on, so the last one says how many were
 ever skipped, whatever stayed: nothing goes unsaid (P9).
 
+What tasks have skipped is in runs (``dataflow.stage``), of which only the last letters are read.
+
 Cost: nothing in ticks that skip nothing; else what is kept is read once.
 Tests: tests/coordinator/source/test_letters.py; at random: test_skip_walk.py.
 """
@@ -27,16 +29,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reclock.arrangement.cache import RunCache
 from reclock.arrangement.layout import time_of
+from reclock.connectors.letters import SCHEMA as LETTERS
+from reclock.connectors.letters import first_kept, lengths
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of, letters_of
+from reclock.dataflow.stage import letters_keying
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import BIGINT, BYTEA, TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from reclock.coordinator.source.staging import Taken
+    from reclock.coordinator.source.staging import Skipped, Taken
     from reclock.coordinator.timeline import TimelineState
     from reclock.ids import ObjectId
     from reclock.time.timestamp import Timestamp
@@ -58,7 +64,7 @@ SCHEMA: Final = Schema(
     )
 )
 KEY: Final = (0,)
-_NUMBER, _KEY, _VALUE = 0, 4, 5
+_NUMBER, _TIME, _KEY, _VALUE = 0, 1, 4, 5
 
 
 def letters_at(state: TimelineState, item: ObjectId, as_of: Timestamp) -> pa.Table:
@@ -89,31 +95,33 @@ def letter_changes(
 ) -> dict[ObjectId, pa.RecordBatch]:
     """Return how the letters of sources change by what a tick takes."""
     return {
-        letters_of(item): recorded(state, item, some.letters)
+        letters_of(item): recorded(state, item, some.letters, some.skipped)
         for item, some in taken.items()
-        if some.letters is not None
+        if some.letters is not None or some.skipped
     }
 
 
-def recorded(state: TimelineState, item: ObjectId, fresh: pa.RecordBatch) -> pa.RecordBatch:
-    """Return how letters change when some come: a delta of ``connectors.letters``."""
+def recorded(
+    state: TimelineState,
+    item: ObjectId,
+    fresh: pa.RecordBatch | None,
+    staged: Sequence[Skipped] = (),
+) -> pa.RecordBatch:
+    """Return how letters change when some come: a delta of ``connectors.letters``, or in runs."""
     before = letters_at(state, item, state.upper.back()).combine_chunks()
     last = int(before.column(_NUMBER)[-1].as_py()) if before.num_rows else 0
-    order = np.lexsort(
-        (fresh.column(1).to_numpy(), fresh.column(0).to_numpy(zero_copy_only=False), time_of(fresh))
-    )
-    fresh = fresh.take(pa.array(order))
-    numbers = pa.array(last + 1 + np.arange(fresh.num_rows), pa.int64())
-    part, offset, *rest, time, _ = fresh.columns
-    new = pa.Table.from_arrays([numbers, time, part, offset, *rest], schema=before.schema)
-    first = _first_kept(pa.concat_tables([before, new]))
+    new, floor = _numbered(state, fresh, staged, last, before.schema)
+    found = pa.concat_tables([before, new])
+    numbers = found.column(_NUMBER).to_numpy()
+    kept = first_kept(found.column(_KEY), found.column(_VALUE), MOST_LETTERS, MOST_BYTES)
+    first = max(int(numbers[kept]), floor + 1)
     gone = before.filter(pa.array(before.column(_NUMBER).to_numpy() < first))
     come = new.filter(pa.array(new.column(_NUMBER).to_numpy() >= first))
-    end = int(time_of(fresh)[-1])
+    end = int(new.column(_TIME)[-1].as_py())
     ones = np.ones(come.num_rows, np.int64)
     return deltas.union(
         [
-            deltas.build(_columns(come), come.column(1).to_numpy(), ones),
+            deltas.build(_columns(come), come.column(_TIME).to_numpy(), ones),
             deltas.build(
                 _columns(gone), np.full(gone.num_rows, end), np.full(gone.num_rows, -1, np.int64)
             ),
@@ -121,17 +129,64 @@ def recorded(state: TimelineState, item: ObjectId, fresh: pa.RecordBatch) -> pa.
     )
 
 
-def _first_kept(letters: pa.Table) -> int:
-    """Return the number of the first letter that stays."""
-    numbers = letters.column(_NUMBER).to_numpy()
-    sizes = np.zeros(len(numbers), np.int64)
-    for at in (_KEY, _VALUE):
-        lengths = pc.binary_length(letters.column(at))
-        sizes += lengths.fill_null(0).to_numpy().astype(np.int64)
-    behind = np.cumsum(sizes[::-1])[::-1]  # of it and all after it
-    fits = (behind <= MOST_BYTES) & (numbers > numbers[-1] - MOST_LETTERS)
-    fits[-1] = True
-    return int(numbers[np.flatnonzero(fits)[0]])
+def _numbered(
+    state: TimelineState,
+    fresh: pa.RecordBatch | None,
+    staged: Sequence[Skipped],
+    last: int,
+    schema: pa.Schema,
+) -> tuple[pa.Table, int]:
+    """Return the letters that come, by their numbers, and the last number that is left out.
+
+    They are in the order of time, part and offset. Of those in runs only the last are read: no
+    more than may stay.
+    """
+    own = 0 if fresh is None else fresh.num_rows
+    time = np.array([some.time for some in staged], np.int64)
+    part = np.array([str(some.covered.range.part) for some in staged], object)
+    start = np.array([some.covered.range.start for some in staged], np.int64)
+    if fresh is not None:
+        time = np.concatenate([time_of(fresh), time])
+        part = np.concatenate([fresh.column(0).to_numpy(zero_copy_only=False), part])
+        start = np.concatenate([fresh.column(1).to_numpy(), start])
+    counts = np.array([1] * own + [some.covered.skipped for some in staged], np.int64)
+    order = np.lexsort((start, part, time))
+    ends = np.zeros(len(order), np.int64)
+    ends[order] = last + np.cumsum(counts[order])
+    made = []
+    if fresh is not None:
+        columns = [pa.array(ends[:own]), fresh.column(-2), *fresh.columns[:-2]]
+        made.append(pa.Table.from_arrays(columns, schema=schema))
+    floor, room, size = 0, int(ends.max()) - MOST_LETTERS, 0
+    for at in order[::-1]:
+        if at < own:
+            continue
+        if ends[at] <= max(floor, room) or size > MOST_BYTES:
+            floor = max(floor, int(ends[at]))
+            break
+        some, end = staged[at - own], int(ends[at])
+        found = _letters_in(state, some)
+        numbers = pa.array(np.arange(end - found.num_rows + 1, end + 1))
+        times = pa.array(np.full(found.num_rows, some.time, np.int64))
+        made.append(pa.Table.from_arrays([numbers, times, *found.columns], schema=schema))
+        size += int(lengths(found.column("key"), found.column("value")).sum())
+        if some.covered.kept < some.covered.skipped:
+            floor = max(floor, end - some.covered.kept)
+    return pa.concat_tables(made).sort_by("number"), floor
+
+
+def _letters_in(state: TimelineState, some: Skipped) -> pa.Table:
+    """Return the letters of a range that a task has written, in order."""
+    keying, _, start, stop, _ = letters_keying(), *some.covered.range
+    run = RunCache().open(state.segments, some.ref, keying.layout)
+    names = LETTERS.names
+    batches = [pa.RecordBatch.from_arrays(keying.columns(b), names=names) for b in run]
+    found = pa.Table.from_batches(batches, LETTERS)
+    here = pc.equal(found.column("part"), str(some.covered.range.part))
+    inside = pc.and_(
+        pc.greater_equal(found.column("offset"), start), pc.less(found.column("offset"), stop)
+    )
+    return found.filter(pc.and_(here, inside)).sort_by("offset")
 
 
 def _columns(table: pa.Table) -> list[pa.Array]:

@@ -61,6 +61,11 @@ class OwnIntake(Intake, ABC):
         """Whether there is more to read."""
         return self.upstream != self.frontier
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether nothing more can be read, and no tick makes room."""
+        return self.is_full
+
     @abstractmethod
     def waits(self, now_ms: int) -> str | None:
         """Say what it waits for, for a person; None if all that there is, is published."""

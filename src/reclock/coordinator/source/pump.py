@@ -71,6 +71,8 @@ class Pump:
             elif not more:
                 poll = POLL * self._interval_ms() / 1_000
                 self._stopped.wait(min(max(poll, LEAST_POLL), MOST_POLL))
+        self._intake.rest()  # what it has staged may still be bound
+        self._stopped.wait()
         self._intake.close()
 
     def _wait_for_room(self) -> bool:
@@ -78,6 +80,7 @@ class Pump:
         if not self._intake.is_full:
             return False
         self._wake()
+        self._intake.stay()
         with self._intake.room:
             if self._intake.is_full and not self._stopped.is_set():
                 self._intake.room.wait(MOST_POLL)

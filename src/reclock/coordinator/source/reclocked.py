@@ -132,7 +132,10 @@ class ReclockedIntake(StatedIntake):
                 frontier = with_number(frontier, offer.reach)
             after = remap.bound(time, frontier)
             self._taken = after, offer
-            return Taken(after, remap.changes(time, frontier), offer.closed, offer.waiting)
+            return Taken(
+                after, remap.changes(time, frontier), offer.closed, offer.waiting,
+                runs=offer.runs, held=offer.held,
+            )  # fmt: skip
 
     def settle(self, remap: Remap[Any]) -> None:
         """Forget what is durably bound: what was last taken, if it is."""
@@ -141,6 +144,7 @@ class ReclockedIntake(StatedIntake):
                 offer = self._taken[1]
                 self._transactions.settle(offer.upper, offer)
                 self.number = number_of(remap.latest) or 0
+                self._discard()
             self._taken = None
             if self._transactions.waiting_for() is None:
                 self.complete_ms = self._complete_ms

@@ -18,6 +18,7 @@ from reclock.errors import StatementError
 from reclock.secret import HIDDEN
 from reclock.sql.parse.options import replaced
 from reclock.sql.statement import CreateSink, CreateSource
+from reclock.sql.statement.source import PostgresConnection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,4 +53,8 @@ def hidden(sql: str, secrets: Mapping[str, str]) -> str:
 def restored(statement: S, secrets: Mapping[str, str]) -> S:
     """Return the statement with its secrets, as it was given."""
     options = tuple((name, secrets.get(name, value)) for name, value in statement.options)
+    connection = statement.connection
+    if isinstance(connection, PostgresConnection) and connection.password is not None:
+        known = secrets.get("password", connection.password)
+        return replace(statement, options=options, connection=replace(connection, password=known))
     return replace(statement, options=options)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,13 +37,17 @@ from reclock.time.position import offsets_of
 from reclock.time.timestamp import Timestamp, round_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
     from reclock.arrangement.layout import Int64s
     from reclock.arrangement.run import RunRef
     from reclock.change.update import Update
+    from reclock.coordinator.source.postgres.resolve import TakenTable
+    from reclock.dataflow.piece import Covered, Piece
+    from reclock.durable.keyed import Json
+    from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.remap.trace import Remap
     from reclock.time.antichain import Antichain
@@ -61,14 +66,14 @@ class Chunk:
     seen_ms: int
     complete_ms: int | None = None
     letters: tuple[pa.RecordBatch, ...] = ()
-    runs: tuple[RunRef, ...] = ()
+    pieces: tuple[Piece, ...] = ()
     """What tasks have read instead, and written (``task_reader``)."""
 
     @property
     def rows(self) -> int:
         """How many records there are."""
         read = sum(len(batch) for batch in (*self.records, *self.letters))
-        return read + sum(run.rows for run in self.runs)
+        return read + sum(piece.rows for piece in self.pieces)
 
     @property
     def size(self) -> int:
@@ -81,7 +86,10 @@ class Taken(NamedTuple):
 
     ``waiting`` is how what is read and not published changes, of a source that has such.
     ``runs`` are changes that tasks have staged, with the times that they are bound to.
-    ``letters`` are the records that were skipped, as a delta (``connectors.letters``).
+    ``letters`` are the records that were skipped, as a delta (``connectors.letters``);
+    ``skipped`` are those that tasks have written. ``tables`` is what the source brings to relations
+    that are read through its remap. ``held`` is what waits in files then, of a source of which
+    something may.
     """
 
     remap: Remap[Any]
@@ -90,6 +98,17 @@ class Taken(NamedTuple):
     waiting: pa.RecordBatch | None = None
     runs: tuple[Stamped, ...] = ()
     letters: pa.RecordBatch | None = None
+    skipped: tuple[Skipped, ...] = ()
+    tables: Mapping[ObjectId, TakenTable] = MappingProxyType({})
+    held: Mapping[int, Json] | None = None
+
+
+class Skipped(NamedTuple):
+    """Records of a range that were skipped, at a time; ``ref`` is the run that has the last."""
+
+    time: Timestamp
+    covered: Covered
+    ref: RunRef
 
 
 @dataclass(frozen=True)
@@ -132,8 +151,8 @@ class Staging:
         self._begin = begin
         self.rows = 0
         self.size = 0
-        self.bound: list[RunRef] = []
-        """Runs that a durable tick has bound, and nobody needs any more."""
+        self.bound: list[str] = []
+        """Files whose runs a durable tick has bound: nobody needs them any more."""
 
     @property
     def frontier(self) -> Antichain[Any]:
@@ -156,7 +175,7 @@ class Staging:
         last = None
         while self._chunks and self._chunks[0].frontier.precedes(bound):
             last = self._chunks.popleft()
-            self.bound += last.runs
+            self.bound += (name for piece in last.pieces for name in piece.segments)
             self._begin = last.frontier
             self.rows -= last.rows
             self.size -= last.size
@@ -170,10 +189,10 @@ class Staging:
         """Put other records in the place of all that waits: they stand for the same."""
         last = self._chunks[-1]
         letters = tuple(batch for chunk in self._chunks for batch in chunk.letters)
-        runs = tuple(run for chunk in self._chunks for run in chunk.runs)
+        pieces = tuple(piece for chunk in self._chunks for piece in chunk.pieces)
         self._chunks.clear()
         self.rows = self.size = 0
-        self.add(Chunk(made, last.frontier, last.seen_ms, last.complete_ms, letters, runs))
+        self.add(Chunk(made, last.frontier, last.seen_ms, last.complete_ms, letters, pieces))
 
     @property
     def batches(self) -> list[pa.RecordBatch]:
@@ -190,6 +209,7 @@ class Staging:
         updates: list[Update[Any, Timestamp]] = []
         time: Timestamp | None = None
         runs: list[Stamped] = []
+        gone: list[Skipped] = []
         for chunk in self._chunks:
             mark = grid.of(chunk.seen_ms)
             if mark is None or (taken and rows + chunk.rows > most):
@@ -197,7 +217,9 @@ class Staging:
             if time is not None and mark > time:
                 after, updates = bound(after, updates, time, taken[-1].frontier)
             time = mark if time is None else max(time, mark)
-            runs += [Stamped(run, time) for run in chunk.runs]
+            for piece in chunk.pieces:
+                runs += [Stamped.at(run, time, is_rows=piece.is_rows) for run in piece.runs]
+                gone += skipped_at(piece, time)
             taken.append(chunk)
             rows += chunk.rows
         if time is None:
@@ -207,7 +229,30 @@ class Staging:
         changes = _stamped(records, after, remap.latest)
         skipped = [batch for chunk in taken for batch in chunk.letters]
         letters = stamped_letters(skipped, after, remap.latest)
-        return Taken(after, updates, changes, letters=letters, runs=tuple(runs))
+        return Taken(
+            after, updates, changes, letters=letters, runs=tuple(runs), skipped=tuple(gone)
+        )
+
+
+def skipped_at(piece: Piece, time: Timestamp) -> list[Skipped]:
+    """Return what was skipped of a piece that is bound to a time."""
+    if piece.letters is None:
+        return []
+    return [Skipped(time, some, piece.letters) for some in piece.covers if some.skipped]
+
+
+def taken_of(
+    piece: Piece, first: Timestamp, last: Timestamp
+) -> tuple[list[Stamped], list[Skipped]]:
+    """Return what a piece whose ranges have their times brings at some of them."""
+    some = [covered for covered in piece.covers if first <= covered.range.time <= last]
+    if not some:
+        return [], []
+    whole, count = len(some) == len(piece.covers), sum(c.rows - c.skipped for c in some)
+    times = None if whole else (first, last)
+    skipped = [Skipped(c.range.time, c, piece.letters) for c in some
+               if c.skipped and piece.letters is not None]  # fmt: skip
+    return [Stamped(run, times, count, piece.is_rows) for run in piece.runs], skipped
 
 
 def bound(

@@ -5,7 +5,8 @@ is read is kept, as statements, until they close a time. Then a tick of the sour
 (``own``) publishes, in one append::
 
     its rows        the updates of the closed times, at these times
-    what waits      the statements about later times: the collection TEMP of the source
+    what waits      the statements about later times: the collection TEMP of the source, and
+                    what tasks have read, which stays in files (``staged_rows``)
     a binding       the last closed time, to the positions that were read by then
 
 so what is published at t, what waits at t, and the positions that t is bound to, are always of
@@ -22,19 +23,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from reclock.coordinator.arrangements import FIRST
-from reclock.coordinator.source.intake import STAGED_BYTES
+from reclock.connectors.kafka.consistent import topic_of
+from reclock.connectors.transactions import TransactionsDecode
+from reclock.coordinator.source.intake import LADEN_ROWS, STAGED_BYTES
 from reclock.coordinator.source.own import OwnIntake
+from reclock.coordinator.source.staged_piece import StagedPiece
 from reclock.coordinator.source.staging import Taken
 from reclock.coordinator.source.statements import Statements
 from reclock.coordinator.source.taken_away import check_taken_away
+from reclock.coordinator.source.task_reader import ranges_between
 from reclock.coordinator.source.transactions import Transactions
 from reclock.dataflow import delta as deltas
-from reclock.dataflow.graph import collection_of, temp_of
+from reclock.dataflow.graph import collection_of, input_of, temp_of
 from reclock.dataflow.scan import repeated
+from reclock.dataflow.transaction_runs import TransactionRuns
 from reclock.errors import ConflictingStatements, SourceStopped
 from reclock.time.antichain import Antichain
-from reclock.time.timestamp import Timestamp
+from reclock.time.position import offsets_of
 
 if TYPE_CHECKING:
     from reclock.coordinator.core import Core
@@ -43,8 +48,11 @@ if TYPE_CHECKING:
     from reclock.coordinator.source.staging import Chunk
     from reclock.coordinator.source.waiting import Offer, Waiting
     from reclock.coordinator.timeline import TimelineState
+    from reclock.dataflow.piece import Piece
+    from reclock.durable.keyed import Json
     from reclock.errors import Error
     from reclock.remap.trace import Remap
+    from reclock.time.timestamp import Timestamp
 
 MOST_BYTES: Final = 4 * STAGED_BYTES
 """How much may wait, in memory; reading stops there."""
@@ -59,8 +67,16 @@ class StatedIntake(OwnIntake):
         self, connected: Connected, core: Core, state: TimelineState, source: Source, most: int
     ) -> None:
         super().__init__(connected, core, state, source, most)
+        self._segments = core.segments
         self._frontier = state.bindings[source.id].remap.latest
         self._offer: Offer | None = None
+        self._offered = self._frontier
+        """What was read when the offer was made."""
+        self._takes: list[tuple[Antichain[Any], Offer]] = []
+        """What ticks took since one is known to be durable, and up to where each binds."""
+        self._number = 1 + max(_held(state, source), default=0)
+        """Of the next piece that tasks read."""
+        self._for_tasks = self._was_said = False
         self._complete_ms: int | None = None
         self.statements: Waiting = waiting_of(connected, state, source)
 
@@ -87,17 +103,55 @@ class StatedIntake(OwnIntake):
 
     @property
     def is_full(self) -> bool:
-        """Whether no more can wait."""
+        """Whether no more can wait; in files, only what a tick can publish is too much."""
+        with self.room:
+            return self.is_stuck or self._backlog >= 2 * self.most
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether memory is full of what waits."""
         with self.room:
             return self.statements.size >= MOST_BYTES
+
+    @property
+    def _backlog(self) -> int:
+        """How many rows wait in files for a tick."""
+        return self.statements.backlog if isinstance(self.statements, Transactions) else 0
 
     @property
     def is_laden(self) -> bool:
         """Whether so much waits that a tick need not wait for its turn."""
         with self.room:
-            return self.statements.size >= STAGED_BYTES // 8
+            laden = self.statements.size >= STAGED_BYTES // 8
+            return laden or self._backlog >= min(LADEN_ROWS, self.most)
+
+    def _end_of(self, begun: Antichain[Any], upstream: Antichain[Any]) -> Antichain[Any]:
+        """Return how far to read: of much, what is said of transactions and rows by turns.
+
+        Tasks read the rows, this process what is said of them, which is little.
+        """
+        self._for_tasks = False
+        if self.tasks is None:
+            return upstream
+        decode = self.connected.decode
+        assert isinstance(decode, TransactionsDecode)
+        ranges = ranges_between(begun, upstream)
+        rows = [span for span in ranges if topic_of(str(span.part)) == decode.topic]
+        if not rows or not self.tasks.reads(rows):
+            return upstream
+        said = [span for span in ranges if span not in rows]
+        self._was_said = bool(said) and not self._was_said
+        self._for_tasks = not self._was_said
+        stops = {span.part: span.stop for span in (rows if self._for_tasks else said)}
+        found: Antichain[Any] = type(next(iter(upstream))).frontier(offsets_of(begun) | stops)
+        return found
+
+    def _read_by_tasks(self, begun: Antichain[Any], end: Antichain[Any], now_ms: int) -> bool:
+        return self._for_tasks and super()._read_by_tasks(begun, end, now_ms)
 
     def _stage(self, chunk: Chunk) -> None:
+        for piece in chunk.pieces:
+            self._stage_piece(piece)
         try:
             for batch in chunk.records:
                 columns = batch.columns[2 : 2 + len(self.connected.types)]
@@ -107,7 +161,26 @@ class StatedIntake(OwnIntake):
         except ConflictingStatements as error:
             raise self._conflict(error) from error
         self._frontier = chunk.frontier
-        self._complete_ms = chunk.complete_ms
+        self._complete_ms = chunk.complete_ms if chunk.frontier == self.upstream else None
+
+    def _stage_piece(self, piece: Piece) -> None:
+        assert self.tasks is not None
+        assert isinstance(self.statements, Transactions)
+        runs = self.tasks.transactions
+        assert runs is not None
+        made = StagedPiece.read(self._number, piece, runs, self._segments)
+        if made is None:
+            self.tasks.discard(piece.segments)
+            return
+        self._number += 1
+        self.statements.add_piece(made)
+        self._discard()
+
+    def _discard(self) -> None:
+        """Remove the files of which nothing waits any more."""
+        if self.tasks is not None and isinstance(self.statements, Transactions):
+            spent, self.statements.staged.spent = self.statements.staged.spent, []
+            self.tasks.discard(spent)
 
     def _place(self, records: pa.RecordBatch, at: int) -> str:
         """Say where a record is from."""
@@ -130,7 +203,7 @@ class StatedIntake(OwnIntake):
             if faults:
                 others = [f"{len(faults) - 1} more records are wrong"] if len(faults) > 1 else []
                 said = [faults[0][1], *others, *said]
-            if self.is_full:
+            if self.is_stuck:
                 most = f"{MOST_BYTES >> 20} MiB"
                 said.append(f"no more than {most} may, and nothing is read until these are fewer")
             return "; ".join(said) or None
@@ -150,7 +223,7 @@ class StatedIntake(OwnIntake):
                 try:
                     offer = self.statements.offer(self.limit(now_ms), self.most)
                     self._check(state, offer)
-                    self._offer = offer
+                    self._offer, self._offered = offer, self._frontier
                 except ConflictingStatements as error:
                     self.failure = self._conflict(error)
             if self._offer is not None:
@@ -172,9 +245,14 @@ class StatedIntake(OwnIntake):
             if offer is None:
                 assert self.failure is not None
                 return self._failed(remap, time, self.failure)
-            frontier = Antichain() if offer.complete else self._frontier
+            frontier = Antichain() if offer.complete else self._offered
+            others = [t for t in self._takes if (t[0], t[1].upper) != (frontier, offer.upper)]
+            self._takes = [*others, (frontier, offer)]
             changes = remap.changes(time, frontier)
-            return Taken(remap.bound(time, frontier), changes, offer.closed, offer.waiting)
+            return Taken(
+                remap.bound(time, frontier), changes, offer.closed, offer.waiting,
+                runs=offer.runs, held=offer.held,
+            )  # fmt: skip
 
     def _failed(self, remap: Remap[Any], time: Timestamp, failure: Error) -> Taken:
         """Return the end of a source: an error row, and nothing more for ever."""
@@ -186,29 +264,54 @@ class StatedIntake(OwnIntake):
     def settle_own(self, state: TimelineState) -> None:
         """Forget what is durably published."""
         with self.room:
-            if state.upper > max(self.statements.upper, FIRST):
-                self.statements.settle(state.upper, self._offer)
-                self._offer = None
+            if state.upper > self.statements.upper:
+                self.statements.settle(state.upper, self._durable(state))
+                self._offer, self._takes = None, []
+                self._discard()
             if self.statements.waiting_for() is None:
                 self.complete_ms = self._complete_ms
             self.room.notify_all()
+
+    def _durable(self, state: TimelineState) -> Offer | None:
+        """Return the offer that is published: not always the last, if an append's end was unknown.
+
+        Two offers with the same upper and positions are of the same statements.
+        """
+        remap: Remap[Any] = state.bindings[self._source.id].remap
+        published: Offer | None = None
+        for frontier, offer in self._takes:
+            is_bound = frontier == remap.latest or (offer.complete and remap.is_sealed)
+            if is_bound and offer.upper == state.upper:
+                published = offer
+        return published
+
+
+def _held(state: TimelineState, source: Source) -> dict[int, Json]:
+    """Return what waits in files, as it is durable."""
+    held = state.bindings[source.id].held
+    return {} if held is None else held.records()
 
 
 def waiting_of(connected: Connected, state: TimelineState, source: Source) -> Waiting:
     """Return what of a source waits, as it is durable."""
     if source.is_transactional:
         return transactions_of(connected, state, source)
-    begun = state.upper if state.upper > FIRST else Timestamp(0)
-    return Statements(begun, connected.width, _durable(state, source))
+    return Statements(state.upper, connected.width, _durable(state, source))
 
 
 def transactions_of(connected: Connected, state: TimelineState, source: Source) -> Transactions:
     """Return the transactions of a source that wait, as they are durable."""
+    entry = state.shape.graph.keying(input_of(source.id))
+    runs = TransactionRuns(connected.decode.types, entry)
     return Transactions(
-        state.upper if state.upper > FIRST else Timestamp(0),
+        state.upper,
         connected.decode.types,
         source.primary_key,
         _durable(state, source),
+        [
+            StagedPiece.restored(number, record, runs, state.segments)
+            for number, record in _held(state, source).items()
+        ],
         strict=source.is_strict,
         base=source.facts["counter"]["base"],
     )

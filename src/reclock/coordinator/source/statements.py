@@ -9,8 +9,6 @@ come in any order, and again; at an upper U ::
     closed     the updates of the times in [U, closable), each once
     waiting    the statements whose last time is at or beyond closable
 
-Nothing can be read before ``FIRST``, the time after 0: what is said of 0 is published there.
-
 An ``Offer`` (``waiting``) is that of one moment. A restarted process that reads what waits, and
 goes on where reading stood, makes the same offers (P2).
 
@@ -39,7 +37,6 @@ import pyarrow.compute as pc
 
 from reclock.change.cdcv2.coverage import END, Coverage
 from reclock.change.cdcv2.message import Progress
-from reclock.coordinator.arrangements import FIRST
 from reclock.coordinator.source.closed_times import ClosedTimes, hashes_of
 from reclock.coordinator.source.waiting import Offer, changed, concat, faults_of
 from reclock.dataflow import delta as deltas
@@ -137,14 +134,14 @@ class Statements:
         if self._wrong is not None:
             raise self._wrong
         end = self._stated.end if limit is None else min(self._stated.end, limit)
-        if end <= self._least:
+        if end <= self.upper:
             return None
         parts = [*self._kept, *self._fresh]
         due = [p.filter((p.last < end) & p.updates) for p in parts]
         found = concat([p.rows for p in due if p.rows.num_rows])
         end = self._filled(found, end, most)
         closed = None
-        if found is not None and end > self._least:
+        if found is not None and end > self.upper:
             closed = found.filter(pa.array(self._times(found) < end))
             if not self._are_distinct(closed):
                 closed = self._distinct(closed)
@@ -152,7 +149,7 @@ class Statements:
                 closed = closed.filter(pa.array(self._times(closed) < end))
                 self._check_diffs(closed)
             self._check_counts(closed)
-        if end <= self._least:
+        if end <= self.upper:
             return None
         upper = self._finite(end)
         news = self._closed.news(*self._hashed(closed))
@@ -188,11 +185,6 @@ class Statements:
     def taken_in(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         """Return of the columns of statements those of the envelope none."""
         return [*columns[: self._width], *columns[-2:]]
-
-    @property
-    def _least(self) -> int:
-        """The upper that publishing must go beyond."""
-        return max(int(self.upper), int(FIRST))
 
     @property
     def waiting(self) -> int:
@@ -231,8 +223,6 @@ class Statements:
         for time in sorted(stated.counts):
             if (missing := stated.counts[time] - arrived.get(time, 0)) > 0:
                 return f"time {time} lacks {missing} of {stated.counts[time]} updates"
-        if stated.end <= self._least:
-            return f"time 0 is seen with time {FIRST}, for which no progress is stated"
         return None
 
     def _check_late(
@@ -316,7 +306,7 @@ class Statements:
         """Return an upper that is a time: after the last update, if there are no more."""
         if end < END:
             return Timestamp(end)
-        return Timestamp(max([self._least + 1, *(t + 1 for t in self._stated.counts)]))
+        return Timestamp(max([int(self.upper) + 1, *(t + 1 for t in self._stated.counts)]))
 
     def _are_distinct(self, rows: pa.RecordBatch) -> bool:
         """Return whether no two updates can be of the same data and time."""
@@ -370,8 +360,7 @@ class Statements:
             return None
         stated = rows.columns[self._width :]
         columns = self.taken_in(rows.columns)
-        times = np.maximum(self._times(rows), int(FIRST))
-        return deltas.build(columns, times, stated[_DIFF].fill_null(1))
+        return deltas.build(columns, self._times(rows), stated[_DIFF].fill_null(1))
 
     def _waiting(self, end: int, upper: Timestamp, news: News) -> pa.RecordBatch | None:
         """Return how the durable copy of what waits changes when times before ``end`` go."""

@@ -9,6 +9,7 @@ from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.coordinator.source.connect import failed_text
 from reclock.coordinator.source.letters import skipped
 from reclock.coordinator.source.own import OwnIntake
+from reclock.coordinator.source.postgres.intake import PostgresIntake
 from reclock.dataflow.error_rows import parted
 from reclock.dataflow.graph import errors_of
 from reclock.time.position import offsets_of
@@ -36,6 +37,7 @@ class Status:
     bound: int | None = None
     lag_ms: int | None = None
     detail: str | None = None
+    lag_bytes: int | None = None
 
 
 def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
@@ -60,6 +62,9 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
     if isinstance(intake, OwnIntake):
         state, said = _own_state(intake, now_ms, state, said)
         complete = intake.last_ms(complete)
+    lag_bytes = None
+    if isinstance(intake, PostgresIntake):
+        said, lag_bytes = said or intake.progress, intake.lag_bytes
     return Status(
         state,
         counts.rows,
@@ -70,6 +75,7 @@ def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
         bound,
         None if complete is None else max(0, now_ms - complete),
         said,
+        lag_bytes,
     )
 
 
@@ -100,7 +106,7 @@ def _own_state(
     """Return how a source does that brings its times: it may wait for more of them."""
     if detail is not None or intake.upstream is None:
         return state, detail
-    full = intake.is_full
+    full = intake.is_stuck
     if intake.is_behind and not full:
         return "loading", intake.skew(now_ms)
     waits = intake.waits(now_ms)

@@ -9,7 +9,8 @@ says. A time is closed when two things are there::
 
 so bindings ahead of the data hold the source, and data ahead of the bindings waits, upstream:
 nothing is read that no binding asks for yet. Reading goes so far as one tick can publish, and
-to the next bound time at least, so that no part waits for another for ever.
+to the next bound time at least, so that no part waits for another for ever. Where that is much,
+tasks read, and write the times that are planned with the records (``timed``).
 
 Rows that cannot be a remap end the source, with an error that names the two that contradict each
 other: nothing more is published (P9). Data that cannot be read ends it after what is complete.
@@ -33,7 +34,8 @@ from reclock.connectors.stamp import stamp
 from reclock.coordinator.source.given import Given
 from reclock.coordinator.source.intake import LADEN_ROWS, STAGED_BYTES
 from reclock.coordinator.source.own import OwnIntake
-from reclock.coordinator.source.staging import Taken, bound
+from reclock.coordinator.source.staging import Taken, bound, taken_of
+from reclock.coordinator.source.timed import Plan
 from reclock.dataflow import delta as deltas
 from reclock.errors import InvalidValue, SourceStopped
 from reclock.remap.batch import NOT_BOUND, ranges
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.source.connect import Connected
     from reclock.coordinator.source.staging import Chunk
     from reclock.coordinator.timeline import TimelineState
+    from reclock.dataflow.piece import Piece
     from reclock.remap.batch import Range
     from reclock.remap.supplied import SuppliedBinding
     from reclock.remap.trace import Binding, Remap
@@ -75,6 +78,7 @@ class SuppliedIntake(OwnIntake):
         self._wanted = self._frontier
         self._batches: list[pa.RecordBatch] = []
         self._letters: list[pa.RecordBatch] = []
+        self._pieces: list[Piece] = []
         self._rows: list[SuppliedBinding] = []
         self._steps: list[Binding[Any]] = []
         self._published = self._rows
@@ -110,6 +114,7 @@ class SuppliedIntake(OwnIntake):
         """Whether so much was read that a tick need not wait for its turn."""
         with self.room:
             rows = sum(len(batch) for batch in self._batches)
+            rows += sum(piece.rows for piece in self._pieces)
             return rows >= min(LADEN_ROWS, self.most)
 
     @property
@@ -128,6 +133,9 @@ class SuppliedIntake(OwnIntake):
                     self._is_newer = False
                     self._ended = self._given.ended
                     self._plan()
+                    if not self._is_as_planned():
+                        self._read_again()
+                        return begun
         except InvalidValue as error:
             self._is_refused = True
             raise self._refused(error) from error
@@ -144,6 +152,22 @@ class SuppliedIntake(OwnIntake):
         self._steps = [*steps_of(self._remap, self._rows, MOST_TIMES)]
         times = groupby(self._rows, key=attrgetter("timestamp"))
         self._planned = next((time for time, _ in islice(times, MOST_TIMES, None)), INT64_MAX)
+
+    def _plan_of(self) -> Plan:
+        with self.room:
+            return Plan.of(self._remap.latest, self._steps)
+
+    def _is_as_planned(self) -> bool:
+        """Return whether what tasks have read has the times that it would get now."""
+        plan = self._plan_of()
+        return all(plan.has(piece, self._remap.latest) for piece in self._pieces)
+
+    def _read_again(self) -> None:
+        """Forget all that was read and is not bound."""
+        assert self.tasks is not None
+        self.tasks.discard(name for piece in self._pieces for name in piece.segments)
+        self._batches, self._letters, self._pieces = [], [], []
+        self._frontier = self._wanted = self._remap.latest
 
     def _reach(self) -> Mapping[int | str, int]:
         """Return the offsets to read to: those of the next bound time, and as many as fit."""
@@ -164,6 +188,7 @@ class SuppliedIntake(OwnIntake):
     def _stage(self, chunk: Chunk) -> None:
         self._batches.extend(batch for batch in chunk.records if batch.num_rows)
         self._letters.extend(chunk.letters)
+        self._pieces.extend(chunk.pieces)
         self._frontier = chunk.frontier
 
     def waits(self, now_ms: int) -> str | None:
@@ -228,7 +253,15 @@ class SuppliedIntake(OwnIntake):
             spans = ranges(after, offsets_of(after.latest), self._remap.latest)
             named = [span._replace(part=str(span.part)) for span in spans]
             skipped = _stamped(self._letters, named, 0)
-            return Taken(after, updates, _stamped(self._batches, spans, 2), letters=skipped)
+            found = [taken_of(piece, state.upper, time) for piece in self._pieces]
+            return Taken(
+                after,
+                updates,
+                _stamped(self._batches, spans, 2),
+                letters=skipped,
+                runs=tuple(run for runs, _ in found for run in runs),
+                skipped=tuple(each for _, some in found for each in some),
+            )
 
     def settle_own(self, state: TimelineState) -> None:
         """Forget what is durably published."""
@@ -241,6 +274,7 @@ class SuppliedIntake(OwnIntake):
                 by_name: dict[int | str, int] = {str(part): offset for part, offset in to.items()}
                 left = (_beyond(b, by_name) for b in self._letters)
                 self._letters = [b for b in left if b.num_rows]
+                self._drop_bound(to)
             if remap is not self._remap:
                 self._remap = remap
                 # Rows that came since the tick looked were checked against what it had yet to bind.
@@ -251,6 +285,18 @@ class SuppliedIntake(OwnIntake):
                     self._rows = self._published = self._rows[at:]
                     self._plan()
             self.room.notify_all()
+
+    def _drop_bound(self, bound: Mapping[int | str, int]) -> None:
+        """Remove the files of what is bound."""
+
+        def waits(piece: Piece) -> bool:
+            ranges = (covered.range for covered in piece.covers)
+            return any(span.stop > bound.get(span.part, 0) for span in ranges)
+
+        done = [piece for piece in self._pieces if not waits(piece)]
+        self._pieces = [piece for piece in self._pieces if waits(piece)]
+        if self.tasks is not None:
+            self.tasks.discard(name for piece in done for name in piece.segments)
 
 
 def _nothing() -> list[Update[Any, Timestamp]]:

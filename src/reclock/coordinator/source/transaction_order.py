@@ -6,7 +6,8 @@ Definition. Rows of a transaction are ordered by ::
 
 so the last row of a key is that of the last change, also if its record came first, or through
 another partition. Rows that say no place are in the order of their offsets. A *loose* row, one
-that belongs to no transaction, follows the rows that are before it in its partition.
+that belongs to no transaction, follows the rows that are before it in its partition. Loose rows
+of several partitions are in the order of their offsets, then of their partitions.
 
 ``Images`` are the keys that rows change; what becomes of a change that comes late is ``passed``.
 
@@ -18,7 +19,7 @@ Tests: tests/coordinator/source/test_record_order.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,14 +28,17 @@ from reclock.arrangement.column import canonical
 from reclock.arrangement.row import rows_equal
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.grouping import group
+from reclock.dataflow.transaction_runs import LooseOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     Int64s = NDArray[np.int64]
     Bools = NDArray[np.bool_]
+
+_MOST: Final = 1 << 62
 
 
 def ranks(said: Mapping[str, pa.Array], number: Int64s, loose: Bools) -> Int64s:
@@ -58,8 +62,55 @@ def ranks(said: Mapping[str, pa.Array], number: Int64s, loose: Bools) -> Int64s:
         for where in np.split(along, np.flatnonzero(np.diff(partition[along])) + 1):
             base[where] = np.where(loose[where], np.maximum.accumulate(base[where]), base[where])
     made = np.empty(len(offset), np.int64)
-    made[np.lexsort([offset, loose, base])] = np.arange(len(offset))
+    made[np.lexsort([partition, offset, loose, base])] = np.arange(len(offset))
     return made
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Ranks that a row has by itself, and which sort as ``ranks`` does, where rows are orderly.
+
+    That is: loose rows come before all others of their partition, and no row of a transaction is
+    without a place. The rank of a row is its place, and where its transaction ``begins``.
+    """
+
+    begins: Mapping[str, int]
+    loose: LooseOrder
+
+    @classmethod
+    def of(cls, bounds: Iterable[tuple[str, int, int]], loose: Loose | None) -> Ranking | None:
+        """Return the ranks of transactions in their order, by first and last place.
+
+        None if they do not fit into numbers.
+        """
+        order, at = LooseOrder(), 0
+        if loose is not None:
+            order = LooseOrder(loose.first, loose.least, loose.greatest - loose.least + 1)
+            at = (loose.last - loose.first + 1) * order.partitions
+        begins = {}
+        for name, first, last in bounds:
+            begins[name] = at - first
+            at += last - first + 1
+        fits = at <= _MOST and all(abs(begin) <= _MOST for begin in begins.values())
+        return cls(begins, order) if fits else None
+
+
+class Loose(NamedTuple):
+    """The bounds of loose rows: offsets and partitions."""
+
+    first: int
+    last: int
+    least: int
+    greatest: int
+
+    @classmethod
+    def around(cls, some: Iterable[Loose]) -> Loose | None:
+        """Return the bounds of all; None if there are none."""
+        found = [*some]
+        if not found:
+            return None
+        first, last, least, greatest = zip(*found, strict=True)
+        return cls(min(first), max(last), min(least), max(greatest))
 
 
 def _filled(column: pa.Array, value: int = 0) -> Int64s:

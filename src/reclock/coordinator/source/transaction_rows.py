@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 
 from reclock.arrangement.column import canonical
 from reclock.connectors.transactions import END
-from reclock.coordinator.source.transaction_order import ranks
 from reclock.coordinator.source.waiting import concat
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import DEBEZIUM, TRANSACTIONS, envelope_columns, envelope_fields
@@ -186,17 +185,17 @@ class Columns:
         return Part(rows, np.concatenate([part.codes for part in made]))
 
     def closed(
-        self, found: Part, number: Int64s, when: Int64s, *, strict: bool
+        self, found: Part, order: Int64s, when: Int64s, *, strict: bool
     ) -> pa.RecordBatch | None:
-        """Return the delta of released rows, of transactions with these numbers, at these times.
+        """Return the delta of released rows, at these times.
 
-        They get the order of their changes. Loose rows are placed in the database's log by
+        They get the ``order`` of their changes. Loose rows are placed in the database's log by
         themselves: what is known of one kind makes no repetition of the other.
         """
         columns = self.taken_in(found.rows.columns, strict=strict)
         names = [f.name for f in envelope_fields(DEBEZIUM, self.row)]
         at = {name: len(self.row) + names.index(name) for name in ("order", "partition")}
-        columns[at["order"]] = pa.array(ranks(self.of(found.rows), number, found.loose))
+        columns[at["order"]] = pa.array(order)
         if found.loose.any():
             partition = columns[at["partition"]]
             own = pc.subtract(pa.scalar(-1, pa.int32()), partition)

@@ -1,8 +1,9 @@
 """What a source has read of transactions that are not published yet, and which are whole.
 
 What is released, and what waits, is defined in ``change.transactions``; this is the same step by
-step: the ``ledger`` knows transactions, ``transaction_rows`` has what was read of them. The rows
-of a transaction are published in one piece::
+step: the ``ledger`` knows transactions, ``transaction_rows`` has what was read of them, and
+``staged_rows`` what tasks have read and left in files. The rows of a transaction are published in
+one piece::
 
     strict      when it and all before it are complete
     complete    when it is complete itself and overtakes no key
@@ -28,6 +29,8 @@ from reclock.change.transactions import REMEMBERED
 from reclock.connectors.transactions import END
 from reclock.coordinator.source.ledger import Done, Ledger
 from reclock.coordinator.source.passed import Passing
+from reclock.coordinator.source.staged_rows import Going, StagedRows
+from reclock.coordinator.source.transaction_order import ranks
 from reclock.coordinator.source.transaction_rows import (
     DONE,
     LOOSE,
@@ -45,7 +48,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reclock.coordinator.source.ledger import Known, Open
+    from reclock.coordinator.source.staged_piece import Bools, StagedPiece
+    from reclock.coordinator.source.transaction_order import Ranking
     from reclock.coordinator.source.waiting import Where
+    from reclock.dataflow.changes import Stamped
     from reclock.dataflow.delta import Types
 
     Int64s = NDArray[np.int64]
@@ -62,6 +68,8 @@ class Release(Offer):
     """All transactions before this number are released with it."""
     passed: pa.RecordBatch | None = None
     """The keys that were changed out of turn, then."""
+    going: Going | None = None
+    """What goes of the pieces that tasks have read."""
 
 
 class Transactions:
@@ -76,6 +84,7 @@ class Transactions:
         row: Types,
         key: tuple[int, ...] = (),
         durable: Iterable[pa.RecordBatch] = (),
+        held: Iterable[StagedPiece] = (),
         *,
         strict: bool = True,
         base: int = 0,
@@ -88,12 +97,16 @@ class Transactions:
         self._kept: list[Part] = []  # of which there is a durable copy
         self._fresh: list[Part] = []
         self._passed: pa.RecordBatch | None = None
+        self.staged = StagedRows(self._columns, self._ledger)
+        """What waits in files."""
         self.size = 0
         """Of all rows that wait, in bytes."""
         found = concat([*durable])
         if found is not None:
             *some, self._passed = self._columns.in_order(found)
             self._kept = [part for batch in some for part in self._noted(batch)]
+        for piece in held:
+            self.staged.add(piece)
 
     @property
     def _parts(self) -> tuple[Part, ...]:
@@ -105,6 +118,14 @@ class Transactions:
         """Take statements in; repetitions say nothing new."""
         del where
         self._fresh += self._noted(rows)
+
+    def add_piece(self, piece: StagedPiece) -> None:
+        """Take rows in that tasks have read: by reference, unless something is wrong with them."""
+        if piece.is_regular:
+            self.staged.add(piece)
+        else:
+            self.add(piece.statements()[0])
+            self.staged.spent += piece.piece.segments
 
     def _noted(self, rows: pa.RecordBatch) -> Iterator[Part]:
         said = self._columns.of(rows)
@@ -183,6 +204,7 @@ class Transactions:
         self._fresh = joined(self._fresh)
         times = self._times(released, at)
         first = int(at) if at is not None else times[released[0].code]
+        concerned, ranking = self._by_reference(released)
         upper = Timestamp(max([first, *times.values()]) + 1)
         codes = np.array(sorted(times), np.int64)
         remembered, forgotten = self._ledger.remembered(released)
@@ -201,7 +223,16 @@ class Transactions:
         closed = None
         if found is not None:
             when = looked_up(found, codes, times, first)
-            closed = self._columns.closed(found, number, when, strict=self._strict)
+            if ranking is None:
+                order = ranks(self._columns.of(found.rows), number, found.loose)
+            else:
+                order = self.staged.ranks(ranking, released, found)
+            closed = self._columns.closed(found, order, when, strict=self._strict)
+        runs: tuple[Stamped, ...] = ()
+        if ranking is not None:
+            by_name = {entry.id: times[entry.code] for entry in released}
+            runs = self.staged.stamped(concerned, by_name, ranking, first)
+        going = self.staged.going(concerned)
         return Release(
             upper,
             complete=False,
@@ -213,7 +244,31 @@ class Transactions:
             forgotten=forgotten,
             reach=max([self._ledger.next, *((entry.number or 0) + 1 for entry in released)]),
             passed=passed,
+            runs=runs,
+            held=self.staged.held(going),
+            going=going,
         )
+
+    def _by_reference(
+        self, released: Sequence[Open]
+    ) -> tuple[list[tuple[StagedPiece, Bools]], Ranking | None]:
+        """Return the pieces whose rows are released as they lie, and how all rows are ranked.
+
+        None, and no pieces: by the order of all rows, which are in memory then.
+        """
+        concerned = self.staged.concerned(released)
+        if not concerned:
+            return [], None
+        codes = np.array(sorted(entry.code for entry in released), np.int64)
+        found = self._columns.released(self._parts, codes)
+        ranking = self.staged.ranking(released, concerned, found)
+        if ranking is None:
+            for part in self.staged.unstaged(concerned):
+                self._fresh.append(part)
+                self.size += part.size
+            self._fresh = joined(self._fresh)
+            return [], None
+        return concerned, ranking
 
     def _pass(
         self,
@@ -280,6 +335,8 @@ class Transactions:
         self._kept = joined([part for part in left if len(part.codes)])
         self._fresh = self._fresh[offer.fresh :]
         self._passed = offer.passed
+        if offer.going is not None:
+            self.staged.settle(offer.going)
         self.size = sum(part.size for part in self._parts)
 
     # What is shown.
@@ -287,7 +344,7 @@ class Transactions:
     @property
     def loose(self) -> int:
         """How many rows, or faults, belong to no transaction."""
-        return sum(int(part.loose.sum()) for part in self._parts)
+        return sum(int(part.loose.sum()) for part in self._parts) + self.staged.loose
 
     @property
     def waiting(self) -> int:
@@ -309,6 +366,11 @@ class Transactions:
     def latest(self) -> int | None:
         """Nothing: numbers are no times of a clock."""
         return None
+
+    @property
+    def backlog(self) -> int:
+        """How many rows wait in files though there is something to release."""
+        return self.staged.rows if self._ledger.reach > self._ledger.next else 0
 
     def waiting_for(self) -> str | None:
         """Say, for a person, what the next transaction lacks; None if nothing is open."""

@@ -11,7 +11,7 @@ makes the same offers (P2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
@@ -20,8 +20,10 @@ import pyarrow as pa
 from reclock.dataflow import delta as deltas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from reclock.dataflow.changes import Stamped
+    from reclock.durable.keyed import Json
     from reclock.time.timestamp import Timestamp
 
 
@@ -43,6 +45,10 @@ class Offer:
     waiting: pa.RecordBatch | None
     fresh: int
     """How many of the parts that came since the last offer it knows."""
+    runs: tuple[Stamped, ...] = field(default=(), kw_only=True)
+    """What is published by reference: tasks have read it (``staged_rows``)."""
+    held: Mapping[int, Json] | None = field(default=None, kw_only=True)
+    """What waits in files then."""
 
 
 class Waiting(Protocol):

@@ -24,6 +24,7 @@ import numpy as np
 
 from reclock.arrangement.layout import diff_of, time_of
 from reclock.arrangement.stream import concat
+from reclock.coordinator.met import Kept
 from reclock.coordinator.subscribe.update import Update
 from reclock.dataflow.error_rows import failure
 from reclock.dataflow.graph import collection_of, errors_of
@@ -139,7 +140,7 @@ class Followed:
     def check(self, state: TimelineState, as_of: Timestamp) -> None:
         """Raise the error that the object has at ``as_of``, if it has one."""
         if there := errors_at(state, self.item, as_of):
-            raise failed(*min(there), as_of)
+            raise failed(*min(there), Kept(self.item, as_of))
 
     def _failure(
         self, state: TimelineState, lower: Timestamp, upper: Timestamp
@@ -147,7 +148,7 @@ class Followed:
         """Return the first time with an error, and that; there was none before ``lower``."""
         for time, error in errors_over(state, self.item, lower, upper):
             if error is not None:
-                return time, failed(*error, time)
+                return time, failed(*error, Kept(self.item, time))
         return None
 
 
@@ -228,9 +229,11 @@ def errors_over(
         yield Timestamp(time), min((e for e, count in counts.items() if count > 0), default=None)
 
 
-def failed(code: str, message: str, time: Timestamp) -> ExpressionFailed:
+def failed(code: str, message: str, where: Kept) -> ExpressionFailed:
     """Return the error that a view has at a time."""
-    return failure(code, message, f"at {time}")
+    made = failure(code, message, f"at {where.timestamp}")
+    made.place = where
+    return made
 
 
 def _errors(

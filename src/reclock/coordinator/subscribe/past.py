@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reclock.arrangement.layout import time_of
-from reclock.coordinator.read import check_errors, leaves, shapes
+from reclock.coordinator.leaves import leaves, shapes
+from reclock.coordinator.met import Asked, placed
+from reclock.coordinator.read import check_errors
 from reclock.coordinator.subscribe.changes import decoded
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of, errors_of
@@ -67,7 +69,8 @@ class Past:
         asked = self.target.asked
         check_errors(self.world, asked, time)
         shape, traces = shapes(self.world, asked)
-        answer = self.core.engine.peek(asked, shape, traces, time).combine_chunks()
+        with placed(Asked(asked, asked, time)):
+            answer = self.core.engine.peek(asked, shape, traces, time).combine_chunks()
         columns = [
             c.combine_chunks() if hasattr(c, "combine_chunks") else c for c in answer.columns
         ]

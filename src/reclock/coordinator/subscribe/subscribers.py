@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 from weakref import WeakSet
 
 from reclock.coordinator.as_of import time_of
@@ -40,7 +40,7 @@ from reclock.time.frontier import CLOSED, at
 from reclock.time.pace import timeline_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.core import Core
@@ -155,11 +155,19 @@ class Pin:
         self._core.unpin(self._world)
 
 
+class Waking(Protocol):
+    """What is told that there is something to read: an event of threads, or of a loop."""
+
+    def set(self) -> None:
+        """Wake who waits; called from any thread."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Parked:
     """A subscriber that waits, and what it waits for."""
 
-    event: threading.Event
+    event: Waking
     wants: Callable[[World], bool]
 
 
@@ -233,18 +241,24 @@ class Subscribers:
         with self._lock:
             lease.users -= 1
 
-    def sweep(self) -> None:
-        """Let go of what was lost, and remove the views that nobody follows."""
+    def sweep(self) -> bool:
+        """Let go of what was lost, and remove the views that nobody follows; return if it could.
+
+        It does not wait for a tick under way that still has them.
+        """
         while self.lost:
             self.lost.popleft().release()
         if self._closed or not self._unused():
-            return
+            return True
         with self._core.writing() as world:
             used = {name: lease for name, lease in self._leases.items() if lease.users}
             gone = world.transients.keys() - {lease.view.id for lease in used.values()}
+            if self._core.flights.among(world.paces(world.transients[i] for i in gone)):
+                return False
             if gone:
                 change_transients(self._core, removed=gone)
             self._leases = used
+        return True
 
     def let_go(self) -> None:
         """Sweep after a subscription has ended: now, or by the thread if there is a loop."""
@@ -258,14 +272,16 @@ class Subscribers:
 
     # Waking.
 
-    def park(self, parked: Parked, timeout: float | None) -> None:
-        """Wait until there is something that is wanted, or for so long."""
+    @contextmanager
+    def parking(self, parked: Parked) -> Iterator[None]:
+        """Have somebody woken, in the block, whenever there is something that is wanted."""
         self._start()
         with self._lock:
             self._parked.add(parked)
         try:
-            if not parked.wants(self._core.world):
-                parked.event.wait(timeout)
+            if parked.wants(self._core.world):
+                parked.event.set()
+            yield
         finally:
             with self._lock:
                 self._parked.discard(parked)
@@ -303,8 +319,7 @@ class Subscribers:
             seen = world, failures
             swept = False  # what cannot be removed now is tried again when the world has moved
             with suppress(Error):
-                self.sweep()
-                swept = True
+                swept = self.sweep()
             if failed or moved:
                 self._wake(world, everybody=failed)
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import finalize
 
 from reclock.change.value import sort_key
+from reclock.coordinator.as_of import asked
 from reclock.coordinator.subscribe.changes import Followed
 from reclock.coordinator.subscribe.envelope import Envelope
 from reclock.coordinator.subscribe.notebook import Shown, show
@@ -36,16 +37,19 @@ from reclock.coordinator.subscribe.past import Past
 from reclock.coordinator.subscribe.subscribers import Parked, Pin
 from reclock.coordinator.subscribe.update import Update
 from reclock.coordinator.tick import tick
-from reclock.errors import UndefinedName
-from reclock.time.frontier import at
+from reclock.coordinator.witness import witness
+from reclock.errors import ExpressionFailed, UndefinedName
+from reclock.time.frontier import Bounds, at
+from reclock.time.select import AsOf, select
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from reclock.coordinator.core import Core
     from reclock.coordinator.subscribe.changes import Step
-    from reclock.coordinator.subscribe.subscribers import Grip
+    from reclock.coordinator.subscribe.subscribers import Grip, Waking
     from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
@@ -81,16 +85,18 @@ class Subscription:
         grip: Grip,
         rights: Callable[[World], None],
         *,
+        role: str | None,
         timeout: float | None = None,
     ) -> None:
         self._core = core
+        self._role = role
         self._target = target
         self._rights = rights
         self._followed = None
         if span.item is not None:
             self._followed = Followed(span.item, tuple(c.type for c in target.schema))
-        self.as_of: Final = span.as_of
-        """The time of the snapshot."""
+        self.as_of = span.as_of
+        """The time of the snapshot; later, if what is followed begins later than was known."""
         self._up_to = span.up_to
         self._kept_from = span.kept_from
         self._grip = grip
@@ -243,8 +249,10 @@ class Subscription:
         """Return the next updates of what can be read now; after the last there is no more."""
         try:
             chunk = next(pending, None)
-        except BaseException:  # also an interrupt: what was given of it must not come again
+        except BaseException as error:  # also an interrupt: what was given must not come again
             self._closed = True
+            if isinstance(error, ExpressionFailed):
+                witness(self._core, self._role, error, None)
             raise
         if chunk is None:
             self._pending = None
@@ -260,7 +268,8 @@ class Subscription:
             self._rights(world)
             state = world[self._target.pace]
             if self._next is None:
-                if state.upper <= self.as_of:
+                self._begin_later(state, followed.item)
+                if self._complete or state.upper <= self.as_of:
                     return None
                 return _Pinned(self._core, world, self._begin(world, followed))
             end = state.upper if self._up_to is None else state.upper.meet(self._up_to)
@@ -270,6 +279,18 @@ class Subscription:
             if step.streamed:
                 return _Pinned(self._core, world, self._stream(state, followed, step))
         return self._go_on(step)
+
+    def _begin_later(self, state: TimelineState, item: ObjectId) -> None:
+        """Move to where a relation begins that waited for its inputs; ``AS OF t`` does not move."""
+        since = state.sinces[item]
+        if self._kept_from is not None or since.less_equal(self.as_of):
+            return
+        given = asked(self._target.statement.as_of, self._target.timeline)
+        if isinstance(given, AsOf):
+            name = self._target.names.get(item, "the query")
+            select([Bounds(name, since, state.frontier)], as_of=given)  # refuses it
+        self.as_of = since.element()
+        self._complete = self._up_to is not None and self._up_to <= self.as_of
 
     def _step(
         self, state: TimelineState, followed: Followed, lower: Timestamp, upper: Timestamp
@@ -337,7 +358,9 @@ class Subscription:
         if step.upper > step.lower:
             yield self._moved_to(step.upper.back())
         if step.failure is not None:
-            raise copy(step.failure)  # which others share
+            failure = copy(step.failure)  # which others share
+            failure.place = step.failure.place
+            raise failure
 
     def _told(self, time: Timestamp, updates: list[Update]) -> list[Update]:
         """Return the updates of one time as they are asked for."""
@@ -405,22 +428,43 @@ class Subscription:
                 )
             return True
         core.loop.check(pace)
-        if left is not None and left <= 0:
-            return False
         if self._next is None:
             next_tick = None if state.is_own else state.tick_time(now)
             if next_tick is not None and next_tick >= self.as_of:
                 core.loop.wake(pace, self.as_of)
+        if left is not None and left <= 0:
+            return False
         self._wake.clear()
         if not self._closed:
             parked = Parked(self._wake, self._wanted)
-            core.subscribers.park(parked, IDLE if left is None else min(left, IDLE))
+            with core.subscribers.parking(parked):
+                self._wake.wait(IDLE if left is None else min(left, IDLE))
         return True
+
+    def waking(self, event: Waking, *, progress: bool) -> AbstractContextManager[None]:
+        """Have an event told, in the block, when ``fetch`` would give something.
+
+        Without ``progress`` times in which nothing changes are nothing to be told of.
+        """
+        wanted = self._wanted if progress else self._changed
+        return self._core.subscribers.parking(Parked(event, wanted))
+
+    def _changed(self, world: World) -> bool:
+        """Return whether a world has rows to give, or an end."""
+        if self._closed or self._target.pace is None or self._next is None:
+            return True
+        if self._followed is None or self._gone(world):
+            return True
+        state = world[self._target.pace]
+        if state.upper <= self._next:
+            return False
+        if self._up_to is not None and state.upper >= self._up_to:
+            return True
+        return self._followed.changed_after(state, self._next)
 
     def _wanted(self, world: World) -> bool:
         """Return whether a world has something to give."""
-        assert self._target.pace is not None
-        if self._followed is None or self._gone(world):
+        if self._target.pace is None or self._followed is None or self._gone(world):
             return True
         state = world[self._target.pace]
         if self._next is None:

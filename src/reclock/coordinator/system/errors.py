@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.layout import diff_of
 from reclock.coordinator.item import Source
+from reclock.coordinator.met import Kept
 from reclock.coordinator.source.stated import StatedIntake
 from reclock.coordinator.system.relation import Described, system_relation
+from reclock.coordinator.witness import SEARCHED, row_of
 from reclock.dataflow.error_rows import parted
 from reclock.dataflow.graph import errors_of
 from reclock.sql.types import BIGINT, TEXT
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from reclock.time.timestamp import Timestamp
 
 
+_NAMED: Final = 5
+"""For how many errors of one read a row is looked up that has it."""
+
 _SHOWN: Final = 100
 """How many records of a source are shown that wait for their time."""
 
@@ -33,6 +38,7 @@ def _rows(moment: Moment) -> Iterator[Row]:
 
 
 def _of_views(moment: Moment) -> Iterator[Row]:
+    named = 0
     for state in moment.world.timelines.values():
         for view in state.shape.graph.views.keys() & state.sinces.keys():
             as_of = moment.as_of(state, state.sinces[view].element())
@@ -42,7 +48,14 @@ def _of_views(moment: Moment) -> Iterator[Row]:
             for (code, text), count in sorted(view_errors(state, view, as_of).items()):
                 message, own, hint = parted(text)
                 many = None if count == 1 else f"for {count} rows"
-                detail = "; ".join(filter(None, (own, hint, many))) or "for one row"
+                row = None
+                if named < _NAMED:
+                    row = row_of(
+                        moment.core, moment.world, moment.role, Kept(view, as_of), (code, text),
+                        most=SEARCHED,
+                    )  # fmt: skip
+                    named += row is not None
+                detail = "; ".join(filter(None, (own, hint, many, row))) or "for one row"
                 yield name, int(as_of), code, message, detail
 
 

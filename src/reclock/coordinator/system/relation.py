@@ -34,6 +34,7 @@ class Moment:
 
     ``timeline`` is the query's, None if it reads nothing that has one; then ``timestamp``
     is of wall-clock time. ``now_ms`` is the clock when the query began to be answered.
+    ``role`` is who asks; None is who opened the database.
     """
 
     core: Core
@@ -41,13 +42,19 @@ class Moment:
     timeline: Timeline | None
     timestamp: Timestamp
     now_ms: int
+    role: str | None
 
     @classmethod
     def of(
-        cls, core: Core, world: World, timeline: Timeline | None, timestamp: Timestamp
+        cls,
+        core: Core,
+        world: World,
+        timeline: Timeline | None,
+        timestamp: Timestamp,
+        role: str | None,
     ) -> Moment:
         """Return the moment at which a query is answered from ``world``."""
-        return cls(core, world, timeline, timestamp, core.clock.now_ms())
+        return cls(core, world, timeline, timestamp, core.clock.now_ms(), role)
 
     def as_of(self, state: TimelineState, since: Timestamp) -> Timestamp:
         """Return when to look at an object that is readable from ``since`` on.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.item import Sink
+from reclock.coordinator.met import Kept
 from reclock.coordinator.system.relation import Described, system_relation
+from reclock.coordinator.witness import SEARCHED, row_of
+from reclock.errors import ExpressionFailed
 from reclock.sql.types import BIGINT, TEXT
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ def _rows(moment: Moment) -> Iterator[Row]:
         upper = moment.world.of(sink).upper
         frontier = exporter.frontier
         state, why = _state(exporter)
-        detail = exporter.fault or exporter.waits_for if why is None else _text(why)
+        detail = exporter.fault or exporter.waits_for if why is None else _text(moment, why)
         yield (
             sink.name,
             state,
@@ -33,7 +36,7 @@ def _rows(moment: Moment) -> Iterator[Row]:
             None if exporter.reached is None else max(0, upper - exporter.reached),
             detail,
             exporter.retries,
-            None if exporter.last_error is None else _text(exporter.last_error),
+            None if exporter.last_error is None else _text(moment, exporter.last_error),
         )
 
 
@@ -47,8 +50,13 @@ def _state(exporter: Exporter) -> tuple[str, Error | None]:
     return ("recovering" if exporter.is_recovering else "running"), None
 
 
-def _text(error: Error) -> str:
-    text = f"{error.message}: {error.detail}" if error.detail else error.message
+def _text(moment: Moment, error: Error) -> str:
+    row = None
+    if isinstance(error, ExpressionFailed) and isinstance(error.place, Kept):
+        told = error.code, error.message
+        row = row_of(moment.core, moment.world, moment.role, error.place, told, most=SEARCHED)
+    detail = "; ".join(filter(None, (error.detail, row)))
+    text = f"{error.message}: {detail}" if detail else error.message
     return f"{text}; hint: {error.hint}" if error.hint else text
 
 

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 def _rows(moment: Moment) -> Iterator[Row]:
     for source in moment.world.catalog.of_kind(Source):
+        if source.parent is not None:
+            continue
         status = status_of(moment.core, moment.world, source, moment.now_ms)
         yield (
             source.name, status.state, status.rows, status.bytes, status.errors,
             status.upstream, status.bound, status.lag_ms, status.detail, status.skipped,
+            status.lag_bytes,
         )  # fmt: skip
 
 
@@ -55,6 +58,12 @@ SOURCE_STATUS = system_relation(
         Described("detail", TEXT, "why it is in that state; NULL: nothing to say", nullable=True),
         Described(
             "skipped", BIGINT, "records it has ever skipped: `reclock.dead_letters` has the last"
+        ),
+        Described(
+            "lag_bytes",
+            BIGINT,
+            "how much of a database's log is not bound yet; NULL: another source, or not known",
+            nullable=True,
         ),
     ),
     _rows,

@@ -13,6 +13,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.system.relation import Described, system_relation
+from reclock.dataflow.work import Effort
 from reclock.sql.types import BIGINT, DOUBLE, TEXT
 
 if TYPE_CHECKING:
@@ -34,8 +35,21 @@ class Watch:
     begun: int = field(default_factory=perf_counter_ns)
     laps: list[tuple[int, int]] = field(default_factory=list)
     """When each phase ended, and how many rows it had."""
-    place: str = "driver"
-    """Where the updates were computed."""
+    held: int = 0
+    """How many of the rows that were gathered are in the driver's memory."""
+    effort: Effort = field(default_factory=Effort)
+    """What Spark's tasks did, if they computed the updates."""
+
+    @property
+    def place(self) -> str:
+        """Where the updates were computed."""
+        return "spark" if self.effort.tasks else "driver"
+
+    def driver_rows(self, phase: str, rows: int) -> int:
+        """Return how many of the rows of a phase the driver had."""
+        if self.place == "driver":
+            return rows
+        return self.held if phase == PHASES[0] else 0
 
     def lap(self, rows: int) -> None:
         """Note that the next phase has ended."""
@@ -59,12 +73,17 @@ class TickLog:
         with self._lock:
             ticks = tuple(self._ticks)
         for timestamp, watch in ticks:
+            effort = watch.effort
             before = watch.begun
-            for phase, (ended, rows) in zip(PHASES, watch.laps, strict=False):
-                yield int(timestamp), phase, (ended - before) / 1e6, rows, watch.place
+            last, written = watch.laps[-1]
+            laps = [*watch.laps, (last, written)]
+            for phase, (ended, rows) in zip(PHASES, laps, strict=False):
+                taken = ended - (watch.begun if phase == PHASES[-1] else before)
+                yield (
+                    int(timestamp), phase, taken / 1e6, rows, watch.place,
+                    watch.driver_rows(phase, rows), effort.tasks, effort.bytes,
+                )  # fmt: skip
                 before = ended
-            last, rows = watch.laps[-1]
-            yield int(timestamp), PHASES[-1], (last - watch.begun) / 1e6, rows, watch.place
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
@@ -84,6 +103,9 @@ TICKS = system_relation(
             "updates: taken in by `gather`, made by `compute`, and in the runs of the other three",
         ),
         Described("place", TEXT, "where they were computed: `driver`, or `spark` tasks"),
+        Described("driver_rows", BIGINT, "how many of the rows the driver had in its memory"),
+        Described("tasks", BIGINT, "how many Spark tasks computed them"),
+        Described("shuffled_bytes", BIGINT, "how many bytes these tasks sent one another"),
     ),
     _rows,
 )

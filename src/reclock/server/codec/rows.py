@@ -12,6 +12,7 @@ Tests: tests/server/codec/test_rows.py.
 
 from __future__ import annotations
 
+import re
 import struct
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 
 from reclock.server.codec import binary, text
 from reclock.sql import types as t
+from reclock.sql.statement.copy import CopyFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,6 +45,7 @@ _SPECIAL: Final = r"[\\\x08-\x0d]"
 _ESCAPES: Final = {
     "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r"
 }  # fmt: skip
+_PLAIN_TEXT: Final = CopyFormat()
 _SWAPPED: Final[dict[Type, str]] = {
     t.SMALLINT: ">i2",
     t.INTEGER: ">i4",
@@ -53,7 +56,9 @@ _SWAPPED: Final[dict[Type, str]] = {
 }
 
 
-def data_rows(batch: pa.RecordBatch, kinds: Sequence[Type], formats: Sequence[int]) -> bytes:
+def data_rows(
+    batch: pa.RecordBatch, kinds: Sequence[Type], formats: Sequence[int], letter: bytes = b"D"
+) -> bytes:
     r"""Return the rows of a batch as messages; a format is 0 for text, 1 for binary.
 
     >>> data_rows(pa.record_batch([pa.array([7], pa.int64())], ["a"]), [t.BIGINT], [0])
@@ -68,36 +73,76 @@ def data_rows(batch: pa.RecordBatch, kinds: Sequence[Type], formats: Sequence[in
         sizes += 4 + np.maximum(lengths, 0)
         parts += [_fixed(lengths.astype(">i4")), pc.fill_null(values, b"")]
     head = np.zeros(count, [("letter", "S1"), ("size", ">i4"), ("columns", ">i2")])
-    head["letter"], head["size"], head["columns"] = b"D", sizes, len(parts) // 2
+    head["letter"], head["size"], head["columns"] = letter, sizes, len(parts) // 2
     return _bytes(pc.binary_join_element_wise(_fixed(head), *parts, _EMPTY))
 
 
-def copy_rows(batch: pa.RecordBatch, kinds: Sequence[Type]) -> bytes:
-    r"""Return the rows of a batch as lines, each in a message of its own.
+def copy_rows(
+    batch: pa.RecordBatch,
+    kinds: Sequence[Type],
+    form: CopyFormat = _PLAIN_TEXT,
+    names: Sequence[str] = (),
+) -> bytes:
+    r"""Return the rows of a batch as COPY writes them, each in a message of its own.
+
+    Of binary rows that is what a ``DataRow`` has. ``names`` are the columns that may be forced to
+    be quoted.
 
     >>> copy_rows(pa.record_batch([pa.array(["a\tb", None])], ["a"]), [t.TEXT])
     b'd\x00\x00\x00\ta\\tb\nd\x00\x00\x00\x07\\N\n'
     """
-    values = [
-        pc.fill_null(_escaped(_text(column, kind), kind), b"\\N")
-        for column, kind in zip(batch.columns, kinds, strict=True)
-    ]
-    lines = pc.binary_join_element_wise(*values, pa.scalar(b"\t", _BYTES))
+    if form.name == "binary":
+        return data_rows(batch, kinds, [1] * len(kinds), b"d")
+    values = []
+    for at, (column, kind) in enumerate(zip(batch.columns, kinds, strict=True)):
+        texts = _text(column, kind)
+        if form.name == "csv":
+            forced = form.force_quote is None or (at < len(names) and names[at] in form.force_quote)
+            texts = _quoted(texts, form, forced=forced, alone=len(kinds) == 1)
+        else:
+            texts = _escaped(texts, kind, form.delimiter)
+        values.append(pc.fill_null(texts, form.null.encode()))
+    lines = pc.binary_join_element_wise(*values, pa.scalar(form.delimiter.encode(), _BYTES))
     head = np.zeros(batch.num_rows, [("letter", "S1"), ("size", ">i4")])
     head["letter"], head["size"] = b"d", pc.binary_length(lines).to_numpy() + 5
     ends = pa.scalar(b"\n", _BYTES)
     return _bytes(pc.binary_join_element_wise(_fixed(head), lines, ends, _EMPTY))
 
 
-def _escaped(values: pa.Array, kind: Type) -> pa.Array:
+def _escaped(values: pa.Array, kind: Type, delimiter: str) -> pa.Array:
     """Return texts in which nothing ends a value or a line."""
-    if kind in _PLAIN or isinstance(kind, t.Numeric):
-        return values
-    if not pc.any(pc.match_substring_regex(values, _SPECIAL)).as_py():
-        return values
+    if delimiter == "\t":
+        if kind in _PLAIN or isinstance(kind, t.Numeric):
+            return values
+        if not pc.any(pc.match_substring_regex(values, _SPECIAL)).as_py():
+            return values
     for found, written in _ESCAPES.items():
         values = pc.replace_substring(values, pattern=found, replacement=written)
+    if delimiter != "\t":
+        values = pc.replace_substring(values, pattern=delimiter, replacement="\\" + delimiter)
     return values
+
+
+def _quoted(values: pa.Array, form: CopyFormat, *, forced: bool, alone: bool) -> pa.Array:
+    """Return texts in quotes where CSV needs them: what ends a value, or would be NULL."""
+    special = "[" + "".join(map(re.escape, (form.delimiter, form.quote, "\r", "\n"))) + "]"
+    needs = pc.or_kleene(
+        pc.match_substring_regex(values, special), pc.equal(values, form.null.encode())
+    )
+    if alone:
+        needs = pc.or_kleene(needs, pc.equal(values, b"\\."))
+    if forced:
+        needs = values.is_valid()
+    if not pc.any(needs).as_py():
+        return values
+    inside = values
+    for character in dict.fromkeys((form.escape, form.quote)):
+        inside = pc.replace_substring(
+            inside, pattern=character, replacement=form.escape + character
+        )
+    quote = pa.scalar(form.quote.encode(), _BYTES)
+    whole = pc.binary_join_element_wise(quote, inside, quote, _EMPTY)
+    return pc.if_else(needs, whole, values)
 
 
 def _bytes(rows: pa.Array) -> bytes:

@@ -38,7 +38,7 @@ def feed_of(source: Result | Answer | Subscription, interrupt: Interrupt) -> Ans
     assert source.schema is not None
     schema = Schema(tuple(Column(c.name, c.type) for c in source.schema))
     if isinstance(source, Result):
-        return Answer(schema, (batch for batch in [_batch(source.rows, schema)]))
+        return Answer(schema, (batch for batch in [batch_of(source.rows, schema)]))
     return Answer(schema, _followed(source, schema, interrupt), tag="SUBSCRIBE")
 
 
@@ -53,10 +53,11 @@ def _followed(
             interrupt.check()
             if not updates:
                 return  # nothing can come any more
-            yield _batch([subscription.values(update) for update in updates], schema)
+            yield batch_of([subscription.values(update) for update in updates], schema)
 
 
-def _batch(rows: list[tuple[Any, ...]], schema: Schema) -> pa.RecordBatch:
+def batch_of(rows: list[tuple[Any, ...]], schema: Schema) -> pa.RecordBatch:
+    """Return rows of Python values as a batch."""
     columns = [
         from_python([_stored(row[at], column.type) for row in rows], column.type)
         for at, column in enumerate(schema)

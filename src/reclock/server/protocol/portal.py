@@ -20,6 +20,7 @@ from reclock.coordinator.result import Result
 from reclock.coordinator.subscribe.subscription import Subscription
 from reclock.dataflow.point import COLD
 from reclock.errors import NotSupported, ProtocolViolation, StatementError
+from reclock.server.codec import binary
 from reclock.server.codec.backend import (
     ColumnDescription,
     CopyInResponse,
@@ -27,6 +28,7 @@ from reclock.server.codec.backend import (
     CopyOutResponse,
     RowDescription,
 )
+from reclock.server.codec.copy import after_rows, before_rows, signed
 from reclock.server.codec.message import frame
 from reclock.server.codec.oid import modifier_of, oid_of, size_of
 from reclock.server.codec.rows import copy_rows, data_rows, few_rows
@@ -105,6 +107,8 @@ class Portal:
             assert isinstance(self._outcome, Result)
             self._tag = self._outcome.tag
             told = b"".join(frame(notice(text)) for text in self._outcome.notices)
+            for code, text in self._outcome.warnings:
+                told += frame(notice(text, code=code, severity="WARNING"))
             return Chunk(head + told, State.DONE, self._tag)
         if head and isinstance(self._outcome, Subscription | CopyOut):
             return Chunk(head, State.MORE)  # the client should know at once that it has begun
@@ -181,10 +185,15 @@ class Portal:
     def _begin(self, *, describe: bool) -> bytes:
         outcome = self._outcome = self._session.run(self.parsed, self._parameters)
         if isinstance(outcome, CopyIn):
-            return frame(CopyInResponse(0, (0,) * outcome.width))
+            outcome.read_binary = binary.read
+            form = int(outcome.format.name == "binary")
+            return frame(CopyInResponse(form, (form,) * outcome.width))
         if isinstance(outcome, CopyOut):
             self._feed = feed_of(outcome.of, self._session.interrupt)
-            return frame(CopyOutResponse(0, (0,) * len(self._feed.schema)))
+            schema = self._feed.schema
+            form = int(outcome.format.name == "binary")
+            head = frame(CopyOutResponse(form, (form,) * len(schema)))
+            return head + before_rows(outcome.format, schema)
         if outcome.schema is None:
             return b""
         self._feed = feed_of(outcome, self._session.interrupt)
@@ -199,13 +208,16 @@ class Portal:
         assert self._feed is not None
         kinds = [column.type for column in self._feed.schema]
         if isinstance(self._outcome, CopyOut):
-            return copy_rows(batch, kinds)
+            form = self._outcome.format
+            found = copy_rows(batch, kinds, form, self._feed.schema.names)
+            is_first = form.name == "binary" and self._sent == batch.num_rows > 0
+            return signed(found) if is_first else found
         return data_rows(batch, kinds, self._formats)
 
     def _end(self, head: bytes) -> Chunk:
         match self._outcome:
             case CopyOut():
-                head += frame(CopyOutDone())
+                head += after_rows(self._outcome.format, self._sent) + frame(CopyOutDone())
                 self._tag = f"COPY {self._sent}"
             case Result(tag):
                 self._tag = tag

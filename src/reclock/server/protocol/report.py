@@ -35,8 +35,10 @@ def error_response(error: BaseException, *, fatal: bool = False) -> ErrorRespons
     return ErrorResponse((*head, ("C", error.code), ("M", error.message), *rest))
 
 
-def notice(message: str, *, code: str = "00000", hint: str | None = None) -> NoticeResponse:
+def notice(
+    message: str, *, code: str = "00000", hint: str | None = None, severity: str = "NOTICE"
+) -> NoticeResponse:
     """Return something to know as a message."""
     more = () if hint is None else (("H", hint),)
-    parts = (("S", "NOTICE"), ("V", "NOTICE"), ("C", code), ("M", message), *more)
+    parts = (("S", severity), ("V", severity), ("C", code), ("M", message), *more)
     return NoticeResponse(parts)

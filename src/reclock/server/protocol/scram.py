@@ -91,8 +91,8 @@ async def authenticate(wire: Wire, user: str, known: Verifier | None, pepper: by
 
     ``pepper`` is a secret of this process, from which verifiers of nobody are made.
     """
-    nobody = _nobody(user, pepper)  # which takes its time for those who are known, too
-    exchange = Exchange(nobody if known is None else known)
+    stranger = nobody(user, pepper)  # which takes its time for those who are known, too
+    exchange = Exchange(stranger if known is None else known)
     await wire.send(frame(b.Authentication(b.SASL, _OFFER)))
     first = read(f.SaslInitial, await _reply(wire))
     if first.mechanism != MECHANISM or first.data is None:
@@ -124,7 +124,9 @@ async def _reply(wire: Wire) -> bytes:
     return message.data
 
 
-def _nobody(user: str, pepper: bytes) -> Verifier:
+def nobody(user: str, pepper: bytes) -> Verifier:
+    """Return a verifier that no password fits: the same for a name until the process ends."""
+
     def made(what: bytes) -> bytes:
         return hmac.digest(pepper, what + user.encode(errors="replace"), "sha256")
 

@@ -1,10 +1,10 @@
 """Which statements of one text are one transaction.
 
 PostgreSQL runs the statements of one simple query as one transaction, unless they say otherwise.
-A transaction of reclock has reads or INSERTs of values, not both, and no data definition, so a
-text is cut into *stretches*: as many such statements after each other as one transaction can
-have, and every other statement by itself. Reads of a stretch are of one time; INSERTs of a
-stretch become visible together, or not at all. Each stretch sees what those before it did.
+Here a text is cut into *stretches*: reads after each other, INSERTs of values after each other, and
+every other statement by itself, so that none waits for, or fails because of, another. Reads of a
+stretch are of one time; INSERTs of a stretch become visible together, or not at all. Each stretch
+sees what those before it did.
 
 A statement that names its own time (AS OF), and an INSERT that reads, are by themselves: what
 works alone must not fail because something stands beside it.

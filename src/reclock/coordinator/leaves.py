@@ -1,0 +1,49 @@
+"""What a plan reads of a world: objects, their shape and their traces.
+
+Tests: tests/coordinator/test_read.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.item import Index, RelationItem
+from reclock.dataflow.graph import collection_of
+from reclock.sql.plan.relation import Get, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reclock.arrangement.shard import Shard
+    from reclock.coordinator.shape import Shape
+    from reclock.coordinator.world import World
+    from reclock.dataflow.graph import ArrangementId
+    from reclock.sql.plan.relation import QueryPlan
+
+
+def leaves(world: World, plan: QueryPlan) -> list[RelationItem | Index]:
+    """Return the objects whose rows a plan reads, each once; system relations are none.
+
+    Of a view that an index keeps that is the index.
+    """
+    found = dict.fromkeys(node.item for node in walk(plan.root) if isinstance(node, Get))
+    items, transients = world.catalog.items, world.transients
+    there = [items.get(i) or transients.get(i) for i in found]
+    return [item for item in there if isinstance(item, RelationItem | Index)]
+
+
+def shapes(world: World, plan: QueryPlan) -> tuple[Shape | None, Mapping[ArrangementId, Shard]]:
+    """Return the shape and the traces of all that a plan reads; no shape if that is nothing."""
+    states = {item.id: world.of(item) for item in leaves(world, plan)}
+    if not states:
+        return None, {}
+    first = next(iter(states.values()))
+    if all(state is first for state in states.values()):
+        return first.shape, first.traces
+    shape = first.shape.reading({item: state.shape for item, state in states.items()})
+    traces = {
+        name: state.traces[name]
+        for item, state in states.items()
+        for name in (collection_of(item), *state.shape.indexes.get(item, ()))
+    }
+    return shape, traces

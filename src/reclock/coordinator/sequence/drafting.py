@@ -1,0 +1,107 @@
+"""Statements in a transaction: what they do is kept in its draft, and done again if need be.
+
+Each gives the transaction a step (``replay``): a function from a draft to the next one.
+
+Tests: tests/coordinator/test_draft.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.constraints import check_not_null, fitted
+from reclock.coordinator.sequence.target import whole
+from reclock.coordinator.write import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pyarrow as pa
+
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.draft import Draft
+    from reclock.coordinator.item import Item, Table
+    from reclock.coordinator.roles import Roles
+    from reclock.coordinator.sequence.context import Context
+    from reclock.ids import ObjectId
+    from reclock.sql.plan.relation import QueryPlan
+    from reclock.sql.statement import Statement
+
+
+def draft_object(
+    context: Context, statement: Statement, make: Callable[[Draft], Item | None]
+) -> bool:
+    """Add an object to the transaction's draft; return whether there was one to add."""
+
+    def edit(draft: Draft) -> tuple[Iterable[Item], Iterable[ObjectId], Roles | None] | None:
+        item = make(draft)
+        return None if item is None else ([item], (), None)
+
+    return draft_edit(context, statement, edit)
+
+
+def draft_edit(
+    context: Context,
+    statement: Statement,
+    edit: Callable[[Draft], tuple[Iterable[Item], Iterable[ObjectId], Roles | None] | None],
+) -> bool:
+    """Add and remove objects in the transaction's draft; return whether there were any."""
+    assert context.transaction is not None
+
+    def step(draft: Draft) -> tuple[Draft, bool]:
+        context.session.check_rights(statement, context.parameters, draft)
+        found = edit(draft)
+        return (draft, False) if found is None else (draft.edited(*found), True)
+
+    made: bool = context.transaction.run(step)
+    return made
+
+
+def draft_query(
+    context: Context,
+    plan_of: Callable[[Catalog], tuple[Table, QueryPlan]],
+    change_of: Callable[[Table, list[pa.Array]], Change],
+) -> int:
+    """Write what a query gives into the transaction's draft; return how many rows it gave."""
+    transaction = context.transaction
+    assert transaction is not None
+    role, interrupt = context.session.role, context.session.interrupt
+    transaction.check_write(plan_of(context.catalog)[0])
+    transaction.reads(lambda catalog: plan_of(catalog)[1], role, interrupt)
+
+    def step(draft: Draft) -> tuple[Draft, int]:
+        table = plan_of(draft.read_catalog)[0]
+        columns = whole(draft.answer(lambda c: plan_of(c)[1], role, interrupt))
+        return draft.written(checked(change_of(table, columns))), len(columns[0])
+
+    count: int = transaction.run(step)
+    return count
+
+
+def draft_rows(
+    context: Context,
+    target: Callable[[Catalog], Table],
+    rows_of: Callable[[Table, Catalog], list[pa.Array]],
+) -> int:
+    """Write rows that depend on nothing into the transaction's draft; return how many."""
+    transaction = context.transaction
+    assert transaction is not None
+    known: list[tuple[Table, Change]] = []
+
+    def step(draft: Draft) -> tuple[Draft, int]:
+        table = target(draft.read_catalog)
+        if not known or known[0][0] != table:
+            rows = rows_of(table, draft.read_catalog)
+            known[:] = [(table, checked(Change(table, rows)))]
+        change = known[0][1]
+        return draft.written(change), len(change.added[0])
+
+    transaction.check_write(target(context.catalog))
+    count: int = transaction.run(step)
+    return count
+
+
+def checked(change: Change) -> Change:
+    """Return a change whose rows the table can have, but for keys."""
+    check_not_null(change.table, change.added)
+    return Change(change.table, fitted(change.table, change.added), change.removed)

@@ -1,0 +1,105 @@
+"""Drivers and tools in their default mode: transactions that they begin by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import psycopg
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+from reclock.coordinator.database import Database
+from reclock.server.background import serving
+from reclock.server.server import Options
+from reclock.testing.model_engine import ModelEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class User(Base):
+    __tablename__ = "users"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    name: Mapped[str] = mapped_column(sa.String(20), index=True)
+
+
+@pytest.fixture
+def where(tmp_path) -> Iterator[dict[str, Any]]:
+    with (
+        Database(tmp_path / "state", ModelEngine(), background=False) as db,
+        serving(db, Options(port=0, trusts_local=True, grace=1)) as server,
+    ):
+        yield {"host": "127.0.0.1", "port": server.port, "user": "me", "dbname": "reclock"}
+
+
+@pytest.fixture
+def engine(where) -> Iterator[sa.Engine]:
+    made = sa.create_engine(f"postgresql+psycopg://me@127.0.0.1:{where['port']}/reclock")
+    yield made
+    made.dispose()
+
+
+def test_psycopg_in_its_default_mode(where):
+    with psycopg.connect(**where) as one, psycopg.connect(**where) as other:
+        one.execute("CREATE TABLE p (id INT PRIMARY KEY, a TEXT)")
+        one.execute("INSERT INTO p VALUES (%s, %s)", (1, "x"))
+        assert one.execute("SELECT * FROM p").fetchall() == [(1, "x")]
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            other.execute("SELECT * FROM p")
+        other.rollback()
+        one.commit()
+        assert other.execute("SELECT a FROM p").fetchall() == [("x",)]
+        one.execute("UPDATE p SET a = %s WHERE id = 1", ("y",))
+        with one.transaction():
+            one.execute("INSERT INTO p VALUES (2, 'z')")
+        with pytest.raises(psycopg.errors.UniqueViolation), one.transaction():
+            one.execute("INSERT INTO p VALUES (2, 'again')")
+        assert one.execute("SELECT a FROM p ORDER BY id").fetchall() == [("y",), ("z",)]
+        one.commit()
+        assert other.execute("SELECT a FROM p").fetchall() == [("x",)], "of one time"
+        other.execute("INSERT INTO p VALUES (3, 'late')")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            other.commit()
+
+
+def test_begin_twice_and_commit_without_are_warnings(where):
+    heard = []
+    with psycopg.connect(**where, autocommit=True) as connection:
+        connection.add_notice_handler(lambda d: heard.append((d.severity, d.sqlstate)))
+        for statement in ("BEGIN", "BEGIN", "COMMIT", "COMMIT", "ROLLBACK"):
+            connection.execute(statement)
+    assert heard == [("WARNING", "25001"), ("WARNING", "25P01"), ("WARNING", "25P01")]
+
+
+def test_sqlalchemy_creates_all_and_has_sessions(engine):
+    Base.metadata.create_all(engine)
+    Base.metadata.create_all(engine)
+    assert {i["name"] for i in sa.inspect(engine).get_indexes("users")} == {"ix_users_name"}
+    with Session(engine) as session:
+        session.add_all([User(id=1, name="a"), User(id=2, name="b")])
+        session.commit()
+        session.get_one(User, 1).name = "c"
+        session.flush()
+        session.delete(session.get_one(User, 2))
+        assert session.scalars(sa.select(User.name)).all() == ["c"]
+        session.rollback()
+        assert session.scalars(sa.select(User.name).order_by(User.id)).all() == ["a", "b"]
+    Base.metadata.drop_all(engine)
+    assert sa.inspect(engine).get_table_names() == []
+
+
+@pytest.mark.parametrize("method", [None, "multi"])
+def test_pandas_writes_and_reads_tables(engine, method):
+    frame = pd.DataFrame({"a": [1, 2], "b": ["x", None]})
+    frame.to_sql("frame", engine, index=False, method=method)
+    frame.to_sql("frame", engine, index=False, method=method, if_exists="append")
+    assert len(pd.read_sql("SELECT * FROM frame", engine)) == 4
+    frame.to_sql("frame", engine, index=False, method=method, if_exists="replace")
+    found = pd.read_sql("SELECT * FROM frame ORDER BY a", engine)
+    assert found.to_dict("list") == frame.to_dict("list")
