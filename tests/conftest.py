@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from forced import EXECUTIONS, forced
+
 from .leaks import SPARK_VARIABLES, VARIABLES, SessionFixtures, Surroundings, Threads
 from .shards import SECONDS, Shard, turn
 
@@ -45,6 +47,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--variants", metavar="N", type=int, help="of a test with parameters, the first N"
     )
+    parser.addoption(
+        "--execution", choices=EXECUTIONS, help="have all work run as jobs, see support/forced.py"
+    )
+    parser.addoption("--master", help="the Spark master of databases that name none")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -78,7 +84,9 @@ def _say(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what ``--variants`` and ``--shard`` do not ask for."""
+    """Leave out what ``--variants``, ``--shard`` and ``--execution`` do not ask for."""
+    if config.getoption("--execution") is not None:
+        _leave_out(config, items, {i.nodeid for i in items if i.get_closest_marker("placed")})
     most, shard = config.getoption("--variants"), config.stash.get(SHARD, None)
     if most is not None:
         variants = defaultdict[str, list[str]](list)
@@ -123,8 +131,16 @@ def _surroundings(_threads: Threads, request: pytest.FixtureRequest) -> Iterator
         pytest.fail("\n".join(changes), pytrace=False)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _forced(pytestconfig: pytest.Config) -> Iterator[None]:
+    """All work runs where the command line says."""
+    execution, master = (pytestconfig.getoption(f"--{name}") for name in ("execution", "master"))
+    with forced(execution, master):
+        yield
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Spark]:
+def spark(_forced: None) -> Iterator[Spark]:
     """The process's Spark, started by the first test that uses it, stopped after the last."""
     from reclock.dataflow.session import Spark  # noqa: PLC0415 - most tests do without
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 VARIABLES: Final = {
     "PYTEST_CURRENT_TEST": "pytest's own, another for every step",
+    "_RJEM_MALLOC_CONF": "of polars, which the product imports when it is first needed",
 }
 SPARK_VARIABLES: Final = {
     "JAVA_HOME": "where the machine has no Java, the session's Spark names the bundled one",
@@ -34,6 +35,7 @@ SPARK_VARIABLES: Final = {
 THREADS: Final = {
     "reclock-subscribe": "of a database that a test lets crash: nobody closes it",
     "(serve_forever)": "pyspark's, of an answer that it gives row by row",
+    "reclock-read": "of the process: they wait for requests to a store that is far away",
 }
 """Parts of the names of threads that may stay."""
 MOMENT: Final = 20.0

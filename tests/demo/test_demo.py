@@ -24,6 +24,10 @@ sys.exit(main())
 """
 
 
+def processes():
+    return subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
+
+
 def demo(*options):
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
@@ -32,10 +36,12 @@ def demo(*options):
             capture_output=True, text=True, timeout=400, check=False,
         )  # fmt: skip
         left = [p for p in Path(scratch).iterdir() if p.name.startswith("reclock-demo-")]
-        processes = subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True)
+        deadline = time.monotonic() + 60  # Java takes a moment to end
+        while scratch in (running := processes()) and time.monotonic() < deadline:
+            time.sleep(0.5)
     assert done.returncode == 0, done.stdout + done.stderr
     assert left == []
-    assert scratch not in processes.stdout
+    assert scratch not in running
     return done.stdout
 
 

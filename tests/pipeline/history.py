@@ -223,7 +223,7 @@ class Run:
             f"{output.name} is {state} at {frontier}: {detail}"
         )
         inputs = self.views[output.of][1]
-        first = max([output.since, *(getattr(self.feeds[i], "blurred", 0) for i in inputs)])
+        first = max([output.since, *map(self.blurred, inputs)])
         times = {t for t in self.times(output.of, kept=False) if first <= t < (frontier or 0)}
         for time, found in output.states(self.lab.kafka, sorted(times)).items():
             if time >= first and not self.is_broken(output.of, time):
@@ -261,22 +261,30 @@ class Run:
         kind, inputs = self.views[name]
         return VIEWS[kind].rows([self.feeds[i].rows(time) for i in inputs], time)
 
+    def blurred(self, feed: str) -> int:
+        return int(getattr(self.feeds[feed], "blurred", 0))
+
     def times(self, name: str, *, kept: bool = True) -> list[int]:
-        """Return the times of an object at which something may be other than before."""
+        """Return the times of an object at which something may be other than before.
+
+        What a source bound and folded between two looks has a time before that nobody saw, and
+        that a view whose history is longer still shows: such times are left out.
+        """
         since, upper = self.frontiers[name]
         inputs = [name] if name in self.feeds else self.views[name][1]
         found = {since} if upper is None else {since, upper - 1}
         for feed in inputs:
             found |= self.feeds[feed].times()
-        if name in self.views:
+        readable = [t for t in found if since <= t and (upper is None or t < upper)]
+        if name in self.views and readable:  # a new one may have no time yet
             kind, inputs = self.views[name]
             try:
-                rows = [self.feeds[i].rows(max(found)) for i in inputs]
+                rows = [self.feeds[i].rows(max(readable)) for i in inputs]
                 found |= VIEWS[kind].times(rows)
             except Broken:
                 pass
         found |= {time - 1 for time in found}
-        since = since if kept else 0
+        since = max([since if kept else 0, *map(self.blurred, inputs)])
         return sorted(t for t in found if since <= t and (upper is None or t < upper))
 
     def check(self, rng: Random) -> None:

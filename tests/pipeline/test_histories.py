@@ -37,6 +37,14 @@ KEPT = [
     '{"feeds": [{"kind": "stated", "via": "file", "partitions": 3}, {"kind": "stated", "via": '
     '"topic", "partitions": 1}], "views": [["joined", 1, 0]], "actions": [["send", 442620898], '
     '["tick", 806899909], ["send", 418461138]], "settings": {"logical_compaction_window": "1h"}}',
+    # A view is followed while it waits for its sources: it begins where they do, not at 0.
+    '{"feeds": [{"kind": "stated", "before": 0, "epoch": true, "via": "topic", "partitions": 2}, '
+    '{"kind": "topic", "before": 1, "options": ["max_rows_per_tick = 2", "timestamp_interval = '
+    '\'3s\'", "retain_history = \'9s\'"], "bad": 0.02, "on_error": "skip", "envelope": '
+    '"upsert", "partitions": 3, "format": "json", "include": ["TIMESTAMP"]}], "views": [["joined", '
+    '0, 1]], "actions": [["send", 258261650], ["tick", 1534612739], ["fail", 1479111190], '
+    '["follow", 723432211], ["follow", 1888576362], ["send", 1483548383]], "settings": '
+    '{"logical_compaction_window": "1h"}}',
 ]
 """Histories that have failed, as they were printed."""
 
