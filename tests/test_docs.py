@@ -214,6 +214,19 @@ def test_programs_run(document: Path, tmp_path: Path, monkeypatch: pytest.Monkey
             db.close()
 
 
+def test_the_first_program_works_when_pasted_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fences = FENCE.findall(read(ROOT / "README.md"))
+    at = next(n for n, (language, _) in enumerate(fences) if language == "python")
+    program, (_, shown) = fences[at][1], fences[at + 1]
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        with redirect_stdout(io.StringIO()) as printed:
+            exec(program, {})
+        assert printed.getvalue() == shown
+
+
 def test_some_document_has_examples() -> None:
     assert ">>>" in read(ROOT / "docs" / "formalism.md")
     assert programs(ROOT / "README.md")
