@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.database import Database
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0.dev0"
 
 __all__ = ["Clock", "Error", "Interval", "ManualClock", "SystemClock", "__version__", "open"]
 
