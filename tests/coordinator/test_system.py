@@ -10,7 +10,7 @@ import pytest
 from reclock.coordinator.session import Session
 from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.relation import SCHEMA
-from reclock.coordinator.system.ticks import KEPT, PHASES
+from reclock.coordinator.tick_log import KEPT, PHASES
 from reclock.errors import Error, NotSupported
 from reclock.ids import HolderId, ObjectId
 from reclock.testing.failpoints import FailpointRaised, armed

@@ -40,7 +40,8 @@ from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
 from reclock.coordinator.source.bindings import drop_others
 from reclock.coordinator.source.intakes import Intakes
 from reclock.coordinator.subscribe.subscribers import Subscribers
-from reclock.coordinator.system.ticks import TickLog
+from reclock.coordinator.system import RELATIONS
+from reclock.coordinator.tick_log import TickLog
 from reclock.coordinator.timeline import TimelineState
 from reclock.coordinator.turns import Turns
 from reclock.coordinator.world import World
@@ -319,7 +320,7 @@ class Core:
         stored are left out: they never came, or have gone.
         """
         stored = self._catalog_store.load()
-        catalog = load_catalog(stored)
+        catalog = load_catalog(stored, RELATIONS)
         self.settings.values = Values.read(stored)
         passing = {} if transients is None else transients
         known: set[Pace] = set(catalog.paces.values())
