@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.connectors.kafka.client import KafkaCluster
+from reclock.coordinator.catalog_queries import catalog_queries
 from reclock.coordinator.core import Core
-from reclock.coordinator.pg.catalogs import PgCatalogs
 from reclock.coordinator.plans import Plans
 from reclock.coordinator.sink.exporters import Exporters
 from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
@@ -46,5 +46,5 @@ class System(Core):
         self.subscribers = Subscribers(self)
         self.plans = Plans()
         """What is known of query texts."""
-        self.pg = PgCatalogs()
+        self.pg = catalog_queries()
         """Our catalog as PostgreSQL's."""
