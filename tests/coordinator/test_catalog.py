@@ -19,7 +19,9 @@ def create(catalog, sql, define):
 
 @pytest.fixture
 def catalog():
-    made = create(Catalog(), "CREATE TABLE t (a INT PRIMARY KEY, b TEXT)", define_table)
+    made = create(
+        Catalog(system=RELATIONS), "CREATE TABLE t (a INT PRIMARY KEY, b TEXT)", define_table
+    )
     made = create(made, "CREATE VIEW v AS SELECT b FROM t", define_view)
     made = create(made, "CREATE VIEW w AS SELECT v.b FROM v JOIN t ON v.b = t.b", define_view)
     return create(made, "CREATE INDEX i ON t (b)", define_index)

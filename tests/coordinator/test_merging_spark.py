@@ -12,7 +12,7 @@ import reclock
 from reclock import ManualClock
 from reclock.arrangement import merge as rules
 from reclock.coordinator import merging
-from reclock.dataflow.job.tasks import SparkTasks
+from reclock.dataflow.job.spark_tasks import SparkTasks
 from reclock.dataflow.merge import _Task
 from reclock.errors import Interrupted
 

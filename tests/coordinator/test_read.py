@@ -8,8 +8,8 @@ from time import monotonic, sleep
 
 import pytest
 
+from reclock.coordinator.leaves import leaves_of
 from reclock.coordinator.plans import plan_once
-from reclock.coordinator.spark_engine import leaves_of
 from reclock.errors import Error, ExpressionFailed, InvalidValue, StatementTimeout, Unreadable
 from reclock.sql.parse import parse_statement
 from reclock.time.frontier import at

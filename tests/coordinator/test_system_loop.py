@@ -8,7 +8,7 @@ from time import monotonic, perf_counter, sleep
 from reclock import ManualClock
 from reclock.clock import SystemClock
 from reclock.coordinator.session import Session
-from reclock.coordinator.system.ticks import PHASES, TickLog, Watch
+from reclock.coordinator.tick_log import PHASES, TickLog, Watch
 from reclock.testing.failpoints import armed
 from reclock.time.timestamp import Timestamp
 

@@ -26,7 +26,7 @@ from reclock.arrangement.shard import Shard
 from reclock.arrangement.store import LocalStore
 from reclock.coordinator.interrupt import Interrupt
 from reclock.dataflow.graph import ArrangementId
-from reclock.dataflow.job.tasks import SparkTasks
+from reclock.dataflow.job.spark_tasks import SparkTasks
 from reclock.dataflow.merge import (
     Merge,
     Span,

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from reclock.arrangement.store import LocalStore
-from reclock.dataflow import direct, scan
+from reclock.dataflow import direct, frame
 from reclock.dataflow import peek as module
 from reclock.dataflow.peek import dataframe, peek, stream, way
 from reclock.dataflow.types import arrow_types
@@ -57,7 +57,7 @@ def planned(text):
 @pytest.fixture(params=["on the driver", "in tasks"])
 def leaves(request, tmp_path, monkeypatch):
     """A collection, and the store of its runs, read in one of two places."""
-    monkeypatch.setattr(scan, "LOCAL_ROWS", 0 if request.param == "in tasks" else 10**6)
+    monkeypatch.setattr(frame, "LOCAL_ROWS", 0 if request.param == "in tasks" else 10**6)
     store = LocalStore(tmp_path)
     types = arrow_types(ITEM.schema)
     made = arranged(types, (0,), [(ROWS, 1), (LATER, 2)], store, inline=False)
@@ -144,7 +144,7 @@ def test_a_frame_has_the_names_and_types_of_the_query(spark, leaves):
 
 
 def test_an_error_of_a_task_is_the_error_it_was(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(scan, "LOCAL_ROWS", 0)
+    monkeypatch.setattr(frame, "LOCAL_ROWS", 0)
     store = LocalStore(tmp_path)
     leaf = [arranged(arrow_types(ITEM.schema), (0,), [(ROWS, 1)], store, inline=False)]
     plan = planned("SELECT k + 1 FROM t")

@@ -13,7 +13,7 @@ from reclock.arrangement.store import LocalStore
 from reclock.coordinator.interrupt import Interrupt
 from reclock.dataflow.peek import peek, stream, way
 from reclock.dataflow.pool import Pool, title_of, titled
-from reclock.dataflow.stop import stoppable
+from reclock.dataflow.stoppable import stoppable
 from reclock.dataflow.types import arrow_types
 from reclock.errors import Interrupted
 from reclock.sql.parse import parse_query

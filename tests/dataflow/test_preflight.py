@@ -132,7 +132,7 @@ def test_faults_of_packages():
 
 IMPORTED = """
 import sys
-import reclock.dataflow.job.chain, reclock.dataflow.stage
+import reclock.dataflow.job.chain, reclock.dataflow.stage_job
 import reclock.connectors.kafka.client, reclock.connectors.format.avro_decoder
 import reclock.connectors.format.json_columns
 found = {name.partition(".")[0] for name in sys.modules}

@@ -12,7 +12,8 @@ from reclock.arrangement.cache import RunCache
 from reclock.arrangement.store import LocalStore
 from reclock.dataflow.changes import Changes, Stamped
 from reclock.dataflow.keying import Keying
-from reclock.dataflow.stage import Stager, stage
+from reclock.dataflow.stage import Stager
+from reclock.dataflow.stage_job import stage
 from reclock.errors import PositionsLost
 from reclock.remap.batch import Range
 from reclock.time.timestamp import Timestamp

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reclock.coordinator.interrupt import Interrupt
-from reclock.dataflow.stop import stoppable
+from reclock.dataflow.stoppable import stoppable
 from reclock.errors import Interrupted
 
 if TYPE_CHECKING:

@@ -52,10 +52,10 @@ def _on_a_loop(patch: pytest.MonkeyPatch) -> None:
     from reclock.testing.model_engine import ModelEngine  # noqa: PLC0415
     from reclock.testing.task_engine import LoopEngine  # noqa: PLC0415
 
-    class Core(database.Core):
+    class System(database.System):
         def __init__(self, store: Any, segments: Any, engine: Any, *rest: Any, **more: Any) -> None:
             if type(engine) in (ModelEngine, LocalEngine):
                 engine = LoopEngine(segments)
             super().__init__(store, segments, engine, *rest, **more)
 
-    patch.setattr(database, "Core", Core)
+    patch.setattr(database, "System", System)

@@ -27,7 +27,6 @@ from reclock.coordinator.item import (
     article,
     number_of,
 )
-from reclock.coordinator.system import RELATIONS
 from reclock.coordinator.system.relation import SCHEMA as SYSTEM_SCHEMA
 from reclock.coordinator.system.relation import SystemRelation
 from reclock.errors import DependentObjects, DuplicateName, StatementError, UndefinedName
@@ -59,6 +58,10 @@ class Catalog:
     items: Mapping[ObjectId, Item] = field(default_factory=dict)
     reads_indexes: bool = field(default=True, kw_only=True)
     """Whether reads of a view that an index keeps read the index."""
+    system: Mapping[ObjectId, SystemRelation] = field(
+        default_factory=dict, kw_only=True, repr=False, compare=False
+    )
+    """The system relations, in every version the same."""
 
     @cached_property
     def _by_name(self) -> Mapping[str, Item]:
@@ -171,7 +174,7 @@ class Catalog:
     def relation_names(self) -> tuple[str, ...]:
         """Return the names of all relations, for hints."""
         users = (item.name for item in self.of_kind(RelationItem))
-        return (*users, *(relation.name for relation in RELATIONS.values()))
+        return (*users, *(relation.name for relation in self.system.values()))
 
     # What statements need.
 
@@ -179,7 +182,7 @@ class Catalog:
         """Return the object of that name, qualified or not, or None."""
         *schema, last = _in_database(name)
         if schema == [SYSTEM_SCHEMA]:
-            return RELATIONS.get(ObjectId(f"{SYSTEM_SCHEMA}.{last}"))
+            return self.system.get(ObjectId(f"{SYSTEM_SCHEMA}.{last}"))
         return self._by_name.get(last) if schema in ([], [SCHEMA]) else None
 
     def get(self, name: Name, kind: type[I]) -> I:

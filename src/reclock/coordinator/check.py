@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.layout import Layout
     from reclock.arrangement.run import RunRef
-    from reclock.coordinator.core import Core
+    from reclock.coordinator.system_core import System
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
 
@@ -47,7 +47,7 @@ class Finding(NamedTuple):
     detail: str | None = None
 
 
-def check(core: Core) -> list[Finding]:
+def check(core: System) -> list[Finding]:
     """Return everything that is wrong with the state; nothing, if it is whole."""
     found = list(_memory(core))
     with core.reading() as world:
@@ -59,7 +59,7 @@ def check(core: Core) -> list[Finding]:
     return found
 
 
-def _memory(core: Core) -> Iterator[Finding]:
+def _memory(core: System) -> Iterator[Finding]:
     with core.writing() as world:
         stored = core.load()
     if stored.catalog.items.keys() != world.catalog.items.keys():
@@ -147,7 +147,7 @@ def _pending(world: World, state: TimelineState) -> Iterator[Finding]:
             yield from _run(cache, state, entry.run, table.keying.layout, table.name)
 
 
-def _holds(core: Core, world: World) -> Iterator[Finding]:
+def _holds(core: System, world: World) -> Iterator[Finding]:
     sinces = {i: s for state in world.timelines.values() for i, s in state.sinces.items()}
     read, open_ = core.read_objects(), core.subscribers.holders()
     for row in core.holds.rows():

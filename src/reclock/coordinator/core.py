@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.gc import collect
-from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.define import load_catalog
 from reclock.coordinator.expirations import Expirations
@@ -31,16 +30,10 @@ from reclock.coordinator.history import History
 from reclock.coordinator.item import Sink, Source
 from reclock.coordinator.merging import Merger
 from reclock.coordinator.meters import Meters
-from reclock.coordinator.pg.catalogs import PgCatalogs
-from reclock.coordinator.plans import Plans
 from reclock.coordinator.roles import Roles
 from reclock.coordinator.settings import SystemSettings, Values
-from reclock.coordinator.sink.exporters import Exporters
-from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
 from reclock.coordinator.source.bindings import drop_others
-from reclock.coordinator.source.intakes import Intakes
-from reclock.coordinator.subscribe.subscribers import Subscribers
-from reclock.coordinator.system.ticks import TickLog
+from reclock.coordinator.tick_log import TickLog
 from reclock.coordinator.timeline import TimelineState
 from reclock.coordinator.turns import Turns
 from reclock.coordinator.world import World
@@ -59,9 +52,9 @@ if TYPE_CHECKING:
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.item import MaterializedView
     from reclock.coordinator.loop import Loop
+    from reclock.coordinator.parts import SinkWriters, SourceReadings
     from reclock.coordinator.prepare import Prepared
-    from reclock.coordinator.sink.connect import Outlets
-    from reclock.coordinator.source.connect import Clusters
+    from reclock.coordinator.system.relation import SystemRelation
     from reclock.durable.store import Append, Store
     from reclock.ids import HolderId, ObjectId
     from reclock.time.holds import Hold, Holds
@@ -70,7 +63,13 @@ if TYPE_CHECKING:
 
 
 class Core:
-    """A durable store, a store of segments, an engine and a clock, put to work."""
+    """A durable store, a store of segments, an engine and a clock, put to work.
+
+    What reads sources and writes sinks is added by the one that makes it (``system_core``).
+    """
+
+    intakes: SourceReadings
+    exporters: SinkWriters
 
     def __init__(
         self,
@@ -79,12 +78,12 @@ class Core:
         engine: Engine,
         clock: Clock,
         *,
-        clusters: Clusters = KafkaCluster,
-        outlets: Outlets = KAFKA_OUTLETS,
+        system: Mapping[ObjectId, SystemRelation],
         is_copy: bool = False,
     ) -> None:
         self.is_copy = is_copy
         """Whether nothing outside may be changed in its name (``look``)."""
+        self._system = system
         self.store = store
         self.segments = segments
         self.engine = engine
@@ -116,15 +115,8 @@ class Core:
         engine.configure(self.settings.execution)
         drop_others(store, (source.id for source in self._world.catalog.of_kind(Source)))
         SinkStore(store).drop_others(sink.id for sink in self._world.catalog.of_kind(Sink))
-        self.intakes = Intakes(self, clusters)
-        self.exporters = Exporters(self, outlets)
         self.expirations = Expirations(self)
         self.merger = Merger(self)
-        self.subscribers = Subscribers(self)
-        self.plans = Plans()
-        """What is known of query texts."""
-        self.pg = PgCatalogs()
-        """Our catalog as PostgreSQL's."""
         self.meters = Meters()
         """What is counted, for those who watch from outside."""
         self.ticks = TickLog()
@@ -319,7 +311,7 @@ class Core:
         stored are left out: they never came, or have gone.
         """
         stored = self._catalog_store.load()
-        catalog = load_catalog(stored)
+        catalog = load_catalog(stored, self._system)
         self.settings.values = Values.read(stored)
         passing = {} if transients is None else transients
         known: set[Pace] = set(catalog.paces.values())

@@ -22,7 +22,6 @@ from reclock.clock import SystemClock
 from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.check import check
-from reclock.coordinator.core import Core
 from reclock.coordinator.facts import Facts
 from reclock.coordinator.loop import Loop
 from reclock.coordinator.pipeline.failures import fatal
@@ -33,6 +32,7 @@ from reclock.coordinator.session import Session
 from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
 from reclock.coordinator.source.postgres.slots import left_behind
 from reclock.coordinator.spark_engine import SparkEngine
+from reclock.coordinator.system_core import System
 from reclock.coordinator.tick import tick
 from reclock.errors import StorageError
 from reclock.sql import depth
@@ -86,7 +86,7 @@ class Database:
         self._frames: deque[World] = deque()
         with ExitStack() as undo:
             undo.callback(self._store.close)
-            self._core = Core(
+            self._core = System(
                 self._store, place.segments, engine, clock or SystemClock(),
                 clusters=clusters, outlets=outlets, is_copy=place.is_copy,
             )  # fmt: skip

@@ -54,6 +54,8 @@ from reclock.time.timeline import EPOCH_MS, parse_timeline, user_timeline
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reclock.durable import catalog_store
     from reclock.durable.keyed import Json
     from reclock.sql.names import CatalogItem
@@ -61,9 +63,12 @@ if TYPE_CHECKING:
     from reclock.sql.statement import Refresh
 
 
-def load_catalog(stored: catalog_store.Catalog) -> Catalog:
-    """Return the catalog that the durable records describe."""
-    catalog = Catalog()
+def load_catalog(
+    stored: catalog_store.Catalog, system: Mapping[ObjectId, SystemRelation] | None = None
+) -> Catalog:
+    """Return the catalog that the durable records describe, with the system relations."""
+    known = system or {}
+    catalog = Catalog(system=known)
     objects = [
         (i, record)
         for i, record in stored.items().items()
@@ -71,8 +76,8 @@ def load_catalog(stored: catalog_store.Catalog) -> Catalog:
     ]
     for item, record in sorted(objects, key=_order):
         made = read_item(item, record, catalog)
-        catalog = Catalog(0, {**catalog.items, item: made})
-    return Catalog(int(stored.version), catalog.items)
+        catalog = Catalog(0, {**catalog.items, item: made}, system=known)
+    return Catalog(int(stored.version), catalog.items, system=known)
 
 
 def _order(stored: tuple[ObjectId, Json]) -> tuple[bool, int]:
@@ -169,7 +174,7 @@ def define_materialized_view(
     """Return the materialized view that the statement makes."""
     name = catalog.check_new(statement.name)
     written, depends = plan_view(statement, catalog)
-    refuse_maintained(written, "a materialized view")
+    refuse_maintained(written, catalog.system, "a materialized view")
     plan = rewrite(written, RewriteContext())
     check_cost(plan, allowed=statement.allow_full_recompute, position=statement.name.position)
     timeline = written.timeline.timeline or EPOCH_MS
@@ -203,7 +208,7 @@ def define_index(statement: CreateIndex, sql: str, catalog: Catalog) -> Index:
         raise NotSupported(message, hint=hint, position=statement.relation.position)
     plan, rows = _kept_by_index(on)
     if isinstance(on, View):
-        refuse_maintained(on.plan, "an index")
+        refuse_maintained(on.plan, catalog.system, "an index")
     if plan is not None:
         check_cost(plan, allowed=False, position=statement.relation.position)
     key = tuple(_position(on, expression) for expression in statement.keys)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.as_of import with_times
-from reclock.coordinator.pg.answer import catalog_schema, catalog_types
 from reclock.coordinator.sequence.delete import matching_rows
 from reclock.coordinator.sequence.explain_plan import PLAN_SCHEMA
 from reclock.coordinator.sequence.explain_timestamp import TIMESTAMP_SCHEMA
@@ -48,13 +47,13 @@ class Description:
 def describe(context: Context, parsed: Parsed, declared: Sequence[Type]) -> Description:
     """Plan a statement; ``declared`` are types of its first parameters, perhaps unknown."""
     if isinstance(parsed.statement, s.CatalogQuery):
-        kinds = catalog_types(parsed.statement, declared)
-        return Description(kinds, catalog_schema(context, parsed.statement, kinds))
+        kinds = context.core.pg.types(parsed.statement, declared)
+        return Description(kinds, context.core.pg.schema(context, parsed.statement, kinds))
     match parsed.statement:
         case s.Declare(_, s.CatalogQuery() as of) | s.Copy(s.CatalogQuery() as of):
-            return Description(catalog_types(of, declared), None)
+            return Description(context.core.pg.types(of, declared), None)
         case s.ExplainPlan(s.CatalogQuery() as of):
-            return Description(catalog_types(of, declared), PLAN_SCHEMA)
+            return Description(context.core.pg.types(of, declared), PLAN_SCHEMA)
     count = max(parsed.parameters, len(declared))
     known = [*declared, *(UNKNOWN for _ in range(count - len(declared)))]
     placeholders = tuple(Placeholder(kind) for kind in known)

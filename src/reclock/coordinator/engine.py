@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from reclock.dataflow.hydrate import Stream
     from reclock.dataflow.job.load import Load
     from reclock.dataflow.merge import Merge
-    from reclock.dataflow.peek import Pieces
     from reclock.dataflow.piece import Piece
+    from reclock.dataflow.pieces import Pieces
     from reclock.dataflow.placement import Execution, Outlook
     from reclock.dataflow.stage import Stager
     from reclock.dataflow.stop import Stop

@@ -30,11 +30,11 @@ from reclock.time.timeline import EPOCH_MS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reclock.coordinator.core import Core
     from reclock.coordinator.item import Item
     from reclock.coordinator.shape import Shape
     from reclock.coordinator.sink.exporter import Exporter
     from reclock.coordinator.source.intake import Intake
+    from reclock.coordinator.system_core import System
     from reclock.coordinator.timeline import TimelineState
     from reclock.dataflow.graph import ArrangementId
     from reclock.errors import Error
@@ -131,7 +131,7 @@ class Disk:
 class Facts:
     """Looks at a core; every method looks again."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: System) -> None:
         self._core = core
         self._owners: dict[Pace, tuple[Shape, Owners]] = {}
 

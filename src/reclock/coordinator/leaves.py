@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.item import Index, RelationItem
 from reclock.dataflow.graph import collection_of
+from reclock.dataflow.scan import Arranged
 from reclock.sql.plan.relation import Get, walk
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from reclock.coordinator.shape import Shape
     from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
+    from reclock.ids import ObjectId
     from reclock.sql.plan.relation import QueryPlan
+    from reclock.time.timestamp import Timestamp
 
 
 def leaves(world: World, plan: QueryPlan) -> list[RelationItem | Index]:
@@ -47,3 +50,26 @@ def shapes(world: World, plan: QueryPlan) -> tuple[Shape | None, Mapping[Arrange
         for name in (collection_of(item), *state.shape.indexes.get(item, ()))
     }
     return shape, traces
+
+
+def leaves_of(
+    plan: QueryPlan,
+    shape: Shape | None,
+    traces: Mapping[ArrangementId, Shard],
+    as_of: Timestamp,
+) -> dict[ObjectId, list[Arranged]]:
+    """Return the arrangements of what a query reads: the collection, then its indexes.
+
+    An index that was made after ``as_of`` is of no use there.
+    """
+    found: dict[ObjectId, list[Arranged]] = {}
+    for node in walk(plan.root):
+        if not isinstance(node, Get) or shape is None:
+            continue
+        names = dict.fromkeys([collection_of(node.item), *shape.indexes.get(node.item, ())])
+        found[node.item] = [
+            Arranged(shape.graph.arrangements[name].keying, traces[name])
+            for name in names
+            if name == collection_of(node.item) or traces[name].description.definite_at(as_of)
+        ]
+    return found

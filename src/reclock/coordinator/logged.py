@@ -36,7 +36,9 @@ def with_log(core: Core, world: World, plan: QueryPlan) -> World:
     if timeline is None or not core.flights.among([timeline]):
         return world
     tables = leaves(world, plan)
-    if not all(isinstance(item, Table) for item in tables) or any(system_relations(plan.root)):
+    if not all(isinstance(item, Table) for item in tables) or any(
+        system_relations(plan.root, world.catalog.system)
+    ):
         return world
     state = world[timeline]
     if state.settled:

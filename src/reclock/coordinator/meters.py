@@ -20,13 +20,13 @@ from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from reclock.coordinator.system.ticks import PHASES
+from reclock.coordinator.tick_log import PHASES
 from reclock.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reclock.coordinator.system.ticks import Watch
+    from reclock.coordinator.tick_log import Watch
     from reclock.dataflow.graph import ArrangementId, Graph
     from reclock.time.pace import Pace
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.leaves import leaves, shapes
-from reclock.coordinator.spark_engine import leaves_of
+from reclock.coordinator.leaves import leaves, leaves_of, shapes
 from reclock.dataflow.direct import scanned_rows
 
 if TYPE_CHECKING:

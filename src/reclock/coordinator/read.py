@@ -41,7 +41,7 @@ from reclock.coordinator.leaves import leaves, shapes
 from reclock.coordinator.logged import with_log
 from reclock.coordinator.met import Asked, Kept, placed, placed_batches
 from reclock.coordinator.system.answer import with_rows
-from reclock.coordinator.system.relation import Moment
+from reclock.coordinator.system.moment import Moment
 from reclock.coordinator.tick import settle, tick
 from reclock.dataflow.error_rows import failure
 from reclock.dataflow.graph import errors_of
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.settings import SessionSettings
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
-    from reclock.dataflow.peek import Pieces
+    from reclock.dataflow.pieces import Pieces
     from reclock.ids import ObjectId
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement.select import AsOf
@@ -117,6 +117,7 @@ class Readable:
         """Return the plan for this time: of ``mz_now()``, and of what system relations show."""
         plan = with_rows(
             self.plan,
+            self.world.catalog.system,
             lambda: Moment.of(core, self.world, self.timeline, self.timestamp, self.role),
         )
         return replace(plan, root=at_time(plan.root, int(self.timestamp)))

@@ -79,7 +79,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reclock.coordinator.catalog import Catalog
-    from reclock.coordinator.core import Core
     from reclock.coordinator.describe import Description
     from reclock.coordinator.draft import Draft
     from reclock.coordinator.file_roots import FileRoots, S
@@ -87,6 +86,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.look_up import Answered
     from reclock.coordinator.read import Readable
     from reclock.coordinator.subscribe.subscription import Subscription
+    from reclock.coordinator.system_core import System
     from reclock.coordinator.world import World
     from reclock.sql.parse import Parsed
     from reclock.sql.plan.relation import QueryPlan
@@ -106,7 +106,9 @@ class Session:
     ``files`` says which files it may name; None is all.
     """
 
-    def __init__(self, core: Core, role: str | None = None, files: FileRoots | None = None) -> None:
+    def __init__(
+        self, core: System, role: str | None = None, files: FileRoots | None = None
+    ) -> None:
         self.core = core
         self.role: Final[str | None] = role
         self._files = files

@@ -16,22 +16,20 @@ from threading import Lock
 from time import thread_time
 from typing import TYPE_CHECKING, Final
 
+from reclock.coordinator.leaves import leaves_of
 from reclock.dataflow import peek
 from reclock.dataflow.evaluate import Evaluators
-from reclock.dataflow.graph import collection_of
 from reclock.dataflow.hydrate import hydrate_beside
 from reclock.dataflow.job.load import Load
 from reclock.dataflow.job.run import Chains, Job, SparkCluster
-from reclock.dataflow.job.tasks import SparkTasks
+from reclock.dataflow.job.spark_tasks import SparkTasks
 from reclock.dataflow.merge import merge_here, merge_in_tasks
 from reclock.dataflow.operators.temporal import is_due
 from reclock.dataflow.placement import DRIVER_SECONDS, MERGE, Execution, Place, Placement
 from reclock.dataflow.pool import Pool, title_of
-from reclock.dataflow.scan import Arranged
 from reclock.dataflow.session import Spark
-from reclock.dataflow.stage import stage
+from reclock.dataflow.stage_job import stage
 from reclock.dataflow.work import Effort, InProcess, Work
-from reclock.sql.plan.relation import Get, walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -51,8 +49,8 @@ if TYPE_CHECKING:
     from reclock.dataflow.exchange import Exchange
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.merge import Merge
-    from reclock.dataflow.peek import Pieces
     from reclock.dataflow.piece import Piece
+    from reclock.dataflow.pieces import Pieces
     from reclock.dataflow.placement import Outlook
     from reclock.dataflow.stage import Stager
     from reclock.dataflow.stop import Stop
@@ -314,26 +312,3 @@ class SparkEngine:
         exchange = Exchange(self._spark.session)
         self._exchanges.append(exchange)
         return SparkEvaluator(exchange)
-
-
-def leaves_of(
-    plan: QueryPlan,
-    shape: Shape | None,
-    traces: Mapping[ArrangementId, Shard],
-    as_of: Timestamp,
-) -> dict[ObjectId, list[Arranged]]:
-    """Return the arrangements of what a query reads: the collection, then its indexes.
-
-    An index that was made after ``as_of`` is of no use there.
-    """
-    found: dict[ObjectId, list[Arranged]] = {}
-    for node in walk(plan.root):
-        if not isinstance(node, Get) or shape is None:
-            continue
-        names = dict.fromkeys([collection_of(node.item), *shape.indexes.get(node.item, ())])
-        found[node.item] = [
-            Arranged(shape.graph.arrangements[name].keying, traces[name])
-            for name in names
-            if name == collection_of(node.item) or traces[name].description.definite_at(as_of)
-        ]
-    return found

@@ -51,7 +51,7 @@ from reclock.coordinator.expirations import Renewal
 from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.item import Table
 from reclock.coordinator.source.letters import letter_changes
-from reclock.coordinator.system.ticks import Watch
+from reclock.coordinator.tick_log import Watch
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.changes import Changes, Stamped
 from reclock.dataflow.graph import temp_of
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.core import Core
     from reclock.coordinator.engine import Updates
     from reclock.coordinator.expirations import Due
-    from reclock.coordinator.source.staging import Taken
+    from reclock.coordinator.source.taken import Taken
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Index, MaterializedView, RelationItem
     from reclock.coordinator.source.bindings import Bindings
-    from reclock.coordinator.source.staging import Taken
+    from reclock.coordinator.source.taken import Taken
     from reclock.dataflow.graph import ArrangementId
     from reclock.durable.store import Append, Store
     from reclock.time.frontier import Frontier

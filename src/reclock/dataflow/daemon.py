@@ -32,7 +32,7 @@ LOADED: Final = (
     "confluent_kafka",
     "pyspark.worker",
     "reclock.dataflow.job.chain",
-    "reclock.dataflow.stage",
+    "reclock.dataflow.stage_job",
     "reclock.connectors.kafka.source",
     "reclock.connectors.cdcv2",
 )

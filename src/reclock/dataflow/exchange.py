@@ -37,7 +37,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from reclock.dataflow.local_relation import local_relation
 from reclock.dataflow.pool import Pool, titled
-from reclock.dataflow.stop import is_stopped
+from reclock.dataflow.stoppable import is_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator

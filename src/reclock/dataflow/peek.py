@@ -15,19 +15,20 @@ from __future__ import annotations
 
 from contextlib import closing
 from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
 from reclock.dataflow import batch, direct
 from reclock.dataflow.exact_text import EXACT_ROWS, register_exact
+from reclock.dataflow.frame import LOCAL_ROWS, frame
 from reclock.dataflow.interval_reader import register_reader
 from reclock.dataflow.local_relation import local_relation
+from reclock.dataflow.pieces import Pieces
 from reclock.dataflow.pool import Pool, title_of, titled
-from reclock.dataflow.scan import LOCAL_ROWS, frame
 from reclock.dataflow.spark_errors import spark_errors
 from reclock.dataflow.spill import fetched, spilled
-from reclock.dataflow.stop import stoppable
+from reclock.dataflow.stoppable import stoppable
 from reclock.dataflow.types import arrow_type
 from reclock.sql.plan.relation import Constant, FlatMap, Get, Join, Reduce, TopK, walk
 from reclock.sql.plan.scalar import Call, Literal
@@ -57,21 +58,6 @@ Measured: interpreting costs as much as generating code does at a million rows.
 
 SPILLED_ROWS: Final = 50_000
 """The rows of a query that may give more than this pass through files, not through memory."""
-
-
-class Pieces(NamedTuple):
-    """Rows in batches, each given once.
-
-    ``reads_runs``: whether they are read while they are taken, so that their time must be held.
-    """
-
-    batches: Generator[pa.RecordBatch, None, None]
-    reads_runs: bool = False
-
-    @classmethod
-    def of(cls, table: pa.Table) -> Pieces:
-        """Return the rows of a table."""
-        return cls(batch for batch in table.to_batches())
 
 
 def peek(

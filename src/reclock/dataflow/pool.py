@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from reclock.dataflow.stop import is_stopped, new_tag
+from reclock.dataflow.stoppable import is_stopped, new_tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

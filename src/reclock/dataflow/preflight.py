@@ -29,7 +29,7 @@ from uuid import uuid4
 
 from reclock.dataflow import checkup
 from reclock.dataflow.pool import Pool, titled
-from reclock.dataflow.stop import is_stopped, new_tag
+from reclock.dataflow.stoppable import is_stopped, new_tag
 from reclock.errors import SparkError
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from reclock.dataflow.launch import MASTER, Launcher, Wanted, forget_dead
 from reclock.dataflow.master import is_connect, is_own, own_cores
 from reclock.dataflow.preflight import Preflight
 from reclock.dataflow.shipping import ship
-from reclock.dataflow.stop import is_stopped
+from reclock.dataflow.stoppable import is_stopped
 from reclock.errors import InvalidValue, SparkError
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from reclock.dataflow.pool import Pool, titled
 from reclock.dataflow.spark_errors import carried, spark_errors
-from reclock.dataflow.stop import new_tag, stoppable
+from reclock.dataflow.stoppable import new_tag, stoppable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Reading a source in Spark tasks: exact ranges, decoded, arranged and written where they are read.
+"""Staging a source in tasks: exact ranges, decoded, arranged and written where they are read.
 
 The ranges of a reading are dealt out to tasks. A task reads its ranges, decodes them, and cuts
 what it reads into pieces (``piece``). It arranges the records of a piece by the key that divides
@@ -32,7 +32,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
@@ -41,8 +40,6 @@ from reclock.dataflow import delta as deltas
 from reclock.dataflow.job.reader import by_hash
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.piece import Covered, Cutter, Piece
-from reclock.dataflow.pool import Pool, titled
-from reclock.dataflow.spark_errors import carried, spark_errors
 from reclock.dataflow.transaction_runs import SUMMARY
 from reclock.time.description import Description
 from reclock.time.frontier import at
@@ -50,9 +47,10 @@ from reclock.time.frontier import at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    import pyarrow as pa
+
     from reclock.arrangement.store import Store
     from reclock.dataflow.piece import Cut, Read
-    from reclock.dataflow.session import Spark
     from reclock.dataflow.transaction_runs import TransactionRuns
     from reclock.remap.batch import Range
 
@@ -64,8 +62,6 @@ SLICE: Final = 250_000
 PLACES: Final = 2
 """The part and the offset come before the columns of a record."""
 
-SCHEMA: Final = pa.schema([("task", pa.int64()), ("piece", pa.string())])
-DDL: Final = "task BIGINT, piece STRING"
 _WHOLE: Final = Description(at(0), at(1), at(0))
 
 
@@ -197,36 +193,3 @@ def _by(keying: Keying, delta: pa.RecordBatch) -> pa.RecordBatch:
 def _add(writer: SegmentWriter, name: str, keying: Keying, updates: pa.RecordBatch) -> None:
     per_batch = rows_per_batch(updates.num_rows, updates.nbytes)
     writer.add(name, keying.layout, [updates], _WHOLE, batch_rows=per_batch)
-
-
-def stage(
-    spark: Spark, stager: Stager, shares: Sequence[Sequence[Range]], title: str
-) -> list[Piece]:
-    """Read ranges in Spark tasks, a share each; return the pieces in the order of the shares."""
-    with spark_errors():
-        session = spark.jobs
-        with titled(session.sparkContext, title, Pool.INGEST):
-            numbers = session.range(0, len(shares), 1, len(shares))
-            task = _Task(stager, tuple(map(tuple, shares)))
-            found = numbers.mapInArrow(task, DDL).toArrow().to_pydict()
-    by_task: dict[int, list[Piece]] = {}
-    for number, text in zip(found["task"], found["piece"], strict=True):
-        by_task.setdefault(number, []).append(Piece.from_text(text))
-    return [piece for number in sorted(by_task) for piece in by_task[number]]
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What a task runs: it gets the number of its share."""
-
-    stager: Stager
-    shares: tuple[tuple[Range, ...], ...]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stage every share whose number is given."""
-        with carried():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    for piece in self.stager.staged(self.shares[number]):
-                        row = {"task": number, "piece": piece.text()}
-                        yield pa.RecordBatch.from_pylist([row], SCHEMA)

@@ -23,8 +23,8 @@ from reclock.dataflow.envelope import NONE
 from reclock.dataflow.error_rows import hint_of
 from reclock.dataflow.graph import collection_of, errors_of, faults_of, positions_of
 from reclock.dataflow.merge import merge_here, merge_in_tasks
-from reclock.dataflow.peek import Pieces
 from reclock.dataflow.piece import Piece
+from reclock.dataflow.pieces import Pieces
 from reclock.dataflow.placement import Execution
 from reclock.dataflow.steps.refresh import UNREFRESHED, unrefreshed
 from reclock.dataflow.values import from_python

@@ -175,7 +175,7 @@ def test_versions_are_kept_while_transactions_see_them(db: Database) -> None:
     for number, session in enumerate(sessions):
         assert session.execute(names).rows == [(f"new{k}",) for k in range(number)]
         session.close()
-    assert len(db._core.pg._known) <= 8
+    assert len(db._core.pg._catalogs._known) <= 8
 
 
 def test_many_at_once(db: Database) -> None:

@@ -138,8 +138,8 @@ class Lab:
         return Counter({change: diff for change, diff in found.items() if diff})
 
     def close(self) -> None:
-        for db in self._opened:
-            db.close()
+        for opened in self._opened:
+            opened.close()
 
 
 def _bytes(value: Any) -> bytes | None:

@@ -13,7 +13,7 @@ import reclock
 from reclock import ManualClock
 from reclock.coordinator.item import Source
 from reclock.coordinator.source.intake import Intake
-from reclock.dataflow import stage
+from reclock.dataflow import stage_job
 from reclock.errors import Error, Unreadable
 from reclock.testing.debezium import Change, Connector
 from reclock.testing.kafka_conformance import Record
@@ -55,7 +55,7 @@ def rows_of(n: int) -> list[Record]:
 def test_tasks_read_and_ticks_bind_what_they_wrote(kafka, tmp_path, monkeypatch):
     monkeypatch.setattr("reclock.coordinator.source.shares.SLICE", 400)
     jobs = []
-    read = stage.stage
+    read = stage_job.stage
     monkeypatch.setattr(
         "reclock.coordinator.spark_engine.stage",
         lambda *given: jobs.append(given[3]) or read(*given),

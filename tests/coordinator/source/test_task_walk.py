@@ -490,9 +490,12 @@ sizes = st.lists(
 def test_the_letters_that_stay_are_those_of_the_driver(make_opener, ticks, most, most_bytes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reclock.coordinator.source.shares.SLICE", 3)
-        for module in ("letters", "task_reader"):
-            patch.setattr(f"reclock.coordinator.source.{module}.MOST_LETTERS", most)
-            patch.setattr(f"reclock.coordinator.source.{module}.MOST_BYTES", most_bytes)
+        for module in (
+            "reclock.coordinator.source.letters",
+            "reclock.coordinator.source.task_reader",
+        ):
+            patch.setattr(f"{module}.MOST_LETTERS", most)
+            patch.setattr(f"{module}.MOST_BYTES", most_bytes)
         tasks, driver = openers = make_opener(), make_opener()
         tasks.engine, driver.engine, driver.kafka = TaskEngine, LocalEngine, tasks.kafka
         topic = tasks.kafka.create_topic(3)

@@ -18,9 +18,9 @@ import pyarrow as pa
 from reclock.coordinator.answer import Answer
 from reclock.coordinator.client_settings import CLIENT_SETTINGS
 from reclock.coordinator.pg.bounded import bounded
+from reclock.coordinator.pg.catalogs import PgCatalogs
 from reclock.coordinator.pg.objects import Viewer
 from reclock.coordinator.read import read_time
-from reclock.coordinator.result import Result
 from reclock.coordinator.session_functions import SESSION_FUNCTIONS
 from reclock.coordinator.settings import SETTINGS
 from reclock.dataflow.values import from_python
@@ -65,47 +65,48 @@ _SYNONYMS: Final = {
 }
 
 
-def catalog_types(query: CatalogQuery, declared: Sequence[Type]) -> tuple[Type, ...]:
-    """Return the types of parameters: as declared, as the text wants them, else text."""
-    count = max(len(declared), len(query.parameters))
-    wanted = [*query.parameters, *[UNKNOWN] * count][:count]
-    given = [*declared, *[UNKNOWN] * count][:count]
-    found = (a if b == UNKNOWN else b for a, b in zip(wanted, given, strict=True))
-    return tuple(TEXT if kind == UNKNOWN else kind for kind in found)
+class PgAnswers:
+    """``catalog_queries.CatalogQueries``, by an embedded DuckDB."""
 
+    def __init__(self) -> None:
+        self._catalogs = PgCatalogs()
 
-def catalog_schema(context: Context, query: CatalogQuery, types: Sequence[Type]) -> Schema:
-    """Return the columns of a query over the catalog, without answering it."""
-    with _asked(context, query, [_example(kind) for kind in types]) as (relation, _):
-        return _schema(relation, query)
+    def types(self, query: CatalogQuery, declared: Sequence[Type]) -> tuple[Type, ...]:
+        """Return the types of parameters: as declared, as the text wants them, else text."""
+        count = max(len(declared), len(query.parameters))
+        wanted = [*query.parameters, *[UNKNOWN] * count][:count]
+        given = [*declared, *[UNKNOWN] * count][:count]
+        found = (a if b == UNKNOWN else b for a, b in zip(wanted, given, strict=True))
+        return tuple(TEXT if kind == UNKNOWN else kind for kind in found)
 
+    def schema(self, context: Context, query: CatalogQuery, types: Sequence[Type]) -> Schema:
+        """Return the columns of a query over the catalog, without answering it."""
+        examples = [_example(kind) for kind in types]
+        with _asked(self._catalogs, context, query, examples) as (relation, _):
+            return _schema(relation, query)
 
-def catalog_answer(context: Context, query: CatalogQuery) -> Answer:
-    """Answer a query over the catalog."""
-    values = [_plain(value) for value in context.parameters]
-    if len(values) < len(query.parameters):
-        message = f"there is no parameter ${len(values) + 1}"
-        raise UndefinedName(message, code="42P02", hint="give a value for each $n")
-    with _asked(context, query, values) as (relation, world):
-        schema = _schema(relation, query)
-        found = bounded(relation)
-    arrays = [_fitted(found.column(i), column.type) for i, column in enumerate(schema)]
-    table = pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
-    batches = (batch for batch in table.to_batches())
-    return Answer(schema, batches, read_time(world, None) or Timestamp(0))
+    def answer(self, context: Context, query: CatalogQuery) -> Answer:
+        """Answer a query over the catalog."""
+        values = [_plain(value) for value in context.parameters]
+        if len(values) < len(query.parameters):
+            message = f"there is no parameter ${len(values) + 1}"
+            raise UndefinedName(message, code="42P02", hint="give a value for each $n")
+        with _asked(self._catalogs, context, query, values) as (relation, world):
+            schema = _schema(relation, query)
+            found = bounded(relation)
+        arrays = [_fitted(found.column(i), column.type) for i, column in enumerate(schema)]
+        table = pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+        batches = (batch for batch in table.to_batches())
+        return Answer(schema, batches, read_time(world, None) or Timestamp(0))
 
-
-def catalog_select(context: Context, query: CatalogQuery) -> Result:
-    """Answer a query over the catalog, with all its rows."""
-    answer = catalog_answer(context, query)
-    rows = answer.rows()
-    names = answer.schema.names
-    return Result(f"SELECT {len(rows)}", names, rows, answer.timestamp, answer.schema)
+    def close(self) -> None:
+        """Let go of everything."""
+        self._catalogs.close()
 
 
 @contextmanager
 def _asked(
-    context: Context, query: CatalogQuery, values: Sequence[object]
+    catalogs: PgCatalogs, context: Context, query: CatalogQuery, values: Sequence[object]
 ) -> Iterator[tuple[duckdb.DuckDBPyRelation, World]]:
     """Give a query that is understood; what is computed in the block can be interrupted."""
     session = context.session
@@ -114,7 +115,7 @@ def _asked(
     for number, what in enumerate(query.session, 1):
         given[f"s{number}"] = _value(session, what)
     timeout = session.settings.statement_timeout
-    catalog = context.core.pg.at(world, _viewer(session, query))
+    catalog = catalogs.at(world, _viewer(session, query))
     with catalog.ask(query, given, session.interrupt, timeout) as relation:
         yield relation, world
 

@@ -13,11 +13,11 @@ from reclock.coordinator.item import Sink
 from reclock.errors import Fenced
 
 if TYPE_CHECKING:
-    from reclock.coordinator.core import Core
+    from reclock.coordinator.system_core import System
     from reclock.errors import Error
 
 
-def fatal(core: Core) -> Error | None:
+def fatal(core: System) -> Error | None:
     """Return the error that ends a process which only keeps a pipeline running."""
     if core.loop is not None:
         for failure in core.loop.failures.values():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from reclock.coordinator.pg.answer import catalog_select
+from reclock.coordinator.catalog_queries import catalog_select
 from reclock.coordinator.sequence.alter_retain_history import alter_retain_history
 from reclock.coordinator.sequence.alter_sink import alter_sink
 from reclock.coordinator.sequence.alter_source import alter_source

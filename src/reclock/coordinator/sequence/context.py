@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from reclock.coordinator.catalog import Catalog
-    from reclock.coordinator.core import Core
     from reclock.coordinator.draft import Draft
     from reclock.coordinator.interrupt import Interrupt
     from reclock.coordinator.session import Session
     from reclock.coordinator.settings import SessionSettings
+    from reclock.coordinator.system_core import System
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.transaction import Transaction
     from reclock.coordinator.world import World
@@ -62,7 +62,7 @@ class Context:
     """Refuses the statement, when it is its turn, if it may not change what it is about to."""
 
     @property
-    def core(self) -> Core:
+    def core(self) -> System:
         """The state that all sessions share."""
         return self.session.core
 
@@ -163,10 +163,10 @@ class Context:
             raise StatementTimeout(message, detail=detail, hint="raise statement_timeout")
 
 
-def _tick(core: Core, pace: Pace, _: Interrupt) -> None:
+def _tick(core: System, pace: Pace, _: Interrupt) -> None:
     tick(core, pace)
 
 
-def _waiting(core: Core, state: TimelineState) -> int:
+def _waiting(core: System, state: TimelineState) -> int:
     """Return how many rows the next tick of a pace folds."""
     return sum(entry.run.rows for entry in state.wal.pending) + core.intakes.rows(state.pace)

@@ -33,10 +33,10 @@ from reclock.time.pace import is_joint
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reclock.coordinator.core import Core
     from reclock.coordinator.item import Item, Sink
     from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.system_core import System
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.durable.keyed import Json
@@ -107,7 +107,7 @@ def _publish(context: Context, made: Sink) -> None:
     beside(context, make, add)
 
 
-def _prepared(core: Core, sink: Sink) -> Json:
+def _prepared(core: System, sink: Sink) -> Json:
     """Return the facts of a new sink whose topics are there, and nobody's, or its own to take."""
     outlets, statement = core.exporters.outlets, sink.statement
     prepare(statement, sink.facts, outlets)
@@ -126,7 +126,7 @@ def _prepared(core: Core, sink: Sink) -> Json:
     return sink.facts
 
 
-def _inherited(core: Core, sink: Sink) -> recover.Legacy | None:
+def _inherited(core: System, sink: Sink) -> recover.Legacy | None:
     """Take over what another database wrote; None if there is nothing."""
     outlets, catalog = core.exporters.outlets, core.world.catalog
     relation = catalog[sink.relation]

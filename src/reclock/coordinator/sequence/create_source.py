@@ -65,7 +65,11 @@ def create_source(context: Context, statement: CreateSource) -> Result:
             using = using_of(statement, world.catalog)
             source = define_source(statement, context.text, item, name, known, using=using)
             if source.is_transactional:
-                source = replace(source, facts={**known, "counter": counter_of(world, source)})
+                assert source.timeline is not None
+                there = world.timelines.get(source.timeline)
+                read_ts = None if there is None else int(there.oracle.read_ts)
+                counter = counter_of(world.catalog, read_ts, source)
+                source = replace(source, facts={**known, "counter": counter})
             return source
 
         def paces(world: World) -> list[Pace]:

@@ -21,15 +21,14 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.define import define_index, plan_view, schedule_of
 from reclock.coordinator.item import Index, MaterializedView, RelationItem, Table, View
-from reclock.coordinator.leaves import leaves, shapes
+from reclock.coordinator.leaves import leaves, leaves_of, shapes
 from reclock.coordinator.plans import plan_once
 from reclock.coordinator.result import Result
 from reclock.coordinator.shape import Shape
-from reclock.coordinator.spark_engine import leaves_of
 from reclock.coordinator.subscribe.subscribers import Query
 from reclock.coordinator.subscribe.target import plan_target
 from reclock.coordinator.system.answer import refuse_maintained, with_rows
-from reclock.coordinator.system.relation import Moment
+from reclock.coordinator.system.moment import Moment
 from reclock.dataflow import peek
 from reclock.dataflow.graph import collection_of
 from reclock.dataflow.render.build import key_of
@@ -102,7 +101,7 @@ def _explained(  # noqa: PLR0911 - one per kind of statement
             written, depends = plan_view(of, catalog)
             head = ""
             if isinstance(of, CreateMaterializedView):
-                refuse_maintained(written, "a materialized view")
+                refuse_maintained(written, catalog.system, "a materialized view")
                 head = "" if of.refresh is None else f"Refresh: {schedule_of(of.refresh)}\n"
                 head += _ticks(written, depends, context, world)
             return head + _maintained(written, catalog)
@@ -196,7 +195,9 @@ def _answered(plan: QueryPlan, context: Context, world: World) -> str:
     uppers = [world.of(item).upper for item in leaves(world, plan)]
     as_of = min(uppers).back() if uppers else Timestamp(0)
     shown = with_rows(
-        plan, lambda: Moment.of(context.core, world, timeline, as_of, context.session.role)
+        plan,
+        world.catalog.system,
+        lambda: Moment.of(context.core, world, timeline, as_of, context.session.role),
     )
     way = peek.way(shown, {} if shape is None else leaves_of(shown, shape, traces, as_of))
     return f"Answered by: {way}\n{explain(plan)}"

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reclock.coordinator.catalog import Catalog
-    from reclock.coordinator.core import Core
     from reclock.coordinator.item import Item, Table
     from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sequence.context import Context
+    from reclock.coordinator.system_core import System
     from reclock.coordinator.world import World
     from reclock.coordinator.write import Change
     from reclock.time.pace import Pace
@@ -132,7 +132,7 @@ def _under_lock(
     return _written(context.core, columns, change_of(columns))
 
 
-def _written(core: Core, columns: list[pa.Array], change: Change) -> tuple[int, Timestamp]:
+def _written(core: System, columns: list[pa.Array], change: Change) -> tuple[int, Timestamp]:
     return len(columns[0]), write_all(core, [change])
 
 
@@ -164,7 +164,7 @@ def _answer(context: Context, plan_of: PlanOf) -> _Found | None:
     return _Found(asked, shown, columns, then.timestamp, seconds)
 
 
-def _is_still(core: Core, found: _Found) -> bool:
+def _is_still(core: System, found: _Found) -> bool:
     """Return whether an answer is that of now; hold the lock.
 
     A run that reaches beyond the time of the answer, and is not empty, has rows from after it.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.answer import Answer
 from reclock.coordinator.leaves import leaves
-from reclock.coordinator.pg.answer import catalog_answer
 from reclock.coordinator.result import Result
 from reclock.coordinator.witness import witness
 from reclock.errors import ExpressionFailed, HoldViolation, InvalidValue
@@ -40,7 +39,7 @@ def answer(context: Context, statement: SelectStatement | CatalogQuery) -> Answe
     If they are read while they are taken, its time is held until the last one is.
     """
     if isinstance(statement, CatalogQuery):
-        return catalog_answer(context, statement)
+        return context.core.pg.answer(context, statement)
     session, core = context.session, context.core
     plan_of = partial(core.plans.plan, context.text, statement.query, context.parameters)
     while True:

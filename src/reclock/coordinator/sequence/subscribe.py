@@ -149,7 +149,7 @@ def _opened(
     rights = context.session.rights(target.statement, context.parameters)
     role = context.session.role
     subscription = Subscription(
-        context.core, target, span, grip, rights, role=role, timeout=timeout
+        context.core.subscribers, target, span, grip, rights, role=role, timeout=timeout
     )
     context.session.opened(subscription)
     return subscription

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 from reclock.coordinator.item import MaterializedView, Source, View
 from reclock.coordinator.sink.read_back import Topic
-from reclock.coordinator.source.connect import codec_of, connect
+from reclock.coordinator.source.codec import codec_of
+from reclock.coordinator.source.connect import connect
 from reclock.errors import Error, InvalidDefinition, NotSupported, SinkRegressed
 from reclock.sinks.consistency import frontier_record
 from reclock.sinks.export import Will

@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.coordinator.item import Source
-from reclock.coordinator.source.connect import codec_of
+from reclock.coordinator.source.codec import codec_of
 from reclock.coordinator.source.first import first_of, readable_from
 from reclock.dataflow.piece import Piece
 from reclock.durable.held_store import Held
@@ -33,7 +33,7 @@ from reclock.time.frontier import BEGINNING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reclock.coordinator.source.staging import Taken
+    from reclock.coordinator.source.taken import Taken
     from reclock.durable.store import Append, Store
     from reclock.ids import ObjectId
     from reclock.remap.trace import Remap

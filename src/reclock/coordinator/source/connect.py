@@ -7,7 +7,7 @@ source begins, was found when it was created (``facts``), and is the same ever a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,7 +24,7 @@ from reclock.connectors.files.source import DirectorySource, FileSource
 from reclock.connectors.files.text import Header, Text
 from reclock.connectors.generator.source import GeneratorSource
 from reclock.connectors.kafka.cluster import Cluster
-from reclock.connectors.kafka.consistent import ConsistentSource, origin_of
+from reclock.connectors.kafka.consistent import ConsistentSource
 from reclock.connectors.kafka.options import Connection
 from reclock.connectors.kafka.source import KafkaSource
 from reclock.connectors.kafka.start import Earliest, Start, StartTimestamp, parse_start_offset
@@ -40,7 +40,7 @@ from reclock.dataflow.envelope import OWN_TIMES, input_types
 from reclock.dataflow.error_rows import told
 from reclock.dataflow.types import arrow_type
 from reclock.errors import Error, InvalidValue, SourceStopped
-from reclock.remap.codec import FILES, KAFKA, LSN, TOPICS
+from reclock.remap.codec import FILES, KAFKA
 from reclock.sql.parse.options import TRUE
 from reclock.sql.statement.source import (
     FileConnection,
@@ -48,7 +48,6 @@ from reclock.sql.statement.source import (
     LoadGenerator,
     PostgresConnection,
 )
-from reclock.time.antichain import Antichain
 from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
     from reclock.coordinator.item import Source, TableColumn
     from reclock.durable.keyed import Json
     from reclock.remap.batch import Range
-    from reclock.remap.codec import Codec
     from reclock.sql.statement import CreateSource
     from reclock.time.timestamp import Timestamp
 
@@ -279,23 +277,6 @@ def content_of(statement: CreateSource, columns: Sequence[TableColumn]) -> Conte
         names = tuple(c.name for c in statement.columns.columns)
         header = Header(names, options.get("delimiter", ","))
     return Text(header, options.get("compression"))
-
-
-def codec_of(item: Source) -> Codec[Any]:
-    """Return how the positions of a source are written, and where it begins."""
-    match item.statement.connection:
-        case KafkaConnection():
-            origin = Antichain(map(KAFKA.decode, item.facts["origin"]))
-            if (consistency := item.statement.consistency_topic) is None:
-                return replace(KAFKA, origin=origin)
-            begun = Antichain(map(KAFKA.decode, item.facts["counter"]["origin"]))
-            topic = item.statement.connection.topic
-            return replace(TOPICS, origin=origin_of((topic, origin), (consistency, begun)))
-        case FileConnection():
-            return FILES
-        case PostgresConnection():
-            return LSN
-    return KAFKA
 
 
 def interval_of(item: Source) -> int | None:

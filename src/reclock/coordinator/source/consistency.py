@@ -29,8 +29,8 @@ from reclock.time.position import offsets_of
 
 if TYPE_CHECKING:
     from reclock.connectors.kafka.cluster import Cluster
+    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Source
-    from reclock.coordinator.world import World
     from reclock.durable.keyed import Json
     from reclock.sql.statement import CreateSource
 
@@ -101,12 +101,15 @@ def discover_counter(cluster: Cluster, topic: str) -> Json:
     return {"topic_id": source.topic_id, "origin": [KAFKA.encode(e) for e in origin], "base": 0}
 
 
-def counter_of(world: World, made: Source) -> Json:
-    """Return where a new source counts from: as those that it shares its numbers with."""
+def counter_of(catalog: Catalog, read_ts: int | None, made: Source) -> Json:
+    """Return where a new source counts from: as those that it shares its numbers with.
+
+    ``read_ts`` is how far reads have gone in its timeline, if anything is there yet.
+    """
     statement = made.statement
     own: Json = made.facts["counter"]
     assert isinstance(statement.connection, KafkaConnection)
-    for other in world.catalog.of_kind(type(made)):
+    for other in catalog.of_kind(type(made)):
         same = (
             other.timeline == made.timeline
             and other.is_transactional
@@ -123,10 +126,8 @@ def counter_of(world: World, made: Source) -> Json:
             hint = "drop the sources of that topic, and create them anew together"
             raise PositionsLost(message, detail=detail, hint=hint)
         return found
-    assert made.timeline is not None
-    known = world.timelines.get(made.timeline)
-    if known is not None and _begin(own) and made.brings_times:
-        return {**own, "base": int(known.oracle.read_ts)}
+    if read_ts is not None and _begin(own) and made.brings_times:
+        return {**own, "base": read_ts}
     return own
 
 

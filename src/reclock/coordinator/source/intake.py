@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from reclock.connectors import letters
-from reclock.coordinator.source.staging import Chunk, Staging, Taken
+from reclock.coordinator.source.staging import Chunk, Staging
+from reclock.coordinator.source.taken import Taken
 from reclock.dataflow.piece import whole_rows
 from reclock.dataflow.snapshot import LastOfEach
 from reclock.errors import Error, PositionsLost, SourceRegressed, SourceStopped, SourceUnavailable

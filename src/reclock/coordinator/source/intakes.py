@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.core import Core
     from reclock.coordinator.source.connect import Clusters
     from reclock.coordinator.source.reclocked import Limit
-    from reclock.coordinator.source.staging import Taken
+    from reclock.coordinator.source.taken import Taken
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
     from reclock.ids import ObjectId

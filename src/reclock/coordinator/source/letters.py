@@ -42,7 +42,7 @@ from reclock.sql.types import BIGINT, BYTEA, TEXT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reclock.coordinator.source.staging import Skipped, Taken
+    from reclock.coordinator.source.taken import Skipped, Taken
     from reclock.coordinator.timeline import TimelineState
     from reclock.ids import ObjectId
     from reclock.time.timestamp import Timestamp

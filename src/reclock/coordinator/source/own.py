@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.core import Core
     from reclock.coordinator.item import Source
     from reclock.coordinator.source.connect import Connected
-    from reclock.coordinator.source.staging import Taken
+    from reclock.coordinator.source.taken import Taken
     from reclock.coordinator.timeline import TimelineState
     from reclock.remap.trace import Remap
     from reclock.time.timestamp import Timestamp

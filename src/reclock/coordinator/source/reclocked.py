@@ -23,8 +23,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reclock.connectors.kafka.consistent import number_of, with_number, without_number
-from reclock.coordinator.source.staging import Taken
 from reclock.coordinator.source.stated import StatedIntake, transactions_of
+from reclock.coordinator.source.taken import Taken
 from reclock.coordinator.source.together import Member, complete_together
 from reclock.errors import ConflictingStatements
 from reclock.sql.statement.source import KafkaConnection

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reclock.connectors.stamp import stamp
+from reclock.coordinator.source.taken import Skipped, Taken
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.changes import Stamped
 from reclock.errors import Corrupt
@@ -37,17 +37,13 @@ from reclock.time.position import offsets_of
 from reclock.time.timestamp import Timestamp, round_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
     from reclock.arrangement.layout import Int64s
-    from reclock.arrangement.run import RunRef
     from reclock.change.update import Update
-    from reclock.coordinator.source.postgres.resolve import TakenTable
-    from reclock.dataflow.piece import Covered, Piece
-    from reclock.durable.keyed import Json
-    from reclock.ids import ObjectId
+    from reclock.dataflow.piece import Piece
     from reclock.remap.batch import Range
     from reclock.remap.trace import Remap
     from reclock.time.antichain import Antichain
@@ -79,36 +75,6 @@ class Chunk:
     def size(self) -> int:
         """Their size in memory, about."""
         return sum(batch.nbytes for batch in (*self.records, *self.letters))
-
-
-class Taken(NamedTuple):
-    """What a tick binds: the remap after it, what that appends, and the changes it brings.
-
-    ``waiting`` is how what is read and not published changes, of a source that has such.
-    ``runs`` are changes that tasks have staged, with the times that they are bound to.
-    ``letters`` are the records that were skipped, as a delta (``connectors.letters``);
-    ``skipped`` are those that tasks have written. ``tables`` is what the source brings to relations
-    that are read through its remap. ``held`` is what waits in files then, of a source of which
-    something may.
-    """
-
-    remap: Remap[Any]
-    updates: list[Update[Any, Timestamp]]
-    changes: pa.RecordBatch | None
-    waiting: pa.RecordBatch | None = None
-    runs: tuple[Stamped, ...] = ()
-    letters: pa.RecordBatch | None = None
-    skipped: tuple[Skipped, ...] = ()
-    tables: Mapping[ObjectId, TakenTable] = MappingProxyType({})
-    held: Mapping[int, Json] | None = None
-
-
-class Skipped(NamedTuple):
-    """Records of a range that were skipped, at a time; ``ref`` is the run that has the last."""
-
-    time: Timestamp
-    covered: Covered
-    ref: RunRef
 
 
 @dataclass(frozen=True)

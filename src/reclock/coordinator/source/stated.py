@@ -28,8 +28,8 @@ from reclock.connectors.transactions import TransactionsDecode
 from reclock.coordinator.source.intake import LADEN_ROWS, STAGED_BYTES
 from reclock.coordinator.source.own import OwnIntake
 from reclock.coordinator.source.staged_piece import StagedPiece
-from reclock.coordinator.source.staging import Taken
 from reclock.coordinator.source.statements import Statements
+from reclock.coordinator.source.taken import Taken
 from reclock.coordinator.source.taken_away import check_taken_away
 from reclock.coordinator.source.task_reader import ranges_between
 from reclock.coordinator.source.transactions import Transactions

@@ -15,9 +15,9 @@ from reclock.dataflow.graph import errors_of
 from reclock.time.position import offsets_of
 
 if TYPE_CHECKING:
-    from reclock.coordinator.core import Core
     from reclock.coordinator.item import Source
     from reclock.coordinator.source.intake import Intake
+    from reclock.coordinator.source.intakes import Intakes
     from reclock.coordinator.world import World
     from reclock.errors import Error
     from reclock.remap.trace import Remap
@@ -40,12 +40,12 @@ class Status:
     lag_bytes: int | None = None
 
 
-def status_of(core: Core, world: World, source: Source, now_ms: int) -> Status:
+def status_of(intakes: Intakes, world: World, source: Source, now_ms: int) -> Status:
     """Return how a source is doing."""
     remap = world.of(source).bindings[source.id].remap
     bound = _sum(remap.latest) if remap.bindings else None
     left_out = _skipped(world, source)
-    intake = core.intakes.get(source.id)
+    intake = intakes.get(source.id)
     if intake is None:
         reason = _failure(world, source)
         if remap.latest.is_closed or (source.using and reason is None):

@@ -34,7 +34,8 @@ from reclock.connectors.stamp import stamp
 from reclock.coordinator.source.given import Given
 from reclock.coordinator.source.intake import LADEN_ROWS, STAGED_BYTES
 from reclock.coordinator.source.own import OwnIntake
-from reclock.coordinator.source.staging import Taken, bound, taken_of
+from reclock.coordinator.source.staging import bound, taken_of
+from reclock.coordinator.source.taken import Taken
 from reclock.coordinator.source.timed import Plan
 from reclock.dataflow import delta as deltas
 from reclock.errors import InvalidValue, SourceStopped

@@ -30,7 +30,7 @@ import pyarrow as pa
 from reclock.connectors import letters
 from reclock.coordinator.source.connect import connect
 from reclock.coordinator.source.letters import recorded
-from reclock.coordinator.system.errors import view_errors
+from reclock.coordinator.view_errors import view_errors
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import NONE, envelope_fields
 from reclock.dataflow.graph import faults_of, letters_of

@@ -175,7 +175,7 @@ class Subscribers:
     """The subscriptions of a database."""
 
     def __init__(self, core: Core) -> None:
-        self._core = core
+        self.core = core
         self.steps = Steps()
         self.lost: deque[Grip | Pin] = deque()
         self._lock = threading.Lock()
@@ -208,8 +208,8 @@ class Subscribers:
             known = tuple(self._open)
         for subscription in known:
             subscription.close()
-        with self._core.moved:
-            self._core.moved.notify_all()
+        with self.core.moved:
+            self.core.moved.notify_all()
         if self._thread is not None:
             self._thread.join()
 
@@ -230,7 +230,7 @@ class Subscribers:
         """Keep a query, unless it is kept already; hold the lock of the core."""
         found = self._leases.get(query.name)
         if found is None or found.view is not view:
-            change_transients(self._core, [view], prepared=prepared)
+            change_transients(self.core, [view], prepared=prepared)
             found = self._leases[query.name] = Lease(view)
         with self._lock:
             found.users += 1
@@ -250,25 +250,25 @@ class Subscribers:
             self.lost.popleft().release()
         if self._closed or not self._unused():
             return True
-        with self._core.writing() as world:
+        with self.core.writing() as world:
             used = {name: lease for name, lease in self._leases.items() if lease.users}
             gone = world.transients.keys() - {lease.view.id for lease in used.values()}
-            if self._core.flights.among(world.paces(world.transients[i] for i in gone)):
+            if self.core.flights.among(world.paces(world.transients[i] for i in gone)):
                 return False
             if gone:
-                change_transients(self._core, removed=gone)
+                change_transients(self.core, removed=gone)
             self._leases = used
         return True
 
     def let_go(self) -> None:
         """Sweep after a subscription has ended: now, or by the thread if there is a loop."""
-        if self._core.loop is None:
+        if self.core.loop is None:
             with suppress(Error):  # stays until the next sweep
                 self.sweep()
         else:
             self._start()
-            with self._core.moved:
-                self._core.moved.notify_all()
+            with self.core.moved:
+                self.core.moved.notify_all()
 
     # Waking.
 
@@ -279,7 +279,7 @@ class Subscribers:
         with self._lock:
             self._parked.add(parked)
         try:
-            if parked.wants(self._core.world):
+            if parked.wants(self.core.world):
                 parked.event.set()
             yield
         finally:
@@ -294,7 +294,7 @@ class Subscribers:
                 self._thread.start()
 
     def _run(self) -> None:
-        core = self._core
+        core = self.core
         seen: tuple[World, object] | None = None
         swept = True
 
@@ -337,7 +337,7 @@ class Subscribers:
         """Return whether a view is kept that nobody follows, or a lease is of no use."""
         leases = tuple(self._leases.values())
         used = {lease.view.id for lease in leases if lease.users}
-        return len(used) < len(leases) or not used >= self._core.world.transients.keys()
+        return len(used) < len(leases) or not used >= self.core.world.transients.keys()
 
 
 def _moved(before: World, after: World) -> bool:

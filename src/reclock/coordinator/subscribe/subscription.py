@@ -47,9 +47,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from reclock.coordinator.core import Core
     from reclock.coordinator.subscribe.changes import Step
-    from reclock.coordinator.subscribe.subscribers import Grip, Waking
+    from reclock.coordinator.subscribe.subscribers import Grip, Subscribers, Waking
     from reclock.coordinator.subscribe.target import Target
     from reclock.coordinator.timeline import TimelineState
     from reclock.coordinator.world import World
@@ -79,7 +78,7 @@ class Subscription:
 
     def __init__(
         self,
-        core: Core,
+        subscribers: Subscribers,
         target: Target,
         span: Span,
         grip: Grip,
@@ -88,7 +87,8 @@ class Subscription:
         role: str | None,
         timeout: float | None = None,
     ) -> None:
-        self._core = core
+        self._subscribers = subscribers
+        self._core = subscribers.core
         self._role = role
         self._target = target
         self._rights = rights
@@ -119,7 +119,7 @@ class Subscription:
         self._closed = False
         self._complete = span.up_to is not None and span.up_to <= span.as_of
         self._finalizer = finalize(self, grip.lose)
-        core.subscribers.opened(self)
+        subscribers.opened(self)
 
     # What users see.
 
@@ -271,13 +271,13 @@ class Subscription:
                 self._begin_later(state, followed.item)
                 if self._complete or state.upper <= self.as_of:
                     return None
-                return _Pinned(self._core, world, self._begin(world, followed))
+                return _Pinned(self._subscribers, world, self._begin(world, followed))
             end = state.upper if self._up_to is None else state.upper.meet(self._up_to)
             if self._next >= end:
                 return None
             step = self._step(state, followed, self._next, end)
             if step.streamed:
-                return _Pinned(self._core, world, self._stream(state, followed, step))
+                return _Pinned(self._subscribers, world, self._stream(state, followed, step))
         return self._go_on(step)
 
     def _begin_later(self, state: TimelineState, item: ObjectId) -> None:
@@ -296,7 +296,7 @@ class Subscription:
         self, state: TimelineState, followed: Followed, lower: Timestamp, upper: Timestamp
     ) -> Step:
         name = followed, state.pace, lower, upper
-        steps = self._core.subscribers.steps
+        steps = self._subscribers.steps
         return steps.get(name, lambda: followed.step(state, lower, upper))
 
     def _constant(self, world: World) -> Iterator[list[Update]]:
@@ -437,7 +437,7 @@ class Subscription:
         self._wake.clear()
         if not self._closed:
             parked = Parked(self._wake, self._wanted)
-            with core.subscribers.parking(parked):
+            with self._subscribers.parking(parked):
                 self._wake.wait(IDLE if left is None else min(left, IDLE))
         return True
 
@@ -447,7 +447,7 @@ class Subscription:
         Without ``progress`` times in which nothing changes are nothing to be told of.
         """
         wanted = self._wanted if progress else self._changed
-        return self._core.subscribers.parking(Parked(event, wanted))
+        return self._subscribers.parking(Parked(event, wanted))
 
     def _changed(self, world: World) -> bool:
         """Return whether a world has rows to give, or an end."""
@@ -494,15 +494,17 @@ class Subscription:
         self._ready, self._given = [], 0
         if self._finalizer.detach() is not None:
             self._grip.release()
-            self._core.subscribers.let_go()
+            self._subscribers.let_go()
 
 
 class _Pinned:
     """Work on a world whose segments stay until it is done, closed, or garbage."""
 
-    def __init__(self, core: Core, world: World, work: Iterator[list[Update]]) -> None:
-        self._pin = Pin(core, world)
-        self._lost = finalize(self, core.subscribers.lost.append, self._pin)
+    def __init__(
+        self, subscribers: Subscribers, world: World, work: Iterator[list[Update]]
+    ) -> None:
+        self._pin = Pin(subscribers.core, world)
+        self._lost = finalize(self, subscribers.lost.append, self._pin)
         self._work = work
 
     def __iter__(self) -> Self:

@@ -122,7 +122,7 @@ def plan_target(statement: Subscribe, parameters: tuple[object, ...], catalog: C
         node = plan_query(
             statement.query, recording, maintained=True, parameters=parameters
         ).relation
-    refuse_maintained(node, "SUBSCRIBE")
+    refuse_maintained(node, catalog.system, "SUBSCRIBE")
     plan = rewrite(node, RewriteContext())
     item = plan.item if isinstance(plan, Get) else None
     if item is None:

@@ -21,7 +21,8 @@ from reclock.sql.types import BIGINT, TEXT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.coordinator.system.moment import Moment
+    from reclock.coordinator.system.relation import Row
     from reclock.coordinator.timeline import TimelineState
     from reclock.dataflow.graph import ArrangementId
 

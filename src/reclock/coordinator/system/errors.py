@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from reclock.arrangement.layout import diff_of
 from reclock.coordinator.item import Source
 from reclock.coordinator.met import Kept
 from reclock.coordinator.source.stated import StatedIntake
 from reclock.coordinator.system.relation import Described, system_relation
+from reclock.coordinator.view_errors import view_errors
 from reclock.coordinator.witness import SEARCHED, row_of
 from reclock.dataflow.error_rows import parted
-from reclock.dataflow.graph import errors_of
 from reclock.sql.types import BIGINT, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reclock.coordinator.system.relation import Moment, Row
-    from reclock.coordinator.timeline import TimelineState
-    from reclock.ids import ObjectId
-    from reclock.time.timestamp import Timestamp
+    from reclock.coordinator.system.moment import Moment
+    from reclock.coordinator.system.relation import Row
 
 
 _NAMED: Final = 5
@@ -67,17 +63,6 @@ def _of_sources(moment: Moment) -> Iterator[Row]:
             detail = "its time is not complete yet"
             for code, message in intake.faults[:_SHOWN]:
                 yield source.name, int(intake.upper), code, message, detail
-
-
-def view_errors(state: TimelineState, view: ObjectId, as_of: Timestamp) -> Counter[tuple[str, str]]:
-    """Return the errors that a view holds at a time, and how many rows have each."""
-    arrangement = state.shape.graph.arrangements[errors_of(view)]
-    found: Counter[tuple[str, str]] = Counter()
-    for batch in state.traces[arrangement.id].snapshot(as_of):
-        codes, messages = (c.to_pylist() for c in arrangement.keying.columns(batch))
-        for code, message, diff in zip(codes, messages, diff_of(batch).tolist(), strict=True):
-            found[code, message] += diff
-    return +found
 
 
 def _of_the_loop(moment: Moment) -> Iterator[Row]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reclock.coordinator.core import Core
-    from reclock.coordinator.system.relation import Moment
+    from reclock.coordinator.system.moment import Moment
     from reclock.coordinator.world import World
 
 

@@ -12,7 +12,8 @@ from reclock.time.timeline import EPOCH_MS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.coordinator.system.moment import Moment
+    from reclock.coordinator.system.relation import Row
     from reclock.coordinator.timeline import TimelineState
 
 

@@ -10,61 +10,19 @@ from reclock.coordinator.item import RelationItem
 from reclock.ids import ObjectId
 from reclock.sql.names import CatalogItem
 from reclock.sql.schema import Column, Schema
-from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from reclock.coordinator.core import Core
-    from reclock.coordinator.timeline import TimelineState
-    from reclock.coordinator.world import World
     from reclock.sql.types import Type
     from reclock.time.frontier import Frontier
-    from reclock.time.timeline import Timeline
-    from reclock.time.timestamp import Timestamp
+
+    Rows = Callable[[Any], Iterable["Row"]]
+    """The rows at a moment (``engine.moment``), of which the catalog knows nothing."""
 
 SCHEMA: Final = "reclock"
 
 Row = tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Moment:
-    """What rows are taken from: one world, at the time that a query is answered at.
-
-    ``timeline`` is the query's, None if it reads nothing that has one; then ``timestamp``
-    is of wall-clock time. ``now_ms`` is the clock when the query began to be answered.
-    ``role`` is who asks; None is who opened the database.
-    """
-
-    core: Core
-    world: World
-    timeline: Timeline | None
-    timestamp: Timestamp
-    now_ms: int
-    role: str | None
-
-    @classmethod
-    def of(
-        cls,
-        core: Core,
-        world: World,
-        timeline: Timeline | None,
-        timestamp: Timestamp,
-        role: str | None,
-    ) -> Moment:
-        """Return the moment at which a query is answered from ``world``."""
-        return cls(core, world, timeline, timestamp, core.clock.now_ms(), role)
-
-    def as_of(self, state: TimelineState, since: Timestamp) -> Timestamp:
-        """Return when to look at an object that is readable from ``since`` on.
-
-        At the query's own time where that is possible, else at the nearest readable one.
-        """
-        last = state.upper.back()
-        same = state.timeline == (self.timeline or EPOCH_MS)
-        wanted = self.timestamp if same else last
-        return max(min(wanted, last), since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +44,7 @@ class SystemRelation(RelationItem):
 
     meaning: str = field(kw_only=True)
     columns: tuple[Described, ...] = field(kw_only=True)
-    rows: Callable[[Moment], Iterable[Row]] = field(kw_only=True, compare=False)
+    rows: Rows = field(kw_only=True, compare=False)
     private: bool = field(kw_only=True, default=False)
     """Whether it may show what is in rows, and so is not for everybody."""
 
@@ -104,7 +62,7 @@ def system_relation(
     name: str,
     meaning: str,
     columns: tuple[Described, ...],
-    rows: Callable[[Moment], Iterable[Row]],
+    rows: Rows,
     *,
     private: bool = False,
 ) -> SystemRelation:
@@ -121,7 +79,7 @@ def time_or_null(frontier: Frontier) -> int | None:
     return None if frontier.is_closed else int(frontier.element())
 
 
-def no_rows(moment: Moment) -> Iterable[Row]:
+def no_rows(moment: object) -> Iterable[Row]:
     """Return the rows of a relation about what does not exist yet."""
     del moment
     return ()

@@ -11,7 +11,8 @@ from reclock.sql.types import TEXT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.coordinator.system.moment import Moment
+    from reclock.coordinator.system.relation import Row
 
 
 def _rows(moment: Moment) -> Iterator[Row]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.item import Sink
 from reclock.coordinator.met import Kept
+from reclock.coordinator.sink.exporters import Exporters
 from reclock.coordinator.system.relation import Described, system_relation
 from reclock.coordinator.witness import SEARCHED, row_of
 from reclock.errors import ExpressionFailed
@@ -15,13 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reclock.coordinator.sink.exporter import Exporter
-    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.coordinator.system.moment import Moment
+    from reclock.coordinator.system.relation import Row
     from reclock.errors import Error
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
+    exporters = moment.core.exporters
+    assert isinstance(exporters, Exporters)
     for sink in moment.world.catalog.of_kind(Sink):
-        exporter = moment.core.exporters[sink.id]
+        exporter = exporters[sink.id]
         upper = moment.world.of(sink).upper
         frontier = exporter.frontier
         state, why = _state(exporter)

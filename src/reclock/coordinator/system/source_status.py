@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.item import Source
+from reclock.coordinator.source.intakes import Intakes
 from reclock.coordinator.source.status import status_of
 from reclock.coordinator.system.relation import Described, system_relation
 from reclock.sql.types import BIGINT, TEXT
@@ -12,14 +13,17 @@ from reclock.sql.types import BIGINT, TEXT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reclock.coordinator.system.relation import Moment, Row
+    from reclock.coordinator.system.moment import Moment
+    from reclock.coordinator.system.relation import Row
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
+    intakes = moment.core.intakes
+    assert isinstance(intakes, Intakes)
     for source in moment.world.catalog.of_kind(Source):
         if source.parent is not None:
             continue
-        status = status_of(moment.core, moment.world, source, moment.now_ms)
+        status = status_of(intakes, moment.world, source, moment.now_ms)
         yield (
             source.name, status.state, status.rows, status.bytes, status.errors,
             status.upstream, status.bound, status.lag_ms, status.detail, status.skipped,

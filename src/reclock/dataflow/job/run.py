@@ -29,7 +29,7 @@ from reclock.dataflow.operators.temporal import is_due
 from reclock.dataflow.pool import Pool, titled
 from reclock.dataflow.spark_errors import spark_errors
 from reclock.dataflow.steps.faults import rows_steps
-from reclock.dataflow.stop import is_stopped, stoppable
+from reclock.dataflow.stoppable import is_stopped, stoppable
 from reclock.time.description import Description
 from reclock.time.frontier import at
 

@@ -42,7 +42,7 @@ from reclock.coordinator.source.postgres.define import fields_of
 from reclock.coordinator.source.postgres.resolve import TakenTable
 from reclock.coordinator.source.postgres.slots import connection_of
 from reclock.coordinator.source.postgres.staging import Chunk, Staging
-from reclock.coordinator.source.staging import Taken
+from reclock.coordinator.source.taken import Taken
 from reclock.coordinator.source.task_reader import TaskReader
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import input_types

@@ -1,0 +1,50 @@
+"""The owner of the state with all its parts: sources, sinks, readers, plans.
+
+Tests: tests/coordinator/test_crash.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.connectors.kafka.client import KafkaCluster
+from reclock.coordinator.catalog_queries import catalog_queries
+from reclock.coordinator.core import Core
+from reclock.coordinator.plans import Plans
+from reclock.coordinator.sink.exporters import Exporters
+from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
+from reclock.coordinator.source.intakes import Intakes
+from reclock.coordinator.subscribe.subscribers import Subscribers
+from reclock.coordinator.system import RELATIONS
+
+if TYPE_CHECKING:
+    from reclock.arrangement.store import Store as Segments
+    from reclock.clock import Clock
+    from reclock.coordinator.engine import Engine
+    from reclock.coordinator.sink.connect import Outlets
+    from reclock.coordinator.source.connect import Clusters
+    from reclock.durable.store import Store
+
+
+class System(Core):
+    """What sessions work with."""
+
+    def __init__(
+        self,
+        store: Store,
+        segments: Segments,
+        engine: Engine,
+        clock: Clock,
+        *,
+        clusters: Clusters = KafkaCluster,
+        outlets: Outlets = KAFKA_OUTLETS,
+        is_copy: bool = False,
+    ) -> None:
+        super().__init__(store, segments, engine, clock, system=RELATIONS, is_copy=is_copy)
+        self.intakes: Intakes = Intakes(self, clusters)
+        self.exporters: Exporters = Exporters(self, outlets)
+        self.subscribers = Subscribers(self)
+        self.plans = Plans()
+        """What is known of query texts."""
+        self.pg = catalog_queries()
+        """Our catalog as PostgreSQL's."""
