@@ -5,13 +5,13 @@ may be in the middle of a Spark job, or of a sort, and hears of it when it next 
 and left behind. What it still makes is dropped; it must change nothing that others see, and may
 fail in any way, for what it reads is not kept any longer.
 
-Cost: a thread. Tests: tests/coordinator/test_prepare_busy.py.
+Cost: a thread. Tests: tests/coordinator/test_apart.py, test_prepare_busy.py.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from reclock.coordinator.interrupt import Interrupt
 from reclock.errors import Interrupted
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+
+_MOMENT: Final = 0.1
+"""Seconds. A signal that another thread is woken by does not end a wait without an end."""
 
 
 def apart(interrupt: Interrupt, work: Callable[[Interrupt], T]) -> T:
@@ -37,10 +40,12 @@ def apart(interrupt: Interrupt, work: Callable[[Interrupt], T]) -> T:
             over.set()
 
     name = f"{threading.current_thread().name}-apart"
-    threading.Thread(target=run, name=name, daemon=True).start()
+    thread = threading.Thread(target=run, name=name, daemon=True)
     try:
+        thread.start()
         with interrupt.waking(over.set):
-            over.wait()
+            while not over.wait(_MOMENT):
+                pass  # Ctrl-C may have come to another thread: Python tells it here
         if not made and not raised:
             interrupt.check()
     except BaseException:

@@ -247,3 +247,16 @@ def test_a_fault_is_published_with_the_first_time_that_is_open():
         ((1, "a", None, None), 5, 1), ((None, None, "22P04", "bad"), 0, 1),
     ]  # fmt: skip
     assert all(is_remembered(row) for row, _, _ in rows_of(offer.waiting))
+
+
+def test_a_fault_that_comes_while_a_tick_is_under_way_is_not_lost():
+    said = Statements(Timestamp(0), len(ROW))
+    made = batch(statement(((1, "a"), 5, 1)), progress(0, 6, (5, 1)))
+    said.add(made)
+    offer = said.offer(None, 10)
+    fault = [*(pa.nulls(1, kind) for kind in TYPES[:-2]), pa.array(["22P04"]), pa.array(["bad"])]
+    said.add(pa.RecordBatch.from_arrays(fault, names=made.schema.names))
+    said.settle(offer.upper, offer)
+    assert said.faults == [("22P04", "bad")]
+    said.add(batch(progress(6, 8)))
+    assert rows_of(said.offer(None, 10).closed) == [((None, None, "22P04", "bad"), 6, 1)]

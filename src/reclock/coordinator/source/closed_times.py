@@ -84,7 +84,7 @@ class ClosedTimes:
     _known: dict[int, Closed] = field(default_factory=dict)  # in the order of their times
 
     def restore(self, records: Iterable[tuple[int, str, str]]) -> None:
-        """Take in what is durable: counts and messages."""
+        """Take in what is durable, some at a time and in any order: counts and messages."""
         for time, counts, message in sorted(records):
             if message.startswith(_FLOOR):
                 self.stored = max(self.stored or 0, int(message.removeprefix(_FLOOR)))
@@ -94,6 +94,7 @@ class ClosedTimes:
             known = b64decode(message.removeprefix(_HASHES))
             hashes = np.frombuffer(known, np.int64) if known else None
             self._known[time] = Closed(time, count, hashes)
+        self._known = dict(sorted(self._known.items()))
 
     # What is said of them.
 

@@ -12,8 +12,8 @@ come in any order, and again; at an upper U ::
 An ``Offer`` (``waiting``) is that of one moment. A restarted process that reads what waits, and
 goes on where reading stood, makes the same offers (P2).
 
-A record that does not decode, a *fault*, is of the first time that is open when it comes: it is
-published with it, and told at once (``faults``).
+A record that does not decode, a *fault*, is of the first time that is open when it comes, or when
+the tick that is under way is published: it is published with it, and told at once (``faults``).
 
 Statements that cannot both be true raise ``ConflictingStatements`` when the time is closed that
 they are about: nothing of it is published; at once, if it is complete (``closed_times``).
@@ -109,8 +109,11 @@ class Statements:
         """Of all that waits, in bytes."""
         # What is remembered comes first: what waits is checked by it, in whichever batch it lies.
         for rows in [self._restored(batch) for batch in durable]:
-            if (part := self._noted(rows)) is not None:
-                self._kept.append(part)
+            try:
+                if (part := self._noted(rows)) is not None:
+                    self._kept.append(part)
+            except ConflictingStatements as error:  # is told with the next offer: this source ends
+                self._wrong = error
 
     def _restored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return durable statements without those that are what is remembered."""
@@ -164,6 +167,7 @@ class Statements:
         known = 0 if offer is None or offer.upper != upper else offer.fresh
         kept, fresh = [*self._kept, *self._fresh[:known]], self._fresh[known:]
         self.upper = upper
+        fresh = [self._delayed(part) for part in fresh]
         if known and isinstance(offer, _Closing):
             self._closed.settle(offer.news)
             self._check_fresh(fresh)
@@ -173,6 +177,15 @@ class Statements:
         self._kept = [p for p in (p.filter(p.last >= upper) for p in kept) if len(p.last)]
         self._fresh = [p for p in (p.filter(p.last >= upper) for p in fresh) if len(p.last)]
         self.size = sum(p.rows.nbytes for p in (*self._kept, *self._fresh))
+
+    def _delayed(self, part: _Part) -> _Part:
+        """Return statements with their faults dated again: the time that was open is published."""
+        code = part.rows.column(self._width + _CODE)
+        fault = code.is_valid().to_numpy(zero_copy_only=False)
+        if not (fault & (part.last < self.upper)).any():
+            return part
+        last = np.where(fault, np.maximum(part.last, int(self.upper)), part.last)
+        return _Part(self._dated(part.rows, last), last, part.updates)
 
     def _check_fresh(self, parts: Iterable[_Part]) -> None:
         """Note what came after an offer, and is not true since this is published."""

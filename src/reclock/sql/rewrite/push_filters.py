@@ -2,7 +2,8 @@
 
 Through projections, unions, the keys of groupings and the inputs of joins; what looks at
 both inputs of an inner join becomes its condition. Only predicates that cannot fail move:
-below a join they would see rows that the join would have removed.
+below a join they would see rows that the join would have removed. They also overtake those
+that can fail, and leave them fewer rows (``condition_order``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reclock.sql.plan.condition_order import in_order
 from reclock.sql.plan.relation import (
     Distinct,
     Filter,
@@ -44,7 +46,7 @@ def _node(node: Node) -> Node:
     if isinstance(node, Filter):
         return _push(node.input, node.predicates)
     if isinstance(node, Join) and node.residual:
-        return _own_condition(node)
+        return _own_condition(replace(node, residual=in_order(node.residual)))
     return node
 
 
@@ -58,9 +60,9 @@ def _push(node: Node, predicates: tuple[Scalar, ...]) -> Node:
         return _push(node.input, (*node.predicates, *predicates))
     going: list[Scalar] = []
     staying: list[Scalar] = []
-    for predicate in predicates:
-        blocked = can_fail(predicate) or any(can_fail(p) for p in staying)
-        (staying if blocked or not _passes(node, predicate) else going).append(predicate)
+    for predicate in in_order(predicates):
+        stays = can_fail(predicate) or not _passes(node, predicate)
+        (staying if stays else going).append(predicate)
     if going:
         node = _through(node, tuple(going))
     return Filter(node, tuple(staying)) if staying else node
@@ -102,7 +104,7 @@ def _through(node: Node, predicates: tuple[Scalar, ...]) -> Node:
             return Union(tuple(_filtered(m, predicates) for m in node.members))
         case Join():
             return _own_condition(
-                replace(node, residual=(*node.residual, *predicates))
+                replace(node, residual=in_order((*node.residual, *predicates)))
                 if node.kind is JoinKind.INNER
                 else replace(node, left=_filtered(node.left, predicates))
             )

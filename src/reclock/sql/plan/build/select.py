@@ -21,6 +21,7 @@ from reclock.sql.plan.build.source import plan_from
 from reclock.sql.plan.build.subquery import exists_filter, in_filter
 from reclock.sql.plan.build.window import add_windows, check_windows
 from reclock.sql.plan.comparable import distinct, keyed, ordered, sorted_by
+from reclock.sql.plan.condition_order import in_order
 from reclock.sql.plan.relation import Filter, Project, QueryPlan, SortKey, TopK
 from reclock.sql.plan.temporal import misplaced
 from reclock.sql.syntax import expression as s
@@ -74,8 +75,9 @@ def plan_select(
     if grouped or groupings_in(later):
         block = group(planner, select, block, (later, inside, named))
     if select.having is not None:
-        condition = ExpressionBuilder(planner, block).condition(select.having, "HAVING")
-        block.node = Filter(block.node, (condition,))
+        having = ExpressionBuilder(planner, block)
+        conditions = [having.condition(c, "HAVING") for c in conjuncts(select.having)]
+        block.node = Filter(block.node, in_order(conditions))
     check_windows(planner, select, block)
     if windowed:
         add_windows(planner, select, block, windowed)
@@ -113,7 +115,7 @@ def _where(planner: Planner, block: Block, where: s.Expression) -> None:
         raise StatementError(message, code="42803", hint="use HAVING")
     written = conjuncts(where)
     build = ExpressionBuilder(planner, block)
-    plain = tuple(build.condition(c, "WHERE") for c in written if not reads_subquery(c))
+    plain = in_order(build.condition(c, "WHERE") for c in written if not reads_subquery(c))
     if plain:
         block.node = Filter(block.node, plain)
     for condition in written:

@@ -13,6 +13,7 @@ from reclock.sql.plan.build.expression import ExpressionBuilder
 from reclock.sql.plan.build.functions import call
 from reclock.sql.plan.build.tables import table_function
 from reclock.sql.plan.coerce import common_type, convert
+from reclock.sql.plan.condition_order import in_order
 from reclock.sql.plan.decorrelate import apply, reads_outer, redepth
 from reclock.sql.plan.relation import (
     Filter,
@@ -189,7 +190,7 @@ def _joined(
 
 def _conditions(at: _From, on: s.Expression, both: Node, scope: Scope) -> tuple[Scalar, ...]:
     build = ExpressionBuilder(at.planner, Block(both, scope, at.blind))
-    return tuple(build.condition(c, "JOIN/ON") for c in conjuncts(on))
+    return in_order(build.condition(c, "JOIN/ON") for c in conjuncts(on))
 
 
 def _on_subquery(at: _From, item: q.JoinText, on: s.Expression, both: Node, scope: Scope) -> Rows:
