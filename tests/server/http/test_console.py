@@ -1,15 +1,13 @@
 """The console in a real Chromium, as a person uses it; names and data are shown, not run.
 
-Chromium is Debian's: if the machine has none, it is installed, which takes root; a machine where
-that fails, fails.
+Chromium is Debian's, installed if the machine has none (``debian``).
+tests/server/http/test_console_kafka.py clicks through a pipeline with Kafka.
 """
 
 from __future__ import annotations
 
 import gzip
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ import pytest
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
+from debian import chromium
 from reclock.coordinator.database import Database
 from reclock.errors import SourceUnavailable
 from reclock.server.http.server import HttpOptions, HttpServer
@@ -39,21 +38,6 @@ CREATE MATERIALIZED VIEW "{HOSTILE}" AS SELECT count(*) AS n FROM transfers;
 CREATE USER reader PASSWORD 'correct horse';
 GRANT SELECT ON accounts TO reader;
 """
-
-
-def chromium() -> str:
-    """Return where Chromium is, and have it installed if it is not there."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if (found := shutil.which(name)) is not None:
-            return found
-    for command in (("update", "-qq"), ("install", "-qq", "-y", "--no-install-recommends",
-                                        "chromium", "fonts-dejavu-core")):  # fmt: skip
-        done = subprocess.run(["apt-get", *command], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.fail(f"these tests need Chromium, and apt-get cannot get it: {done.stderr}")
-    found = shutil.which("chromium")
-    assert found is not None
-    return found
 
 
 @pytest.fixture(scope="module")
