@@ -37,6 +37,7 @@ function Login({ done }) {
     <p><button class="primary" disabled=${busy}>Log in</button></p><${Problem} error=${error} /></form></main>`;
 }
 
+const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
 const wanted = () => window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 
 function App() {
@@ -63,7 +64,7 @@ function App() {
     <div class="foot"><span>${who.user ?? "this machine"}${who.superuser ? " · superuser" : ""}</span>
       <span class="row"><button onClick=${toggle} aria-label=${`Switch to ${theme === "dark" ? "light" : "dark"}`}>${theme === "dark" ? "☀" : "☾"}</button>
       ${who.user && html`<button onClick=${() => logout().finally(() => know(null))}>Log out</button>`}</span></div>
-  </header><main id="main" tabindex="-1"><${Shown} page=${page[2]} key=${page[0]} theme=${theme} rest=${decodeURIComponent(rest)} who=${who} left=${() => know(null)} /></main></div>`;
+  </header><main id="main" tabindex="-1"><${Shown} page=${page[2]} key=${page[0]} theme=${theme} rest=${decoded(rest)} who=${who} left=${() => know(null)} /></main></div>`;
 }
 
 // All pages share one look at how everything does.
