@@ -100,7 +100,10 @@ def db(
     tmp_path_factory: pytest.TempPathFactory,
     kafka: RealKafka,
     topics: dict[str, str],
+    request: pytest.FixtureRequest,
 ) -> Iterator[Database]:
+    if PICTURES:
+        request.getfixturevalue("spark")  # which outlives this file
     feed = Feed(kafka, topics["orders"], topics["payments"])
     state = tmp_path_factory.mktemp("console") / "state"
     with reclock.open(state) if PICTURES else Database(state, ModelEngine()) as made:
@@ -223,7 +226,6 @@ def test_sinks_have_transactions_and_their_frontier(page: Page, topics: dict[str
 def test_settings(page: Page) -> None:
     page.goto("/#/settings")
     expect(page.get_by_role("cell", name="timestamp_interval", exact=True)).to_be_visible()
-    taken(page, "settings")
 
 
 def test_on_a_phone(page: Page, browser: Browser) -> None:

@@ -54,7 +54,11 @@ function App() {
   document.documentElement.dataset.theme = theme;
   const [name, , rest] = [route.split("/")[0], 0, route.split("/").slice(1).join("/")];
   const page = PAGES.find(([id]) => id === name) ?? PAGES[0];
-  useEffect(() => { document.title = `${page[1]} · reclock`; }, [page]);
+  useEffect(() => {
+    document.title = `${page[1]} · reclock`;
+    const link = document.querySelector("nav a[aria-current]"), nav = link?.parentElement; // on a phone they are a row that scrolls
+    if (nav && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = link.offsetLeft - (nav.clientWidth - link.clientWidth) / 2;
+  }, [page, who]);
   if (who === undefined) return html`<main id="main" aria-busy="true"></main>`;
   if (who === null) return html`<${Login} done=${look} />`;
   const toggle = () => { const next = theme === "dark" ? "light" : "dark"; localStorage.setItem("theme", next); dress(next); };
