@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
+from prometheus_client.parser import text_string_to_metric_families
 
 import reclock
 from browser import Wrong, running, written
@@ -226,6 +227,20 @@ def test_sinks_have_transactions_and_their_frontier(page: Page, topics: dict[str
 def test_settings(page: Page) -> None:
     page.goto("/#/settings")
     expect(page.get_by_role("cell", name="timestamp_interval", exact=True)).to_be_visible()
+
+
+def test_metrics_of_sources_and_sinks_move(page: Page) -> None:
+    found = {
+        (sample.name, sample.labels.get("source") or sample.labels.get("sink")): sample.value
+        for family in text_string_to_metric_families(page.request.get("/metrics").text())
+        for sample in family.samples
+    }
+    for name in ("records_total", "bytes_total", "bindings"):
+        assert found[f"reclock_source_{name}", "orders"] > 0
+    assert found["reclock_source_errors_total", "orders"] == 1
+    assert found["reclock_source_lag_records", "orders"] >= 0
+    for name in ("messages_total", "bytes_total", "transactions_total"):
+        assert found[f"reclock_sink_{name}", "sales_out"] > 0
 
 
 def test_on_a_phone(page: Page, browser: Browser) -> None:
