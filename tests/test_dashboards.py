@@ -70,7 +70,11 @@ def test_panels_have_numbers_and_places_of_their_own() -> None:
 def test_promtool_takes_the_alerts_and_they_fire_when_they_should(what: str, file: str) -> None:
     promtool = program("promtool", "prometheus")
     done = subprocess.run(
-        [promtool, what, "rules", file], cwd=ROOT / "dashboards", capture_output=True, text=True, check=False
+        [promtool, what, "rules", file],
+        cwd=ROOT / "dashboards",
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SUCCESS" in done.stdout
