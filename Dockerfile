@@ -4,6 +4,7 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE CHANGELOG.md ARCHITECTURE.md ./
 COPY src ./src
 COPY docs ./docs
+# hadolint ignore=DL3013
 RUN pip install --no-cache-dir --prefix=/install '.[postgres]'
 
 FROM python:3.12-slim-bookworm

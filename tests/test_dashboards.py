@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import promql_parser
 import pytest
 import yaml
 
+from debian import program
 from reclock.server.http.metrics import FAMILIES
 
 ROOT = Path(__file__).parents[1]
@@ -62,3 +64,17 @@ def test_panels_have_numbers_and_places_of_their_own() -> None:
     assert len({p["id"] for p in panels}) == len(panels)
     places = {(p["gridPos"]["x"], p["gridPos"]["y"]) for p in panels}
     assert len(places) == len(panels)
+
+
+@pytest.mark.parametrize(("what", "file"), [("check", "alerts.yml"), ("test", "alerts_test.yml")])
+def test_promtool_takes_the_alerts_and_they_fire_when_they_should(what: str, file: str) -> None:
+    promtool = program("promtool", "prometheus")
+    done = subprocess.run(
+        [promtool, what, "rules", file],
+        cwd=ROOT / "dashboards",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SUCCESS" in done.stdout

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import configparser
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
 
+from debian import program
 from reclock.cli.main import cli
 from reclock.cli.options import SETTINGS
+from reclock.coordinator.database import Database
 from reclock.server.http.openapi import PATHS
-from reclock.sql.parse import parse_statements
+from reclock.testing.model_engine import ModelEngine
 
 ROOT = Path(__file__).parents[1]
 KUBERNETES = list(yaml.safe_load_all((ROOT / "deploy/kubernetes/reclock.yaml").read_text()))
@@ -52,9 +57,44 @@ def test_compose_names_what_there_is() -> None:
         for port in service.get("ports", ()):
             assert port.startswith("127.0.0.1:")
         assert set(service.get("depends_on", ())) <= services.keys()
-    assert len(parse_statements((ROOT / "deploy/compose/demo.sql").read_text())) == 5
     for name in ("prometheus", "grafana-source", "grafana-dashboards"):
         assert yaml.safe_load((ROOT / f"deploy/compose/{name}.yml").read_text())
+
+
+def test_compose_has_its_schema() -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run(
+        [*command, "compose.yaml"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_demonstration_can_be_applied_again_and_again(tmp_path: Path) -> None:
+    """As ``serve --init`` does: what it plans is what it runs; the sink needs a Kafka."""
+    text = (ROOT / "deploy/compose/demo.sql").read_text()
+    with Database(tmp_path / "state", ModelEngine(), background=False) as db:
+        first = db.plan(text)
+        assert [step.action.value for step in first] == ["create"] * 5
+        for step in first[:-1]:
+            db.execute(step.parsed.text)
+        again = [step.action.value for step in db.plan(text)]
+        assert again == ["unchanged"] * 4 + ["create"]
+        assert "'" not in "".join(step.title for step in first[:2]), "a password is logged"
+
+
+def test_prometheus_takes_its_configuration() -> None:
+    promtool = program("promtool", "prometheus")
+    command = [promtool, "check", "config", "--syntax-only", "deploy/compose/prometheus.yml"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_hadolint_finds_nothing_in_the_image() -> None:
+    hadolint = Path(sys.executable).parent / "hadolint"
+    done = subprocess.run(
+        [str(hadolint), "Dockerfile"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
 def test_the_image_is_without_rights_and_has_a_health_check() -> None:
@@ -79,3 +119,14 @@ def test_the_unit_of_systemd() -> None:
     assert set(unit) == {"DEFAULT", "Unit", "Service", "Install"}
     assert unit["Service"]["ExecStart"].endswith("reclock serve")
     assert set(re.findall(r"(RECLOCK_\w+)=", unit["Service"]["Environment"])) <= VARIABLES
+
+
+def test_systemd_takes_its_unit(tmp_path: Path) -> None:
+    verify = shutil.which("systemd-analyze")
+    if verify is None:
+        pytest.skip("there is no systemd on this machine")
+    text = (ROOT / "deploy/reclock.service").read_text()
+    unit = tmp_path / "reclock.service"
+    unit.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.M))
+    done = subprocess.run([verify, "verify", unit], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (0, "")

@@ -181,7 +181,7 @@ class Database:
     def plan(self, text: str) -> list[Step]:
         """Return what applying a file of statements would do; a conflict is an error."""
         self._check_open()
-        return plan_pipeline(text, self._core.world.catalog)
+        return plan_pipeline(text, self._core.world.catalog, self.roles)
 
     def rehearse(self, steps: Sequence[Step]) -> None:
         """Plan the steps of a file one after the other, and raise what they would; run none."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.item import Item
     from reclock.coordinator.shape import Shape
-    from reclock.coordinator.sink.exporter import Exporter
+    from reclock.coordinator.sink.exporter import Commit, Exporter
     from reclock.coordinator.source.intake import Intake
     from reclock.coordinator.system_core import System
     from reclock.coordinator.timeline import TimelineState
@@ -70,6 +70,8 @@ class SourceFacts:
     is_loaded: bool
     """Whether something of it was ever bound."""
     why: Error | None = None
+    partitions: tuple[tuple[str, int, int | None], ...] = ()
+    """Of each partition: up to where it is bound, and where it ends, if that is known."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,10 @@ class SinkFacts:
     in_flight: int
     lag_ms: int | None
     why: Error | None = None
+    topic: str = ""
+    consistency: str = ""
+    """Where it writes how far it is, in the transaction of the data."""
+    recent: tuple[Commit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -266,12 +272,17 @@ class Facts:
         graph = state.shape.graph
         top = collection_of(item.id)
         if top not in graph.arrangements:
-            return {"operators": [], "ticks": 0}
+            return {"operators": [], "ticks": 0, "places": {}}
         measured = self._core.meters.steps(state.pace)
         spent = measured.seconds if measured and measured.graph is graph else {}
         ticks = measured.ticks if measured and measured.graph is graph else 0
         return {
             "ticks": ticks,
+            "places": {
+                place: n
+                for (pace, place), n in self._core.meters.ticks().items()
+                if pace == state.pace
+            },
             "operators": [
                 self._operator(state, at, spent.get(at, 0.0), ticks)
                 for at in sorted(graph.needed(frozenset({top}), frozenset(graph.references)))
@@ -327,8 +338,18 @@ def _source(intake: Intake | None, name: str, remap: Remap[Any], now: int) -> So
     behind = None if upstream is None else max(0, _sum(upstream) - (bound or 0))
     lag = None if complete is None else max(0, now - complete)
     return SourceFacts(
-        name, state, counts.rows, counts.bytes, counts.errors, behind, lag, bindings, loaded, why
-    )
+        name, state, counts.rows, counts.bytes, counts.errors, behind, lag, bindings, loaded, why,
+        _partitions(remap.latest, upstream),
+    )  # fmt: skip
+
+
+def _partitions(
+    bound: Antichain[Any], upstream: Antichain[Any] | None
+) -> tuple[tuple[str, int, int | None], ...]:
+    reached = offsets_of(bound)
+    ends = {} if upstream is None else offsets_of(upstream)
+    names = [part for part in {**reached, **ends} if part != TRANSACTION]
+    return tuple((str(part), reached.get(part, 0), ends.get(part)) for part in names)
 
 
 def _sink(exporter: Exporter, name: str, state: TimelineState) -> SinkFacts:
@@ -345,6 +366,7 @@ def _sink(exporter: Exporter, name: str, state: TimelineState) -> SinkFacts:
         name, shown, None if frontier is None else int(frontier),
         written.messages, written.bytes, written.transactions, exporter.retries,
         exporter.in_flight, None if reached is None else max(0, state.upper - reached), why,
+        exporter.target.topic, exporter.target.consistency, tuple(exporter.recent),
     )  # fmt: skip
 
 

@@ -41,6 +41,20 @@ def test_what_is_missing_is_made_and_what_is_there_stays(db):
     assert db.execute("SELECT s FROM w").rows == [(3,)]
 
 
+def test_roles_are_made_once_and_keep_their_passwords(db):
+    text = FILE + "CREATE USER ann PASSWORD 'first'; GRANT SELECT ON v TO ann;"
+    steps = db.plan(text)
+    db.rehearse(steps)
+    assert [step.title for step in steps[-2:]] == ["CREATE ROLE ann", "GRANT SELECT ON v TO ann"]
+    assert apply(db, text)[-2:] == [Action.CREATE, Action.RUN]
+    db.execute("ALTER USER ann PASSWORD 'second'")
+    known = db.roles.find("ann").verifier
+    assert apply(db, text)[-2:] == [Action.KEEP, Action.RUN]
+    assert db.roles.find("ann").verifier == known
+    with pytest.raises(NotSupported, match="a pipeline cannot REVOKE"):
+        db.plan("REVOKE SELECT ON v FROM ann")
+
+
 def test_all_conflicts_are_shown_and_nothing_is_applied(db):
     apply(db, FILE)
     changed = FILE.replace("a INT PRIMARY", "a BIGINT PRIMARY").replace("sum(a)", "max(a)")

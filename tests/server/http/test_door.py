@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 import trustme
 
+from reclock.server.http.openapi import PATHS
 from reclock.server.http.server import HttpOptions, HttpServer
 
 if TYPE_CHECKING:
@@ -151,3 +153,21 @@ def test_tls_is_that_of_the_certificate(db: Database) -> None:
         assert answer.headers["set-cookie"].startswith("__Host-")
         assert "max-age" in answer.headers["strict-transport-security"]
         assert client.get("/api/session").json()["user"] == "reader"
+
+
+def test_secrets_are_never_sent(client: httpx.Client, db: Database) -> None:
+    """Neither a password nor what it is checked with, to anybody, not even to a superuser."""
+    db.execute("CREATE USER guarded PASSWORD 'hunter2-hunter2'")
+    verifier = db.roles.find("guarded").verifier  # type: ignore[union-attr]
+    hidden = ["hunter2", "SCRAM-SHA-256", *re.findall(r"[\w+/]{20,}=*", str(verifier))]
+    texts = [client.get(path).text for path in PATHS if path != "/api/subscribe"]
+    queries = (
+        "SELECT * FROM pg_roles", "SELECT * FROM pg_authid", "SELECT * FROM pg_shadow",
+        "SELECT * FROM pg_user", "SELECT * FROM reclock.objects", "SHOW ALL",
+        "SELECT * FROM reclock.settings",
+    )  # fmt: skip
+    texts += [client.post("/api/sql", json={"query": query}).text for query in queries]
+    for text in texts:
+        for secret in hidden:
+            assert secret not in text
+    db.execute("DROP USER guarded")

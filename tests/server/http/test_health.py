@@ -42,3 +42,11 @@ def test_a_source_that_stalls_is_a_reason_and_its_words_are_not_for_strangers(
     finally:
         intake.stall = None
         intake.pull = pull  # type: ignore[method-assign]
+
+
+def test_a_session_that_has_ended_changes_nothing(stranger: httpx.Client) -> None:
+    """An old cookie, or a wrong password, is no reason for an orchestrator to restart anything."""
+    test_ready_once_everything_moves(stranger)
+    for headers in ({"cookie": "reclock_session=gone"}, {"authorization": "Bearer gone"}):
+        assert stranger.get("/readyz", headers=headers).status_code == 200
+    assert stranger.get("/readyz", auth=("reader", "wrong")).status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import threading
 from pathlib import Path
 from time import perf_counter
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from debian import program
 from reclock.coordinator.meters import Histogram
 from reclock.server.http.gauges import Gauges
 from reclock.server.http.metrics import FAMILIES, Metrics
@@ -47,6 +49,15 @@ def test_the_document_lists_the_metrics_of_a_scrape(client: httpx.Client) -> Non
     others = {name for name in kinds if not name.startswith("reclock_")}
     documented = {name for name, *_ in rows if not name.startswith("reclock_")}
     assert {n for n in others if not n.endswith("_created")} == documented
+
+
+def test_prometheus_itself_reads_a_scrape_and_finds_nothing_to_mend(client: httpx.Client) -> None:
+    promtool = program("promtool", "prometheus")
+    done = subprocess.run(
+        [promtool, "check", "metrics"], input=client.get("/metrics").content,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_names_and_units_follow_the_conventions() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from reclock.errors import SourceUnavailable
@@ -59,3 +61,20 @@ def test_history_is_an_hour_and_no_more(db: Database) -> None:
     assert samples[-1]["changed"]["accounts"] >= 2
     assert history.since(samples[-1]["t"]) == []
     assert history._samples.maxlen == KEPT
+
+
+def test_a_source_that_is_a_moment_behind_runs(db: Database) -> None:
+    source = next(db.facts.sources())
+    for state, lag, shown in (("loading", 900, "running"), ("loading", 60_000, "loading"),
+                              ("loading", None, "loading"), ("stalled", 0, "stalled")):  # fmt: skip
+        assert picture._state(replace(source, state=state, lag_ms=lag)) == shown
+
+
+def test_partitions_have_what_is_bound_and_their_ends(client: httpx.Client) -> None:
+    until, found = monotonic() + 20, []
+    while not found and monotonic() < until:
+        (source,) = client.get("/api/overview").json()["sources"]
+        found = source["partitions"]
+    ((partition, bound, end),) = found
+    assert partition == "0"
+    assert end is None or bound <= end

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from reclock.coordinator.database import Database
 from reclock.server.http import streams
+from reclock.server.http.server import HttpOptions, HttpServer
+from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from reclock.coordinator.database import Database
-    from reclock.server.http.server import HttpServer
+    from pathlib import Path
 
 
 class Events:
@@ -148,6 +149,32 @@ def test_cut_off_again_and_again_nothing_is_lost_or_comes_twice(
         writer.join()
     assert seen == sorted(seen)
     assert seen == list(range(count))
+
+
+def test_a_client_and_a_server_that_start_again_go_on_where_they_were(tmp_path: Path) -> None:
+    """All that a client keeps is the last id: of the rows after it, none is missing or twice."""
+    options, seen, last = HttpOptions(port=0, trusts_local=True), list[int](), None
+    for life in range(3):
+        with Database(tmp_path / "state", ModelEngine()) as db, HttpServer(db, options) as server:
+            if life == 0:
+                db.execute("CREATE TABLE kept (n INT) WITH (RETAIN HISTORY FOR '10m')")
+            for n in range(5):
+                db.execute(f"INSERT INTO kept VALUES ({10 * life + n})")
+            headers = {} if last is None else {"last-event-id": last}
+            with httpx.stream(
+                "GET", f"{server.url}api/subscribe", params={"query": "SUBSCRIBE kept"},
+                headers=headers, timeout=30,
+            ) as answer:  # fmt: skip
+                events = Events(answer)
+                took = changes(events, 5 if life else 3)
+                seen += [row[-1] for row in took]
+                last = events.last
+            db.execute(f"INSERT INTO kept VALUES ({10 * life + 5})")  # nobody is there
+    assert last is not None
+    written = [10 * life + n for life in range(3) for n in range(6)]
+    assert len(seen) == len(set(seen)), "something came twice"
+    assert len(seen) >= 13
+    assert set(seen) == set(written[: len(seen)]), "something is missing"
 
 
 def test_a_time_that_is_not_kept_is_refused(client: httpx.Client, table: str) -> None:

@@ -6,7 +6,9 @@ Definition. Each statement is one step::
     CREATE of a name that has the same text  leave it; secrets are not compared
     CREATE of a name that has another text   a conflict: nothing of the file is applied
     INSERT, UPDATE, DELETE                   run it if its table is created by this file now
-    ALTER SYSTEM SET                         run it: it says the same each time
+    CREATE ROLE, USER of a name that is free make it
+    CREATE ROLE, USER of one that is there   leave it, and its password
+    ALTER SYSTEM SET, GRANT                  run it: it says the same each time
     anything else                            refused
 
 So a file can be run again and again: after a stop, a crash, or after more was written at its end.
@@ -26,11 +28,13 @@ from reclock.sql.statement import (
     AlterSystem,
     CreateIndex,
     CreateMaterializedView,
+    CreateRole,
     CreateSink,
     CreateSource,
     CreateTable,
     CreateView,
     Delete,
+    Grant,
     Insert,
     Update,
 )
@@ -38,6 +42,7 @@ from reclock.sql.statement import (
 if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Item
+    from reclock.coordinator.roles import Roles
     from reclock.sql.parse import Parsed
 
 
@@ -58,18 +63,20 @@ class Step(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The first line of the statement, or its beginning."""
+        """The first line of the statement, or its beginning; of a role nothing but its name."""
+        if isinstance(self.parsed.statement, CreateRole):
+            return f"CREATE ROLE {self.parsed.statement.name}"
         line = self.parsed.text.strip().splitlines()[0]
         return line if len(line) <= 70 else f"{line[:69]}…"
 
 
-def plan_pipeline(text: str, catalog: Catalog) -> list[Step]:
+def plan_pipeline(text: str, catalog: Catalog, roles: Roles) -> list[Step]:
     """Return the steps of a file, or all that is in their way."""
     steps: list[Step] = []
     made: set[str] = set()
     conflicts: list[str] = []
     for parsed in parse_statements(text):
-        action = _action(parsed, catalog, made)
+        action = _action(parsed, catalog, roles, made)
         if isinstance(action, Action):
             steps.append(Step(action, parsed))
         else:
@@ -82,7 +89,7 @@ def plan_pipeline(text: str, catalog: Catalog) -> list[Step]:
     return steps
 
 
-def _action(parsed: Parsed, catalog: Catalog, made: set[str]) -> Action | Item:
+def _action(parsed: Parsed, catalog: Catalog, roles: Roles, made: set[str]) -> Action | Item:
     """Return what becomes of a statement, or the object that it is in conflict with."""
     match parsed.statement:
         case CreateIndex(name=None):
@@ -108,10 +115,15 @@ def _action(parsed: Parsed, catalog: Catalog, made: set[str]) -> Action | Item:
             return Action.CREATE
         case Insert(name=name) | Update(name=name) | Delete(name=name):
             return Action.RUN if name.parts[-1] in made else Action.SKIP
-        case AlterSystem():
+        case CreateRole(name=role):
+            return Action.CREATE if roles.find(role) is None else Action.KEEP
+        case AlterSystem() | Grant(revoke=False):
             return Action.RUN
     message = f"a pipeline cannot {parsed.text.split()[0].upper()}"
-    hint = "it says what there shall be: CREATE …, ALTER SYSTEM SET …; reclock sql -f runs the rest"
+    hint = (
+        "it says what there shall be: CREATE …, GRANT …, ALTER SYSTEM SET …; "
+        "reclock sql -f runs the rest"
+    )
     raise NotSupported(message, hint=hint)
 
 

@@ -24,6 +24,7 @@ from reclock.coordinator.source.postgres.define import define_tables
 from reclock.sql.statement import (
     CreateIndex,
     CreateMaterializedView,
+    CreateRole,
     CreateSink,
     CreateSource,
     CreateTable,
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 def rehearse(steps: Iterable[Step], catalog: Catalog, clusters: Clusters) -> None:
     """Raise the error that the first of the steps would end with, if any would."""
     for step in steps:
-        if step.action is Action.CREATE:
-            parsed = step.parsed
+        parsed = step.parsed
+        if step.action is Action.CREATE and not isinstance(parsed.statement, CreateRole):
             if isinstance(parsed.statement, CreateSink):
                 key_of(parsed.statement, relation_of(parsed.statement.relation, catalog))
             else:

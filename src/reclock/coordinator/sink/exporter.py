@@ -23,8 +23,9 @@ Tests: tests/coordinator/sink/test_sinks.py.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.item import RelationItem, Sink
@@ -92,6 +93,19 @@ class Written:
     transactions: int = 0
 
 
+class Commit(NamedTuple):
+    """A transaction that is committed: when, all times before which are written, and how much."""
+
+    at_ms: int
+    frontier: Timestamp
+    messages: int
+    bytes: int
+
+
+RECENT: Final = 20
+"""So many of the last transactions are remembered, for those who look."""
+
+
 class Exporter:
     """Writes one sink; one thread at a time calls ``step``."""
 
@@ -99,6 +113,9 @@ class Exporter:
         self.sink = sink
         self.written = Written()
         """What this process has committed."""
+        self.recent: deque[Commit] = deque(maxlen=RECENT)
+        """The last transactions of this process, the newest last."""
+        self.target: Final = outlet.target
         self.in_flight = 0
         """How many messages the transaction under way has."""
         self.reached: Timestamp | None = None
@@ -214,6 +231,8 @@ class Exporter:
                 self.written = Written(
                     known.messages + done.messages, known.bytes + new, known.transactions + 1
                 )
+                now, upto = self._core.clock.now_ms(), done.frontier.element()
+                self.recent.append(Commit(now, upto, done.messages, new))
             if not machine.is_heir:
                 self._inherited = None
             if done.faults:

@@ -9,15 +9,19 @@ Tests: tests/server/http/test_picture.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import reclock
 from reclock.server.http.health import readiness
 
 if TYPE_CHECKING:
     from reclock.coordinator.database import Database
+    from reclock.coordinator.facts import SourceFacts
 
 Json = dict[str, Any]
+
+MOMENT_MS: Final = 10_000
+"""What came since the last ticks is no backlog."""
 
 
 def overview(db: Database, *, told: bool) -> Json:
@@ -39,9 +43,10 @@ def overview(db: Database, *, told: bool) -> Json:
         ],
         "sources": [
             {
-                "name": x.name, "state": x.state, "records": x.records, "bytes": x.bytes,
+                "name": x.name, "state": _state(x), "records": x.records, "bytes": x.bytes,
                 "errors": x.errors, "lag_records": x.lag_records, "lag_ms": x.lag_ms,
                 "bindings": x.bindings, "error": _error(x.why, told=told),
+                "partitions": x.partitions,
             }
             for x in facts.sources()
         ],
@@ -50,6 +55,7 @@ def overview(db: Database, *, told: bool) -> Json:
                 "name": x.name, "state": x.state, "frontier": x.frontier, "messages": x.messages,
                 "bytes": x.bytes, "transactions": x.transactions, "retries": x.retries,
                 "in_flight": x.in_flight, "lag_ms": x.lag_ms, "error": _error(x.why, told=told),
+                "topic": x.topic, "consistency": x.consistency, "recent": x.recent,
             }
             for x in facts.sinks()
         ],
@@ -67,6 +73,12 @@ def overview(db: Database, *, told: bool) -> Json:
         "disk": None if disk is None else {"free": disk.free, "size": disk.size},
         "spark_ui": facts.spark_ui(),
     }  # fmt: skip
+
+
+def _state(source: SourceFacts) -> str:
+    """Return what people call the state: a source that is a moment behind runs."""
+    behind = source.state == "loading" and source.lag_ms is not None
+    return "running" if behind and (source.lag_ms or 0) <= MOMENT_MS else source.state
 
 
 def pipeline(db: Database) -> Json:

@@ -37,6 +37,7 @@ function Login({ done }) {
     <p><button class="primary" disabled=${busy}>Log in</button></p><${Problem} error=${error} /></form></main>`;
 }
 
+const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
 const wanted = () => window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 
 function App() {
@@ -53,7 +54,11 @@ function App() {
   document.documentElement.dataset.theme = theme;
   const [name, , rest] = [route.split("/")[0], 0, route.split("/").slice(1).join("/")];
   const page = PAGES.find(([id]) => id === name) ?? PAGES[0];
-  useEffect(() => { document.title = `${page[1]} · reclock`; }, [page]);
+  useEffect(() => {
+    document.title = `${page[1]} · reclock`;
+    const link = document.querySelector("nav a[aria-current]"), nav = link?.parentElement; // on a phone they are a row that scrolls
+    if (nav && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = link.offsetLeft - (nav.clientWidth - link.clientWidth) / 2;
+  }, [page, who]);
   if (who === undefined) return html`<main id="main" aria-busy="true"></main>`;
   if (who === null) return html`<${Login} done=${look} />`;
   const toggle = () => { const next = theme === "dark" ? "light" : "dark"; localStorage.setItem("theme", next); dress(next); };
@@ -63,7 +68,7 @@ function App() {
     <div class="foot"><span>${who.user ?? "this machine"}${who.superuser ? " · superuser" : ""}</span>
       <span class="row"><button onClick=${toggle} aria-label=${`Switch to ${theme === "dark" ? "light" : "dark"}`}>${theme === "dark" ? "☀" : "☾"}</button>
       ${who.user && html`<button onClick=${() => logout().finally(() => know(null))}>Log out</button>`}</span></div>
-  </header><main id="main" tabindex="-1"><${Shown} page=${page[2]} key=${page[0]} theme=${theme} rest=${decodeURIComponent(rest)} who=${who} left=${() => know(null)} /></main></div>`;
+  </header><main id="main" tabindex="-1"><${Shown} page=${page[2]} key=${page[0]} theme=${theme} rest=${decoded(rest)} who=${who} left=${() => know(null)} /></main></div>`;
 }
 
 // All pages share one look at how everything does.

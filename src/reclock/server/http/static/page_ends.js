@@ -3,10 +3,10 @@ import { useEffect, useState } from "./vendor/vendor.js";
 import { rows } from "./api.js";
 import { bytes, html, moment, number, Pill, Problem, rate, rates, span, Table, usePoll } from "./parts.js";
 
+const exact = (n) => (n === null || n === undefined ? "–" : n.toLocaleString("en"));
 const speed = (samples, part, name) => rates(samples.slice(-2), (s) => s[part][name]).at(-1);
 
 export function Sources({ now, samples }) {
-  const parts = usePoll(() => rows('SELECT source, "partition", max("offset") AS upto, count(*) AS bindings FROM reclock.bindings GROUP BY source, "partition" ORDER BY source, "partition"'), 3000);
   const wrong = usePoll(async () => ({ errors: await rows("SELECT object, code, message, detail FROM reclock.errors WHERE object IS NOT NULL LIMIT 100"), letters: await rows('SELECT source, number, "timestamp", "partition", "offset", code, reason, "key", value FROM reclock.dead_letters ORDER BY number DESC LIMIT 100') }), 5000);
   if (!now) return html`<h1>Sources</h1>`;
   const named = new Set(now.sources.map((s) => s.name));
@@ -16,13 +16,14 @@ export function Sources({ now, samples }) {
     { title: "records", right: true, of: (s) => number(s.records) }, { title: "bytes", right: true, of: (s) => bytes(s.bytes) }, { title: "errors", right: true, of: (s) => number(s.errors) },
     { title: "waiting", right: true, of: (s) => number(s.lag_records) }, { title: "lag", right: true, of: (s) => span(s.lag_ms) }, { title: "bindings", right: true, of: (s) => number(s.bindings) }]} />
   ${now.sources.filter((s) => s.error).map((s) => html`<${Problem} error=${{ message: `${s.name}: ${s.error.message ?? s.state}`, ...s.error, message: `${s.name}: ${s.error.message ?? s.state}` }} />`)}
-  <h2 class="sub">Partitions</h2><${Problem} error=${parts.error} /><${Table} caption="Partitions" rows=${(parts.data ?? []).map((p) => ({ ...p, key: `${p.source} ${p.partition}` }))} columns=${[
-    { title: "source", of: (p) => p.source }, { title: "partition", of: (p) => p.partition }, { title: "bound up to offset", right: true, of: (p) => number(p.upto) }, { title: "bindings", right: true, of: (p) => number(p.bindings) }]} />
+  <h2 class="sub">Partitions</h2><${Table} caption="Partitions" rows=${now.sources.flatMap((s) => s.partitions.map(([partition, bound, end]) => ({ source: s.name, partition, bound, end, key: `${s.name} ${partition}` })))} columns=${[
+    { title: "source", of: (p) => p.source }, { title: "partition", of: (p) => p.partition }, { title: "bound up to offset", right: true, of: (p) => exact(p.bound) }, { title: "ends at offset", right: true, of: (p) => exact(p.end) },
+    { title: "waiting", right: true, of: (p) => (p.end === null ? "–" : exact(Math.max(0, p.end - p.bound))) }]} />
   <h2 class="sub">Errors</h2><${Problem} error=${wrong.error} /><${Table} caption="Errors" empty="None." rows=${(wrong.data?.errors ?? []).filter((e) => named.has(e.object)).map((e, n) => ({ ...e, key: n }))} columns=${[
     { title: "source", of: (e) => e.object }, { title: "code", of: (e) => html`<code>${e.code}</code>` }, { title: "what", of: (e) => e.message }, { title: "detail", of: (e) => e.detail }]} />
-  <h2 class="sub">Records that were skipped</h2><${Table} caption="Records that were skipped" empty="None." rows=${(wrong.data?.letters ?? []).map((l) => ({ ...l, key: `${l.source} ${l.number}` }))} columns=${[
-    { title: "source", of: (l) => l.source }, { title: "at", of: (l) => moment(l.timestamp) }, { title: "partition", of: (l) => l.partition }, { title: "offset", right: true, of: (l) => number(l.offset) },
-    { title: "code", of: (l) => html`<code>${l.code}</code>` }, { title: "reason", of: (l) => l.reason }, { title: "key", of: (l) => readable(l.key) }, { title: "value", of: (l) => readable(l.value) }]} />`;
+  <h2 class="sub">Records that were skipped</h2><${Table} caption="Records that were skipped" empty="None." rows=${(wrong.data?.letters ?? []).map((l) => ({ ...l, its: l.key, key: `${l.source} ${l.number}` }))} columns=${[
+    { title: "source", of: (l) => l.source }, { title: "at", of: (l) => moment(l.timestamp) }, { title: "partition", of: (l) => l.partition }, { title: "offset", right: true, of: (l) => exact(l.offset) },
+    { title: "code", of: (l) => html`<code>${l.code}</code>` }, { title: "reason", of: (l) => l.reason }, { title: "key", of: (l) => readable(l.its) }, { title: "value", of: (l) => readable(l.value) }]} />`;
 }
 
 function readable(hex) {
@@ -43,6 +44,8 @@ export function Sinks({ now, samples }) {
     { title: "in flight", right: true, of: (s) => number(s.in_flight) }, { title: "retries", right: true, of: (s) => number(s.retries) }, { title: "committed before", right: true, of: (s) => moment(s.frontier) }, { title: "lag", right: true, of: (s) => span(s.lag_ms) }]} />
   <${Problem} error=${error} />
   ${now.sinks.map((s) => { const d = data?.find((x) => x.sink === s.name); return html`<section class="card"><h2>${s.name} <${Pill} state=${s.state} /></h2>
-    <p class="small soft">Its consistency record says that all before ${moment(s.frontier)} is committed, by ${number(s.transactions)} transactions of this process.</p>
+    <p class="small">${s.topic && html`Writes to <code>${s.topic}</code>. `}${s.consistency && html`Its consistency record, in <code>${s.consistency}</code>, says that all before ${moment(s.frontier)} is committed; it was written in the transaction of the data.`}</p>
+    ${s.recent.length > 0 && html`<h3>Last transactions</h3><${Table} caption=${`Last transactions of ${s.name}`} rows=${s.recent.map(([at, upto, messages, size]) => ({ at, upto, messages, size, key: upto })).reverse()} columns=${[
+      { title: "committed at", of: (x) => moment(x.at) }, { title: "all before", right: true, of: (x) => moment(x.upto) }, { title: "messages", right: true, of: (x) => number(x.messages) }, { title: "bytes", right: true, of: (x) => bytes(x.size) }]} />`}
     ${d?.detail && html`<p>${d.detail}</p>`}${d?.last_error && html`<p class="small"><strong>Last error:</strong> ${d.last_error}</p>`}${told[s.name] && html`<pre tabindex="0">${told[s.name]}</pre>`}</section>`; })}`;
 }

@@ -3,6 +3,8 @@ import { bytes, Chart, html, number, Pill, rate, rates, span } from "./parts.js"
 
 const sum = (found) => Object.values(found).reduce((a, b) => a + b, 0);
 
+const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+
 export function Overview({ now, samples, theme }) {
   if (!now) return html`<h1>Overview</h1>`;
   const times = samples.map((s) => s.t / 1000);
@@ -16,16 +18,16 @@ export function Overview({ now, samples, theme }) {
     <svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><circle cx="12" cy="12" r="10" /><path d=${now.ready ? "M7.5 12.5l3 3 6-7" : "M12 7v6m0 3.5v.1"} /></svg>
     <span>${now.ready ? "All is well: every timeline ticks, every source and sink runs." : `${now.reasons.length} ${now.reasons.length === 1 ? "thing is" : "things are"} not well.`}</span></div>
   ${now.reasons.map((r) => html`<section class="card problem"><h2>${r.kind} ${r.name} <${Pill} state=${r.state} /></h2>
-    ${r.message && html`<p>${r.message}${r.detail && html`: ${r.detail}`} <code>${r.code}</code></p>`}
+    ${r.code && html`<p>${r.message ?? "A superuser sees what went wrong."}${r.detail && html`: ${r.detail}`} <code>${r.code}</code></p>`}
     ${r.hint && html`<p class="hint"><strong>What to do:</strong> ${r.hint}</p>`}</section>`)}
   <dl class="tiles">
-    <div class="tile"><dt>Lag</dt><dd>${span(lag)}</dd></div>
-    <div class="tile"><dt>Records read</dt><dd>${rate(read.at(-1))}</dd></div>
-    <div class="tile"><dt>Rows changed</dt><dd>${rate(changed.at(-1))}</dd></div>
-    <div class="tile"><dt>Tick</dt><dd>${span(ticks.findLast((t) => t !== null) ?? null)} <small>average</small></dd></div>
-    <div class="tile"><dt>Stored</dt><dd>${bytes(stored)}</dd></div>
-    <div class="tile"><dt>Disk free</dt><dd>${now.disk ? bytes(now.disk.free) : "–"}</dd></div>
-    <div class="tile"><dt>Objects</dt><dd>${number(now.objects.length)} <small>${now.sources.length} sources, ${now.sinks.length} sinks</small></dd></div>
+    <div class="tile"><dt>Lag</dt><dd>${span(lag)}<small>behind the clock</small></dd></div>
+    <div class="tile"><dt>Records read</dt><dd>${rate(read.at(-1))}<small>${number(sum(samples.at(-1)?.records ?? {}))} in all</small></dd></div>
+    <div class="tile"><dt>Rows changed</dt><dd>${rate(changed.at(-1))}<small>${number(sum(samples.at(-1)?.changed ?? {}))} in all</small></dd></div>
+    <div class="tile"><dt>Tick</dt><dd>${span(ticks.findLast((t) => t !== null) ?? null)}<small>on average</small></dd></div>
+    <div class="tile"><dt>Stored</dt><dd>${bytes(stored)}<small>${now.merges.running ? "a merge runs" : `${number(now.merges.done)} merges`}</small></dd></div>
+    <div class="tile"><dt>Disk free</dt><dd>${now.disk ? bytes(now.disk.free) : "–"}<small>${now.disk ? `of ${bytes(now.disk.size)}` : "files are elsewhere"}</small></dd></div>
+    <div class="tile"><dt>Objects</dt><dd>${number(now.objects.length)}<small>${count(now.sources.length, "source")}, ${count(now.sinks.length, "sink")}</small></dd></div>
   </dl>
   <div class="grid">
     <${Chart} title="Lag of timelines" theme=${theme} times=${times} format=${span} series=${lags.map((name) => ({ name, values: samples.map((s) => s.lag[name] ?? null) }))} />

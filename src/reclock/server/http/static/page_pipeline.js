@@ -18,26 +18,34 @@ export function Pipeline({ now, samples, rest }) {
   const { data, error } = usePoll(() => get("/api/pipeline"), 5000);
   const text = JSON.stringify(data?.objects ?? []);
   const graph = useMemo(() => placed(JSON.parse(text)), [text]);
-  if (!data || !now) return html`<h1>Pipeline</h1><${Problem} error=${error} />`;
+  const ready = Boolean(data && now);
+  useEffect(() => { if (rest) document.querySelector("g.node.on")?.scrollIntoView({ inline: "center", block: "nearest" }); }, [rest, text, ready]);
+  if (!ready) return html`<h1>Pipeline</h1><${Problem} error=${error} />`;
   const known = new Map(now.objects.map((o) => [o.name, o]));
   const state = new Map([...now.sources, ...now.sinks].map((o) => [o.name, o]));
   const speed = (name) => rates(samples.slice(-2), (s) => s.changed[name] ?? s.messages[name]).at(-1);
   const open = (name) => { location.hash = `#/pipeline/${encodeURIComponent(name)}`; };
   const size = graph.graph();
+  const curve = (e) => {
+    const a = graph.node(e.v), b = graph.node(e.w), inner = graph.edge(e).points.slice(1, -1);
+    const p = [{ x: a.x + W / 2, y: a.y }, ...(inner.length > 1 ? inner : []), { x: b.x - W / 2 - 7, y: b.y }];
+    return `M${p[0].x},${p[0].y}` + p.slice(1).map((q, n) => { const o = p[n], mid = (o.x + q.x) / 2; return `C${mid},${o.y} ${mid},${q.y} ${q.x},${q.y}`; }).join("");
+  };
   return html`<div class="head"><div><h1>Pipeline</h1><p>Sources and tables on the left, sinks on the right. Choose one to look inside.</p></div></div>
   <div class=${`two ${rest ? "open" : ""}`}><section class="card pipe" tabindex="0" role="region" aria-label="Graph of objects">
     ${data.objects.length ? html`<svg width=${size.width} height=${size.height} role="group" aria-label="Objects">
-      ${graph.edges().map((e) => { const p = graph.edge(e).points; const flow = (speed(e.v) ?? 0) > 0;
-        return html`<path class=${`edge ${flow ? "flow" : ""}`} d=${`M${p.map((q) => `${q.x},${q.y}`).join(" L")}`} />`; })}
+      <defs>${["arrow", "arrow-on"].map((id) => html`<marker id=${id} viewBox="0 0 8 8" refX="1" refY="4" markerWidth="7" markerHeight="7" orient="auto" markerUnits="userSpaceOnUse"><path class=${id} d="M0,0 L8,4 L0,8z" /></marker>`)}</defs>
+      ${graph.edges().map((e) => { const flow = (speed(e.v) ?? 0) > 0;
+        return html`<path class=${`edge ${flow ? "flow" : ""}`} d=${curve(e)} marker-end=${`url(#${flow ? "arrow-on" : "arrow"})`} />`; })}
       ${data.objects.map((o) => { const n = graph.node(o.name), s = state.get(o.name), k = known.get(o.name), v = speed(o.name);
         const lag = s?.lag_ms ?? k?.lag_ms;
         const bad = ["failed", "stalled"].includes(s?.state);
         return html`<g class=${`node ${rest === o.name ? "on" : ""}`} transform=${`translate(${n.x - W / 2},${n.y - H / 2})`} tabindex="0" role="button"
           aria-label=${`${o.kind} ${o.name}${s ? `, ${s.state}` : ""}`} onClick=${() => open(o.name)} onKeyDown=${(e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); open(o.name); } }}>
           <rect class="box" width=${W} height=${H} rx="12" /><rect width="6" height=${H - 20} x="8" y="10" rx="3" style=${{ fill: `var(${bad ? "--bad" : STRIPES[o.kind] ?? "--c0"})`, stroke: "none" }} />
-          <text class="k" x="24" y="20">${o.kind}${s ? ` · ${s.state}` : ""}</text><text class="t" x="24" y="39">${o.name.length > 20 ? o.name.slice(0, 19) + "…" : o.name}</text>
-          <text class="m" x="24" y="57">${v === null || v === undefined ? "" : `${rate(v)} · `}${lag === null || lag === undefined ? "" : `lag ${span(lag)}`}</text></g>`; })}
-    </svg>` : html`<p class="soft">There is nothing yet: CREATE SOURCE or CREATE TABLE on the SQL page.</p>`}</section>
+          <text class="k" x="24" y="20">${o.kind}${s ? ` · ${s.state}` : ""}</text><title>${o.name}</title><text class="t" x="24" y="39">${o.name.length > 19 ? o.name.slice(0, 18) + "…" : o.name}</text>
+          <text class="m" x="24" y="57">${[v === null || v === undefined ? "" : rate(v), lag === null || lag === undefined ? "" : `lag ${span(lag)}`].filter(Boolean).join(" · ") || (o.kind === "view" ? "computed where it is read" : "")}</text></g>`; })}
+    </svg>` : html`<p class="empty">There is nothing yet: CREATE SOURCE or CREATE TABLE on the <a href="#/sql">SQL page</a>.</p>`}</section>
   ${rest && html`<${Inside} name=${rest} kind=${data.objects.find((o) => o.name === rest)?.kind} now=${now} />`}</div>`;
 }
 
@@ -51,16 +59,15 @@ function Inside({ name, kind, now }) {
     tell({});
     rows("SELECT sql, owner FROM reclock.objects WHERE name = $1", [name]).then(([o]) => tell((t) => ({ ...t, sql: o?.sql, owner: o?.owner })), (error) => tell((t) => ({ ...t, error })));
     if (EXPLAINED.includes(kind)) sql(`EXPLAIN ${kind.toUpperCase()} ${quoted(name)}`).then((a) => tell((t) => ({ ...t, plan: a.rows.map((r) => r[0]).join("\n") })), () => {});
-    rows("SELECT place, count(*) AS n FROM reclock.ticks WHERE phase = 'total' GROUP BY place").then((places) => tell((t) => ({ ...t, places })), () => {});
   }, [name, kind]);
   const o = now.objects.find((x) => x.name === name), s = [...now.sources, ...now.sinks].find((x) => x.name === name), size = now.sizes[name];
-  return html`<aside class="card" aria-label=${name}><div class="row"><h2 class="grow">${name}</h2><a class="button small" href="#/pipeline" aria-label="Close">✕</a></div>
+  return html`<aside class="card inside" aria-label=${name}><div><div class="row"><h2 class="grow">${name}</h2><a class="button small" href="#/pipeline" aria-label="Close">✕</a></div>
     <p class="row"><span class="pill">${kind ?? "unknown"}</span>${s && html`<${Pill} state=${s.state} />`}${text.owner && html`<span class="soft small">of ${text.owner}</span>`}</p>
     ${s?.error && html`<${Problem} error=${{ message: s.error.message ?? s.error.code, ...s.error }} />`}
     <p class="small">${o && html`lag ${span(o.lag_ms)} · history ${o.since !== null && o.upper !== null ? span(o.upper - o.since) : "–"} · ${number(o.changed)} rows changed`}${size && html` · ${number(size.records)} updates, ${bytes(size.bytes)}, ${size.runs} runs`}</p>
     ${data?.operators?.length > 0 && html`<h3>Operators, on average of ${number(data.ticks)} ticks</h3><${Table} caption=${`Operators of ${name}`} rows=${data.operators.map((x) => ({ ...x, key: x.step }))} columns=${[
       { title: "operator", of: (x) => html`<span class="mono">${x.step}</span> ${x.operator}` }, { title: "records", right: true, of: (x) => number(x.records) },
       { title: "bytes", right: true, of: (x) => bytes(x.bytes) }, { title: "a tick", right: true, of: (x) => (x.millis === null ? "–" : x.millis < 1 ? `${(x.millis * 1000).toFixed(0)} µs` : span(x.millis)) }]} />`}
-    ${text.places && html`<p class="small soft">Ticks ran ${text.places.map((p) => `${number(p.n)} times on ${p.place === "spark" ? "Spark" : "the driver"}`).join(", ")}.${now.spark_ui && html` <a href=${now.spark_ui} rel="noreferrer">Spark’s pages</a>`}</p>`}
-    ${text.sql && html`<h3>SQL</h3><pre tabindex="0">${text.sql}</pre>`}${text.plan && html`<h3>EXPLAIN</h3><pre tabindex="0">${text.plan}</pre>`}<${Problem} error=${text.error} /></aside>`;
+    ${data?.places && Object.keys(data.places).length > 0 && html`<p class="small soft">Where it runs: ${Object.entries(data.places).map(([place, n]) => `${number(n)} ticks on ${place === "spark" ? "Spark" : "the driver"}`).join(", ")}.${now.spark_ui && html` <a href=${now.spark_ui} rel="noreferrer">Spark’s pages</a>`}</p>`}
+    </div><div>${text.sql && html`<h3>SQL</h3><pre tabindex="0">${text.sql}</pre>`}${text.plan && html`<h3>EXPLAIN</h3><pre tabindex="0">${text.plan}</pre>`}<${Problem} error=${text.error} /></div></aside>`;
 }

@@ -84,21 +84,23 @@ export function Sql({ now }) {
   <section class="card"><div class="editor" ref=${place}></div>
     <p class="row"><button class="primary" onClick=${() => run()} disabled=${busy}>${busy ? "Running …" : "Run"}</button>
       ${(busy || live) && html`<button onClick=${halt}>Stop</button>`}
-      <label class="row small">Before <select value="" onChange=${(e) => { if (e.target.value) put(e.target.value); e.target.value = ""; }} aria-label="Queries before"><option value="">history …</option>${queries.map((q) => html`<option value=${q}>${q.slice(0, 80)}</option>`)}</select></label></p>
-    <${Past} now=${now} asOf=${asOf} choose=${(t) => { choose(t); if (t !== null) run(undefined, t); }} /></section>
+      <label class="row small">History <select value="" onChange=${(e) => { if (e.target.value) put(e.target.value); e.target.value = ""; }} aria-label="Queries before"><option value="">${queries.length ? "choose a query …" : "nothing yet"}</option>${queries.map((q) => html`<option value=${q}>${q.slice(0, 80)}</option>`)}</select></label></p>
+    <${Past} now=${now} asOf=${asOf} query=${() => view.current?.state.doc.toString() ?? ""} choose=${(t) => { choose(t); if (t !== null) run(undefined, t); }} /></section>
   <${Problem} error=${error} />
   ${result && html`<${Result} result=${result} />`}
   ${live && html`<${Live} live=${live} />`}`;
 }
 
-function Past({ now, asOf, choose }) {
+// The times at which all that a query names can be read; the query runs as of the one that is chosen.
+function Past({ now, asOf, choose, query }) {
   const kept = now?.objects.filter((o) => o.since !== null && o.upper !== null && o.lag_ms !== null) ?? [];
   if (!kept.length) return null;
-  const low = Math.min(...kept.map((o) => o.since)), high = Math.max(...kept.map((o) => o.upper)) - 1;
-  return html`<details open=${asOf !== null}><summary>AS OF: ${asOf === null ? "now" : `${moment(asOf)}, ${span(high - asOf)} ago`}</summary>
-    <div class="row"><label class="grow"><span class="small soft">The times that are kept, from ${moment(low)} to ${moment(high)}</span>
-    <input type="range" min=${low} max=${high} value=${asOf ?? high} aria-valuetext=${moment(asOf ?? high)} onChange=${(e) => choose(Number(e.target.value))} /></label>
-    <button onClick=${() => choose(null)}>Now</button></div></details>`;
+  const named = kept.filter((o) => query().includes(o.name)), high = Math.max(...kept.map((o) => o.upper)) - 1;
+  const low = named.length ? Math.max(...named.map((o) => o.since)) : Math.min(...kept.map((o) => o.since));
+  return html`<div class="past"><span class="small"><strong>AS OF: ${asOf === null ? "now" : `${moment(asOf)}, ${span(high - asOf)} ago`}</strong></span>
+    <div class="row"><label class="grow"><input type="range" min=${low} max=${high} value=${asOf ?? high} aria-label="Time to read at" aria-valuetext=${moment(asOf ?? high)} onChange=${(e) => choose(Number(e.target.value))} /></label>
+    <button onClick=${() => choose(null)} disabled=${asOf === null}>Now</button></div>
+    <span class="small soft">${named.length ? `What ${named.map((o) => o.name).join(", ")} ${named.length > 1 ? "keep" : "keeps"}` : "The times that are kept"}: from ${moment(low)} to ${moment(high)}</span></div>`;
 }
 
 const cell = (value) => (value === null ? "NULL" : typeof value === "object" ? JSON.stringify(value) : String(value));

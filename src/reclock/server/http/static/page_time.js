@@ -2,17 +2,19 @@
 // complete, and who holds what. Bindings that the database has folded since are remembered, paler.
 import { useRef, useState } from "./vendor/vendor.js";
 import { rows } from "./api.js";
-import { html, isTime, moment, number, Problem, span, usePoll } from "./parts.js";
+import { html, isTime, moment, number, Problem, round, span, usePoll, useWidth } from "./parts.js";
 
-const W = 1000, H = 300, LEFT = 74, RIGHT = 18, TOP = 26, BOTTOM = 58, MINUTES = 3;
+const H = 300, LEFT = 66, RIGHT = 18, TOP = 26, BOTTOM = 30, HELD = 13, MINUTES = 3;
 
 export function Time() {
   const kept = useRef(new Map());
   const { data, error } = usePoll(async () => {
-    const [bindings, frontiers, holds] = await Promise.all([
+    const [bindings, frontiers, held, objects] = await Promise.all([
       rows('SELECT source, "timestamp", "partition", "offset" FROM reclock.bindings'),
       rows("SELECT object, since, upper, lag_ms FROM reclock.frontiers"),
-      rows("SELECT object, holder, since FROM reclock.holds")]);
+      rows("SELECT object, holder, since FROM reclock.holds"), rows("SELECT id, name FROM reclock.objects")]);
+    const names = new Map(objects.map((o) => [o.id, o.name]));
+    const holds = held.map((h) => { const [kind, id] = h.holder.split("/"); return { ...h, holder: names.has(id) ? `${kind} ${names.get(id)}` : h.holder }; });
     for (const b of bindings) {
       const source = kept.current.get(b.source) ?? kept.current.set(b.source, new Map()).get(b.source);
       const partition = source.get(b.partition) ?? source.set(b.partition, new Map()).get(b.partition);
@@ -24,7 +26,7 @@ export function Time() {
   if (!data) return html`<h1>Time</h1><${Problem} error=${error} />`;
   const names = [...kept.current.keys()].sort();
   return html`<div class="head"><div><h1>Time</h1><p>Which offsets of a source became visible at which time: decided once, and the same after every restart.</p></div></div><${Problem} error=${error} />
-    ${names.length === 0 && html`<p class="soft">There is no source yet. Tables get their times when they are written.</p>`}
+    ${names.length === 0 && html`<p class="empty">There is no source yet. Tables get their times when they are written.</p>`}
     ${names.map((name) => html`<${Remap} key=${name} name=${name} partitions=${kept.current.get(name)} frontier=${data.frontiers.find((f) => f.object === name)} holds=${data.holds.filter((x) => x.object === name)} />`)}
     <section class="card"><h2>What is kept of every object</h2><${Ranges} frontiers=${data.frontiers} holds=${data.holds} /></section>`;
 }
@@ -32,7 +34,7 @@ export function Time() {
 const ticks = (low, high, count) => Array.from({ length: count + 1 }, (_, n) => low + ((high - low) * n) / count);
 
 function Remap({ name, partitions, frontier, holds }) {
-  const [at, point] = useState(null);
+  const [at, point] = useState(null), [place, W] = useWidth();
   if (!frontier) return null;
   const upper = frontier.upper, lines = [...partitions].sort(([a], [b]) => a.localeCompare(b, undefined, { numeric: true }));
   const all = lines.flatMap(([, found]) => [...found.keys()]);
@@ -54,34 +56,41 @@ function Remap({ name, partitions, frontier, holds }) {
   };
   const since = Math.max(low, frontier.since ?? end);
   const seen = at && lines.map(([p, found]) => [p, [...found].filter(([t]) => t <= at).sort((a, b) => a[0] - b[0]).at(-1)?.[1]]);
-  return html`<section class="card"><div class="row"><h2 class="grow">${name}</h2><span class="small soft">since ${moment(frontier.since)} · upper ${moment(upper)} · lag ${span(frontier.lag_ms)}</span></div>
-  <svg viewBox=${`0 0 ${W} ${H}`} width="100%" role="img" aria-label=${`${name}: ${lines.length} partitions; ${lines.map(([p, f]) => `${p} up to offset ${Math.max(...f.values())}`).join(", ")}; readable from ${moment(frontier.since)} to ${moment(upper)}; ${holds.length} holds`}
+  // Who holds the same time is written once.
+  const groups = new Map();
+  for (const held of holds) if (held.since !== null) groups.set(held.since, [...(groups.get(held.since) ?? []), held.holder]);
+  const marks = [...groups].sort((a, b) => a[0] - b[0]).slice(0, 6), tall = H + marks.length * HELD + (marks.length ? 8 : 0);
+  return html`<section class="card" ref=${place}><div class="row"><h2 class="grow">${name}</h2><span class="small soft">since ${moment(frontier.since)} · upper ${moment(upper)} · lag ${span(frontier.lag_ms)}</span></div>
+  <svg viewBox=${`0 0 ${W} ${tall}`} width=${W} height=${tall} class="remap" role="img" aria-label=${`${name}: ${lines.length} partitions; ${lines.map(([p, f]) => `${p} up to offset ${Math.max(...f.values())}`).join(", ")}; readable from ${moment(frontier.since)} to ${moment(upper)}; ${holds.length} holds`}
     onPointerMove=${(e) => { const box = e.currentTarget.getBoundingClientRect(); const t = low + ((((e.clientX - box.left) / box.width) * W - LEFT) / (W - LEFT - RIGHT)) * (high - low); point(t > low && t < end ? Math.floor(t) : null); }} onPointerLeave=${() => point(null)}>
     <defs><pattern id=${`h-${name}`} width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V8" stroke="var(--line)" stroke-width="5" /></pattern>
       ${lines.map((_, n) => html`<linearGradient id=${`g-${name}-${n}`} x1="0" y1="0" x2="0" y2="1"><stop offset="0" style=${{ stopColor: `var(--c${n % 8})`, stopOpacity: lines.length > 3 ? 0.1 : 0.28 }} /><stop offset="1" style=${{ stopColor: `var(--c${n % 8})`, stopOpacity: 0 }} /></linearGradient>`)}</defs>
-    ${ticks(under, top, 4).map((o) => html`<line class="axis" x1=${LEFT} x2=${W - RIGHT} y1=${y(o)} y2=${y(o)} /><text class="tick" x=${LEFT - 8} y=${y(o) + 4} text-anchor="end">${number(Math.round(o))}</text>`)}
-    ${ticks(low, high, 5).map((t) => html`<text class="tick" x=${x(t)} y=${H - BOTTOM + 18} text-anchor=${t === high ? "end" : "middle"}>${isTime(t) ? moment(Math.floor(t)).slice(0, 8) : number(Math.round(t))}</text>`)}
+    ${round(under, top, 5).map((o) => html`<line class="axis" x1=${LEFT} x2=${W - RIGHT} y1=${y(o)} y2=${y(o)} /><text class="tick" x=${LEFT - 8} y=${y(o) + 4} text-anchor="end">${number(Math.round(o))}</text>`)}
+    ${ticks(low, high, W > 600 ? 6 : 2).map((t, n, all) => html`<text class="tick" x=${x(t)} y=${H - BOTTOM + 18} text-anchor=${n === all.length - 1 ? "end" : n ? "middle" : "start"}>${isTime(t) ? moment(Math.floor(t)).slice(0, 8) : number(Math.round(t))}</text>`)}
     <rect x=${LEFT} y=${TOP} width=${Math.max(0, x(since) - LEFT)} height=${H - TOP - BOTTOM} style=${{ fill: `url(#h-${CSS.escape(name)})` }} opacity=".7" />
     <rect x=${x(end)} y=${TOP} width=${Math.max(0, W - RIGHT - x(end))} height=${H - TOP - BOTTOM} style=${{ fill: `url(#h-${CSS.escape(name)})` }} opacity=".7" />
     ${lines.map(([p, found], n) => { const s = stairs(found); const begin = s.d.slice(1).split(/[,HV]/)[0]; return html`<path d=${`${s.d}V${H - BOTTOM}H${begin}Z`} style=${{ fill: `url(#g-${CSS.escape(name)}-${n})` }} /><path d=${s.d} fill="none" style=${{ stroke: `var(--c${n % 8})` }} stroke-width="2.5" stroke-linejoin="round" /><circle cx=${x(end)} cy=${y(s.last)} r="4" style=${{ fill: `var(--c${n % 8})` }} />`; })}
     <g><line x1=${x(since)} x2=${x(since)} y1=${TOP - 6} y2=${H - BOTTOM} style=${{ stroke: "var(--warn)" }} stroke-width="2" /><text x=${x(since) + (x(since) > W * 0.8 ? -5 : 5)} text-anchor=${x(since) > W * 0.8 ? "end" : "start"} y=${TOP - 9} style=${{ fill: "var(--warn)" }}>since</text>
       <line x1=${x(end)} x2=${x(end)} y1=${TOP - 6} y2=${H - BOTTOM} style=${{ stroke: "var(--ok)" }} stroke-width="2" /><text x=${W - RIGHT} y=${TOP - 9} text-anchor="end" style=${{ fill: "var(--ok)" }}>upper</text></g>
-    ${holds.filter((x_) => x_.since !== null).map((held, n) => html`<g transform=${`translate(${x(Math.max(low, held.since))},${H - BOTTOM + 24 + (n % 3) * 11})`}><path d="M0,-5 l5,5 l-5,5 l-5,-5z" style=${{ fill: "var(--c4)" }} /><text class="tick" x=${held.since > low + (high - low) * 0.75 ? -9 : 9} y="4" text-anchor=${held.since > low + (high - low) * 0.75 ? "end" : "start"}>${held.holder}</text></g>`)}
+    ${marks.map(([held, who], n) => { const u = x(Math.max(low, held)), left = u > W * 0.6, names = [...new Set(who)].join(", "), most = Math.floor((left ? u - LEFT : W - u) / 6.4);
+      return html`<line x1=${u} x2=${u} y1=${TOP} y2=${H - 4 + n * HELD} style=${{ stroke: "var(--c4)" }} stroke-dasharray="2 4" opacity=".8" /><g transform=${`translate(${u},${H + n * HELD})`}><path d="M0,-5 l5,5 l-5,5 l-5,-5z" style=${{ fill: "var(--c4)" }} /><text class="tick" x=${left ? -9 : 9} y="4" text-anchor=${left ? "end" : "start"}>${names.length > most ? names.slice(0, Math.max(6, most - 1)) + "…" : names}</text></g>`; })}
     ${at && html`<line x1=${x(at)} x2=${x(at)} y1=${TOP} y2=${H - BOTTOM} style=${{ stroke: "var(--ink)" }} stroke-dasharray="3 4" opacity=".6" />`}
   </svg>
   <p class="small">${(seen ?? lines.map(([p, f]) => [p, Math.max(...f.values())])).map(([p, o], n) => html`<span class="key"><i style=${{ background: `var(--c${n % 8})` }}></i>${p}: ${o === undefined ? "nothing" : number(o)}</span>`)}<span class="soft">${at ? `at ${moment(at)}` : "now"}</span></p></section>`;
 }
 
 function Ranges({ frontiers, holds }) {
+  const [place, W] = useWidth();
   const found = frontiers.filter((f) => f.since !== null && f.upper !== null && f.lag_ms !== null);
-  if (!found.length) return html`<p class="soft">Nothing yet.</p>`;
+  if (!found.length) return html`<p class="empty" ref=${place}>Nothing yet.</p>`;
   const end = Math.max(...found.map((f) => f.upper)), low = Math.min(...found.map((f) => f.since)), width = Math.max(1, end - low);
-  const x = (t) => 240 + (Math.max(0, t - low) / width) * 730;
-  return html`<svg viewBox=${`0 0 1000 ${found.length * 28 + 24}`} width="100%" role="img" aria-label=${found.map((f) => `${f.object}: ${span(f.upper - f.since)}`).join(", ")}>
+  const side = Math.min(240, Math.round(W * 0.36)), most = Math.floor(side / 7.4);
+  const x = (t) => side + (Math.max(0, t - low) / width) * (W - side - 12);
+  return html`<div ref=${place}><svg viewBox=${`0 0 ${W} ${found.length * 28 + 24}`} width=${W} height=${found.length * 28 + 24} role="img" aria-label=${found.map((f) => `${f.object}: ${span(f.upper - f.since)}`).join(", ")}>
     ${found.map((f, n) => { const y = n * 28 + 6; const mine = holds.filter((h) => h.object === f.object && h.since !== null);
-      return html`<text x="230" y=${y + 13} text-anchor="end">${f.object.length > 32 ? f.object.slice(0, 31) + "…" : f.object}</text><rect x=${x(f.since)} y=${y} width=${Math.max(3, x(f.upper) - x(f.since))} height="16" rx="5" style=${{ fill: "var(--accent)" }} opacity=".75" />
+      return html`<text x=${side - 10} y=${y + 13} text-anchor="end">${f.object.length > most ? f.object.slice(0, most - 1) + "…" : f.object}</text><rect x=${x(f.since)} y=${y} width=${Math.max(3, x(f.upper) - x(f.since))} height="16" rx="5" style=${{ fill: "var(--accent)" }} opacity=".75" />
         ${mine.map((h) => html`<path d=${`M${x(h.since)},${y + 3} l5,5 l-5,5 l-5,-5z`} style=${{ fill: "var(--c4)", stroke: "var(--card)" }}><title>${h.holder} holds from ${moment(h.since)}</title></path>`)}`; })}
-    <text class="tick" x="240" y=${found.length * 28 + 20}>${moment(low)}</text><text class="tick" x="970" y=${found.length * 28 + 20} text-anchor="end">${moment(end)}</text></svg>
+    <text class="tick" x=${side} y=${found.length * 28 + 20}>${moment(low)}</text><text class="tick" x=${W - 12} y=${found.length * 28 + 20} text-anchor="end">${moment(end)}</text></svg></div>
     <p class="small soft">A bar is what can be read, from since to upper. <span class="key"><i style=${{ background: "var(--c4)" }}></i>held from there on</span></p>
-    <div class="scroll" tabindex="0" role="region" aria-label="Holds"><table aria-label="Holds"><thead><tr><th scope="col">object</th><th scope="col">holder</th><th scope="col" class="n">held from</th></tr></thead><tbody>${holds.map((h) => html`<tr><td>${h.object}</td><td>${h.holder}</td><td class="n">${moment(h.since)}</td></tr>`)}</tbody></table></div>`;
+    ${holds.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Holds"><table aria-label="Holds"><thead><tr><th scope="col">object</th><th scope="col">holder</th><th scope="col" class="n">held from</th></tr></thead><tbody>${holds.map((h) => html`<tr><td>${h.object}</td><td>${h.holder}</td><td class="n">${moment(h.since)}</td></tr>`)}</tbody></table></div>`}`;
 }

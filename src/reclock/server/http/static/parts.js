@@ -35,7 +35,7 @@ export function Problem({ error }) {
 }
 
 export function Table({ caption, columns, rows, empty = "Nothing yet." }) {
-  if (!rows.length) return html`<p class="soft">${empty}</p>`;
+  if (!rows.length) return html`<p class="empty">${empty}</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table aria-label=${caption}>
     <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.right ? "n" : ""}>${c.title}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${row.key ?? row.name}>${columns.map((c) => html`<td class=${c.right ? "n" : ""}>${c.of(row)}</td>`)}</tr>`)}</tbody>
@@ -61,6 +61,26 @@ export function usePoll(look, every, deps = []) {
 }
 
 export const colour = (at) => getComputedStyle(document.documentElement).getPropertyValue(`--c${at % 8}`).trim();
+// How wide an element is, in pixels, now and whenever that changes.
+export function useWidth(least = 300) {
+  const place = useRef(null), [width, set] = useState(0);
+  useEffect(() => {
+    const watch = new ResizeObserver(([seen]) => set(Math.round(seen.contentRect.width)));
+    if (place.current) watch.observe(place.current);
+    return () => watch.disconnect();
+  }, []);
+  return [place, Math.max(least, width)];
+}
+
+// Round numbers between two, about so many: for axes.
+export function round(low, high, count) {
+  const raw = Math.max(1e-9, (high - low) / count), power = 10 ** Math.floor(Math.log10(raw));
+  const step = Math.max(1, [1, 2, 5, 10].find((n) => n * power >= raw) * power);
+  const found = [];
+  for (let at = Math.ceil(low / step) * step; at <= high; at += step) found.push(at);
+  return found;
+}
+
 const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export function Chart({ title, times, series, format, theme }) {
@@ -73,16 +93,21 @@ export function Chart({ title, times, series, format, theme }) {
     plot.current = new uPlot({
       width: width(), height: 190, legend: { show: series.length <= 8 }, cursor: { points: { size: 7 } },
       scales: { y: { range: (u, low, high) => [0, high > 0 ? high * 1.15 : 1] } },
-      axes: [{ ...axis, size: 30 }, { ...axis, size: 58, values: (u, ticks) => ticks.map((t) => format(t)) }],
-      series: [{}, ...series.map((s, at) => ({ label: s.name, stroke: colour(at), width: 2, fill: series.length === 1 ? colour(at) + "22" : undefined, points: { show: false }, value: (u, v) => (v === null || v === undefined ? "–" : format(v)) }))],
+      axes: [{ ...axis, size: 26, space: 76, values: (u, ticks) => ticks.map((t) => (u.scales.x.max - u.scales.x.min < 900 ? clock(t * 1000) : clock(t * 1000).slice(0, 5))) }, { ...axis, size: 58, values: (u, ticks) => ticks.map((t) => format(t)) }],
+      series: [{ label: "", value: () => "" }, ...series.map((s, at) => ({ label: s.name, stroke: colour(at), width: 2, fill: series.length === 1 ? colour(at) + "22" : undefined, points: { show: false }, value: (u, v) => (v === null || v === undefined ? "–" : format(v)) }))],
     }, [times, ...series.map((s) => s.values)], box);
     const watch = new ResizeObserver(() => plot.current?.setSize({ width: width(), height: 190 }));
     watch.observe(box);
     return () => { watch.disconnect(); plot.current?.destroy(); plot.current = null; };
   }, [names, theme]);
-  useEffect(() => { plot.current?.setData([times, ...series.map((s) => s.values)]); });
+  useEffect(() => {
+    const drawn = plot.current;
+    if (!drawn) return;
+    drawn.setData([times, ...series.map((s) => s.values)]);
+    if (!(drawn.cursor.left >= 0) && times.length) drawn.setLegend({ idx: times.length - 1 }); // what is now, unless one points at a time
+  });
   const last = series.map((s) => `${s.name} ${format(s.values.at(-1) ?? 0)}`).join(", ");
-  return html`<section class="card"><h2>${title}</h2>${times.length < 2 && html`<p class="soft small">A sample comes every five seconds.</p>`}<div class="chart" ref=${place} role="img" aria-label=${`${title}, now: ${last || "nothing"}`}></div></section>`;
+  return html`<section class="card"><h2>${title}</h2>${times.length < 3 && html`<p class="soft small">A sample comes every five seconds.</p>`}<div class="chart" ref=${place} role="img" aria-label=${`${title}, now: ${last || "nothing"}`}></div></section>`;
 }
 
 // The changes of counters a second, from samples of them.
