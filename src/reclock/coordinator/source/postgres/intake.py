@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.connectors.postgres import slot
-from reclock.connectors.postgres.describe import described_again
+from reclock.connectors.postgres.describe import check_published, described_again
 from reclock.connectors.postgres.pgoutput import Begin, StreamCommit
 from reclock.connectors.postgres.rows import Rows
 from reclock.connectors.postgres.snapshot import END, Copy
@@ -119,7 +119,7 @@ class PostgresIntake(Intake):
         self._spilled: int | None = None
         """Where the commit record is of a transaction that turned out to be large."""
         self._large: Large | None = None
-        self._beat_ms = core.clock.now_ms()
+        self._beat_ms = self._published_ms = core.clock.now_ms()
         self._order = 0
         self.ended = False
         """Whether the source is gone: nothing may be made for it any more."""
@@ -175,6 +175,8 @@ class PostgresIntake(Intake):
         if self._large is not None:
             return self._take_large(self._large)
         now = self._clock.now_ms()
+        if now - self._published_ms >= BEAT_MS:
+            self._check_published(now)
         end = self._end()
         with self.room:
             self.upstream = Antichain.of(max(end, self._pg.frontier))
@@ -208,9 +210,17 @@ class PostgresIntake(Intake):
         finally:
             session.close()
         slot.check(self._slot, self._system, found, state, self._pg.begin or frontier)
+        self._check_published(self._clock.now_ms())
         self._relations = replace(self._fresh_relations(), order=self._relations.order)
         self._unfinished = Unfinished(self._relations, self._spilled)
         self._stream = Stream(self._connection, self._slot, self._publication, frontier)
+
+    def _check_published(self, now: int) -> None:
+        """Refuse to go on if the server does not send all tables any more; it does not say so."""
+        check_published(
+            self._connection, self._monitor, self._publication, list(self._tables.values())
+        )
+        self._published_ms = now
 
     def _end(self) -> Lsn:
         with self._connection.told(), self._monitor.cursor() as cursor:
