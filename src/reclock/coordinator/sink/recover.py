@@ -90,7 +90,7 @@ def check(statement: CreateSink, relation: RelationItem, catalog: Catalog) -> No
     for item in sorted(catalog.inputs(relation.id) | {relation.id}):
         found = catalog[item]
         if isinstance(found, Source) and isinstance(found.statement.connection, PostgresConnection):
-            message = f'sink "{statement.name}" cannot be recovered: "{found.name}" is PostgreSQL\'s'
+            message = f'sink "{statement.name}" cannot be recovered: it reads PostgreSQL'
             detail = "another database has another replication slot, which begins elsewhere"
             raise NotSupported(message, detail=detail, hint="leave out recover", position=position)
         if not isinstance(found, Source | View | MaterializedView):

@@ -11,7 +11,7 @@ import uuid
 
 import psycopg2
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from reclock.testing.children import Child
 from reclock.testing.postgres import _installed
@@ -190,10 +190,18 @@ def committed(kafka, topic):
         "enable.partition.eof": True, "isolation.level": "read_committed",
     }  # fmt: skip
     consumer = Consumer(config)
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found = []
-    while (message := consumer.poll(20)) is not None and message.error() is None:
+    parts = consumer.list_topics(topic, 20).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, part, 0) for part in parts])
+    found, open_parts = [], len(parts)
+    while open_parts:
+        message = consumer.poll(30)
+        assert message is not None
+        if message.error() is not None:
+            assert message.error().code() == KafkaError._PARTITION_EOF
+            open_parts -= 1
+            continue
         at = int(dict(message.headers())["reclock-timestamp"])
         found.append((at, json.loads(message.key())["id"], json.loads(message.value())))
+    found.sort(key=lambda one: one[0])  # a key is in one partition
     consumer.close()
     return found

@@ -63,6 +63,7 @@ from reclock.time.timestamp import Lsn, Timestamp
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from reclock.connectors.postgres.connection import Connection
     from reclock.connectors.postgres.pgoutput import Message
     from reclock.coordinator.core import Core
     from reclock.coordinator.item import Source
@@ -96,6 +97,10 @@ class PostgresIntake(Intake):
         given = source.statement.connection
         assert isinstance(given, PostgresConnection)
         self._core = core
+        self.items = list(tables)
+        """The tables as the catalog has them."""
+        self._paused = False
+        """Whether nothing more may be read: tables are about to be replaced."""
         self._source = source
         self._publication = given.publication
         self._connection = connection_of(source)
@@ -115,6 +120,10 @@ class PostgresIntake(Intake):
         self._assembly: Assembly | None = None
         self._relations = self._fresh_relations()
         self._failing: Failing | None = None
+        self._limit: int | None = None
+        """Where the log is not read beyond."""
+        self._passed = False
+        """Whether what is beyond it was met."""
         self._unfinished: Unfinished | None = None
         self._spilled: int | None = None
         """Where the commit record is of a transaction that turned out to be large."""
@@ -164,6 +173,8 @@ class PostgresIntake(Intake):
     # Reading.
 
     def _pull(self) -> bool:
+        if self._paused:
+            return False
         if self._core.is_copy:
             message = "this is a copy of a state, and reads nothing"
             raise SourceUnavailable(message)
@@ -242,6 +253,7 @@ class PostgresIntake(Intake):
         assembly = self._assembly
         for message in self._stream.read(end, PATIENCE):
             if self._is_beyond(message):
+                self._passed = True
                 break
             try:
                 self._take(assembly, message)
@@ -278,11 +290,12 @@ class PostgresIntake(Intake):
 
     def _is_beyond(self, message: Message) -> bool:
         """Return whether a message begins, or ends, what cannot be taken in."""
-        if self._failing is None:
+        limit = self._limit if self._failing is None else self._failing.lsn
+        if limit is None:
             return False
         if isinstance(message, Begin):
-            return message.final >= self._failing.lsn
-        return isinstance(message, StreamCommit) and message.lsn >= self._failing.lsn
+            return message.final >= limit
+        return isinstance(message, StreamCommit) and message.lsn >= limit
 
     def _take(self, assembly: Assembly, message: Message) -> None:
         """Take in a message, or have it kept in the file of its transaction."""
@@ -393,6 +406,47 @@ class PostgresIntake(Intake):
         now = self._clock.now_ms()
         with self.room:
             self._pg.add(Chunk(begun.lsn, now, tables, pieces, complete_ms=None))
+
+    def read_to(self, lsn: Lsn) -> None:
+        """Stage the log exactly up to a position, and then read no more until ``go_on``."""
+        with self._pulling:
+            self._limit = lsn
+            try:
+                self._passed = False
+                while self._pg.frontier < lsn and self._large is None and not self._passed:
+                    self._connect()
+                    if not self._read_log(lsn, self._clock.now_ms()):
+                        break
+                if self._large is not None:
+                    message = f'source "{self._source.name}" reads a large transaction'
+                    raise SourceUnavailable(message, hint="try again when it is read")
+            finally:
+                self._limit = None
+                self._give_up()
+            self._paused = True
+            with self.room:
+                if self._pg.frontier < lsn:
+                    self._pg.add(Chunk(lsn, self._clock.now_ms()))
+
+    def go_on(self) -> None:
+        """Read on."""
+        self._paused = False
+
+    def copied(self, table: Table, item: ObjectId, snapshot: str) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of a table at a snapshot."""
+        copy = Copy(self._connection, table, fields_of(table), snapshot)
+        for rows in self._copied_here(item, copy, f"copying table {table.shown}", 0):
+            yield rows.records
+
+    @property
+    def connection(self) -> Connection:
+        """How to get at the server."""
+        return self._connection
+
+    @property
+    def publication(self) -> str:
+        """The publication whose tables are read."""
+        return self._publication
 
     def _check_wanted(self) -> None:
         if self.ended:
