@@ -64,6 +64,8 @@ NAMES: Final[dict[str, str]] = {
     "postgres.slot.made": "a replication slot is made, nothing is copied at its snapshot yet",
     "postgres.copy.table": "a table is copied at the snapshot, others may be still to come",
     "postgres.copy.after": "all tables are copied, no tick has bound them yet",
+    "postgres.large.before": "a large transaction is in a file, no piece of it is written yet",
+    "postgres.refresh.copied": "tables are copied again, the old ones are still there",
     "postgres.acknowledge.before": "the log is bound durably, its server does not know yet",
     "postgres.acknowledge.after": "the server knows how far its log is bound",
     "postgres.slot.drop.before": "a source is gone, its replication slot is still there",

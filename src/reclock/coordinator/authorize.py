@@ -141,7 +141,7 @@ class _Check:
                 self._named(statement.relation, "SELECT")
             case s.Drop():
                 self._own(statement.names, cascade=statement.cascade)
-            case s.AlterRetainHistory() | s.AlterSource():
+            case s.AlterRetainHistory() | s.AlterSource() | s.RefreshSource():
                 self._own([statement.name])
             case s.Grant(_, (_, *_) as names):
                 self._own(names)

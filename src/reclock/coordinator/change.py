@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from reclock.arrangement.run import RunRef
     from reclock.coordinator.arrangements import Runs
     from reclock.coordinator.core import Core
     from reclock.coordinator.item import Item
@@ -72,13 +73,14 @@ def change_catalog(
     changes: Happening | None = None,
     also: Iterable[Pace] = (),
     least: int = 1,
+    late: frozenset[ObjectId] = frozenset(),
 ) -> None:
     """Make the next version of the catalog, and everything it needs, durable at once.
 
     ``roles`` are those from then on, if privileges change with the objects; ``prepared`` is what
     the one object that is added needs, if it was filled before; ``changes`` are those of inputs
     at the time of the change, in the paces of the objects and in ``also``. The version is at
-    ``least`` so many further.
+    ``least`` so many further. New objects that are ``late`` cannot be read before that time.
     """
     with core.writing():
         made, gone = tuple(added), tuple(removed)
@@ -111,7 +113,8 @@ def change_catalog(
             transients = {i: t for i, t in transients.items() if not t.depends & set(gone)}
         after = core.world.with_catalog(stored, catalog).with_transients(transients)
         filled = _filled(prepared, made)
-        _publish(core, after.with_roles(roles), [append], states, filled, changes=changes)
+        whole = after.with_roles(roles)
+        _publish(core, whole, [append], states, filled, changes=changes, late=late)
         if gone:
             core.collect_garbage()
 
@@ -152,7 +155,9 @@ Filled: TypeAlias = "Callable[[TimelineState, frozenset[ArrangementId], Untils],
 """Gives the runs of new arrangements in a state, if they were prepared."""
 
 
-Happening: TypeAlias = "Callable[[TimelineState, Timestamp], Mapping[ObjectId, pa.RecordBatch]]"
+Happening: TypeAlias = (
+    "Callable[[TimelineState, Timestamp], Mapping[ObjectId, pa.RecordBatch | Changes]]"
+)
 """Gives what happens to inputs at the time of a change of the catalog, in the state before it."""
 
 
@@ -171,12 +176,13 @@ def _publish(
     filled: Filled,
     *,
     changes: Happening | None = None,
+    late: frozenset[ObjectId] = frozenset(),
 ) -> None:
     """Make a world durable in which ``states``, which are settled, have the shape it asks for."""
     moved = []
     for state in states:
         shape = Shape.of(world.catalog, state.pace, world.transients.values())
-        more, after = _reshape(core, state, shape, filled, changes=changes)
+        more, after = _reshape(core, state, shape, filled, changes=changes, late=late)
         appends += more
         moved.append(after.with_bindings(core.store, world.catalog))
     hit("ddl.publish.before")
@@ -213,6 +219,7 @@ def _reshape(
     filled: Filled,
     *,
     changes: Happening | None = None,
+    late: frozenset[ObjectId] = frozenset(),
 ) -> tuple[list[Append], TimelineState]:
     """Return the step from a settled state to another shape; new state is hydrated."""
     there = state.shape.graph.arrangements.keys()
@@ -228,7 +235,17 @@ def _reshape(
         added = _hydrate(core, state, shape, new, untils)
     gone = frozenset(state.arrangements.runs.keys() - (there & wanted))
     between = state.arranged(shape, added, gone, untils)
-    return state.reshaped(shape, _with_due(core, between, added, changes), gone, untils)
+    whole = _with_due(core, between, added, changes)
+    names = frozenset(name for item in late for name in (collection_of(item), errors_of(item)))
+    whole = {name: _from_now(refs) if name in names else refs for name, refs in whole.items()}
+    return state.reshaped(shape, whole, gone, untils)
+
+
+def _from_now(refs: tuple[RunRef, ...]) -> tuple[RunRef, ...]:
+    """Return the runs of an arrangement that can be read from its last run on, not before."""
+    *before, last = refs
+    described = replace(last.description, since=last.description.lower)
+    return (*before, replace(last, description=described)) if before else refs
 
 
 def _with_due(
@@ -239,7 +256,7 @@ def _with_due(
         return added  # it closes none
     time = core.expirations.closing(between, between.table_upper)
     inputs = {} if changes is None else changes(between, time)
-    given = {item: Changes((batch,)) for item, batch in inputs.items()}
+    given = {i: c if isinstance(c, Changes) else Changes((c,)) for i, c in inputs.items()}
     due = write(between, compute(core, between, given, time), time)
     return {name: (*added.get(name, ()), *due.get(name, ())) for name in {**added, **due}}
 

@@ -67,6 +67,7 @@ from reclock.sql.statement import (
     Fetch,
     Grant,
     Insert,
+    RefreshSource,
     SelectStatement,
     Subscribe,
 )
@@ -95,7 +96,7 @@ if TYPE_CHECKING:
     from reclock.sql.types import Type
 
 
-_OWNED: Final = (AlterRetainHistory, AlterSource, CreateView, Drop, Grant)
+_OWNED: Final = (AlterRetainHistory, AlterSource, CreateView, Drop, Grant, RefreshSource)
 """What only the owner of an object may do."""
 
 

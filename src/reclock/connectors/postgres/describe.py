@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reclock.connectors.postgres.connection import text
 from reclock.connectors.postgres.slot import system_of
-from reclock.connectors.postgres.table import Table, TableColumn
-from reclock.errors import NotSupported, SourceUnavailable, StatementError
+from reclock.connectors.postgres.table import AGAIN, Table, TableColumn
+from reclock.errors import NotSupported, SourceRegressed, SourceUnavailable, StatementError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,10 @@ JOIN pg_namespace n ON n.nspname = t.schemaname
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
 WHERE t.pubname = {publication}
 ORDER BY n.nspname, c.relname
+"""
+_PUBLISHED: Final = """
+SELECT c.oid::int8 FROM pg_publication p, pg_get_publication_tables(p.pubname) t
+JOIN pg_class c ON c.oid = t.relid WHERE p.pubname = {publication}
 """
 _COLUMNS: Final = """
 WITH RECURSIVE base AS (
@@ -100,6 +104,20 @@ def describe(
     finally:
         replication.close()
     return Described(system, made)
+
+
+def check_published(
+    connection: Connection, session: Any, name: str, tables: Sequence[Table]
+) -> None:
+    """Refuse to go on if changes of some tables are not sent any more: the log does not say so."""
+    with connection.told():
+        found = {oid for (oid,) in _rows(session, _PUBLISHED.format(publication=text(name)))}
+    for table in tables:
+        if table.oid not in found:
+            message = f'publication "{name}" has no table {table.shown} any more'
+            detail = "what was changed since then is not known"
+            hint = f"publish the table again; then {AGAIN}"
+            raise SourceRegressed(message, code="42P01", detail=detail, hint=hint)
 
 
 def described_again(connection: Connection, table: Table, publication: str) -> Table | None:

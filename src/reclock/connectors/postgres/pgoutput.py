@@ -136,9 +136,16 @@ class StreamAbort(NamedTuple):
     sub_xid: int
 
 
+class Streamed(NamedTuple):
+    """A message of a streamed transaction as it came, of the subtransaction ``xid``."""
+
+    xid: int
+    data: bytes
+
+
 Message = (
     Begin | Commit | Relation | Change | Truncate
-    | StreamStart | StreamStop | StreamCommit | StreamAbort
+    | StreamStart | StreamStop | StreamCommit | StreamAbort | Streamed
 )  # fmt: skip
 
 
@@ -163,6 +170,19 @@ def decode(data: bytes, *, streamed: bool = False) -> Message | None:
     if data[:1] in _IGNORED:
         return None
     raise _wrong(data)
+
+
+def streamed(data: bytes) -> Streamed | None:
+    r"""Return a message between a start and a stop, undecoded; None if it says nothing of rows.
+
+    >>> streamed(b"I\0\0\0\7 and so on").xid
+    7
+    """
+    if data[:1] not in _WITHIN:
+        if data[:1] in _IGNORED:
+            return None
+        raise _wrong(data)
+    return Streamed(_UINT.unpack_from(data, 1)[0], data)
 
 
 def _wrong(data: bytes) -> Corrupt:

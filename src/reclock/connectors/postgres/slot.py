@@ -62,17 +62,22 @@ def system_of(session: Any) -> System:
 
 
 @contextmanager
-def exported(connection: Connection, name: str) -> Iterator[Exported]:
-    """Make a slot; its snapshot can be read at inside the block. One of that name is replaced."""
-    drop(connection, name)
+def exported(connection: Connection, name: str, *, temporary: bool = False) -> Iterator[Exported]:
+    """Make a slot; its snapshot can be read at inside the block. One of that name is replaced.
+
+    A ``temporary`` one goes with the block.
+    """
+    if not temporary:
+        drop(connection, name)
     session = connection.replication()
     try:
         with connection.told(), session.cursor() as cursor:
-            cursor.execute(
-                f"CREATE_REPLICATION_SLOT {identifier(name)} LOGICAL {PLUGIN} (SNAPSHOT 'export')"
-                if session.server_version >= 150_000
-                else f"CREATE_REPLICATION_SLOT {identifier(name)} LOGICAL {PLUGIN} EXPORT_SNAPSHOT"
-            )
+            wish = "(SNAPSHOT 'export')"
+            if session.server_version < 150_000:
+                wish = "EXPORT_SNAPSHOT"
+            kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
+            made = f"CREATE_REPLICATION_SLOT {identifier(name)} {kind} {PLUGIN} {wish}"
+            cursor.execute(made)
             _, lsn, snapshot, _ = cursor.fetchone()
         yield Exported(Lsn.parse(lsn), snapshot)
     finally:

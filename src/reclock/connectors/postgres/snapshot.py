@@ -108,7 +108,7 @@ class Copy:
         zeros = np.zeros(size, np.int64)
         places = Places(np.full(size, span.start, np.int64), zeros, np.zeros(size, np.bool_))
         made = records_of(self.table, columns, places, faults)
-        part = pa.array([str(span.part)] * size, pa.string())
+        part = pa.repeat(pa.scalar(str(span.part), pa.string()), size)
         return made.set_column(0, made.schema.names[0], part)
 
 

@@ -8,6 +8,10 @@ All transactions that end at or before it were yielded.
 ``acknowledge`` tells the server what need not be sent again. Nothing else is ever confirmed: what
 was read and is not durable yet is read again after a crash.
 
+Transactions that outgrow ``logical_decoding_work_mem`` of the server are sent before they end, in
+blocks between those of others (protocol version 2, from PostgreSQL 14 on): their messages are
+yielded undecoded (``Streamed``), for whoever keeps them until their commit comes.
+
 Why keepalives and not messages of our own (``pg_logical_emit_message``): the server sends one as
 soon as it is done with the log that it has, whatever that log was about, so a slot moves on while
 other databases write and this one is idle; nothing is written to the user's database, and a role
@@ -23,7 +27,15 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.connectors.postgres.connection import client
-from reclock.connectors.postgres.pgoutput import Begin, Commit, decode
+from reclock.connectors.postgres.pgoutput import (
+    Begin,
+    Commit,
+    StreamCommit,
+    StreamStart,
+    StreamStop,
+    decode,
+    streamed,
+)
 from reclock.time.timestamp import Lsn
 
 if TYPE_CHECKING:
@@ -31,6 +43,9 @@ if TYPE_CHECKING:
 
     from reclock.connectors.postgres.connection import Connection
     from reclock.connectors.postgres.pgoutput import Message
+
+_STREAMS: Final = 140_000
+"""The first version that sends transactions before they end."""
 
 _STATUS_SECONDS: Final = 10
 """How often the server is told, while it is read, that we are there."""
@@ -42,8 +57,13 @@ class Stream:
     def __init__(self, connection: Connection, slot: str, publication: str, start: Lsn) -> None:
         self._connection = connection
         self._session = connection.replication()
-        self._open = False
+        self._open = self._in_block = False
+        self.payload = b""
+        """The last message as it came."""
         self.reached = start
+        options = {"proto_version": "1", "publication_names": _listed(publication)}
+        if self._session.server_version >= _STREAMS:
+            options |= {"proto_version": "2", "streaming": "on"}
         with connection.told():
             self._cursor: Any = self._session.cursor()
             self._cursor.start_replication(
@@ -51,7 +71,7 @@ class Stream:
                 decode=False,
                 start_lsn=int(start),
                 status_interval=_STATUS_SECONDS,
-                options={"proto_version": "1", "publication_names": _listed(publication)},
+                options=options,
             )
 
     @property
@@ -73,7 +93,7 @@ class Stream:
             deadline = monotonic() + seconds
             if isinstance(message, Begin):
                 self._open = True
-            elif isinstance(message, Commit):
+            elif isinstance(message, Commit | StreamCommit):
                 self._open = False
                 self.reached = max(self.reached, Lsn(message.end))
             yield message
@@ -87,7 +107,13 @@ class Stream:
                     if not self._open and self._cursor.wal_end:
                         self.reached = max(self.reached, Lsn(self._cursor.wal_end))
                     return None
-                message = decode(raw.payload)
+                self.payload = raw.payload
+                if self._in_block and raw.payload[:1] != b"E":
+                    message: Message | None = streamed(raw.payload)
+                else:
+                    message = decode(raw.payload)
+                    if isinstance(message, StreamStart | StreamStop):
+                        self._in_block = isinstance(message, StreamStart)
                 if message is not None:
                     return message
 

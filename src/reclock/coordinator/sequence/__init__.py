@@ -28,6 +28,7 @@ from reclock.coordinator.sequence.drop import drop
 from reclock.coordinator.sequence.explain_plan import explain_plan
 from reclock.coordinator.sequence.explain_timestamp import explain_timestamp
 from reclock.coordinator.sequence.insert import insert
+from reclock.coordinator.sequence.refresh_source import refresh_source
 from reclock.coordinator.sequence.roles import (
     alter_owner,
     alter_role,
@@ -63,6 +64,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterRole: alter_role,
     s.AlterSink: alter_sink,
     s.AlterSource: alter_source,
+    s.RefreshSource: refresh_source,
     s.AlterSystem: alter_system,
     s.Begin: begin,
     s.CatalogQuery: catalog_select,

@@ -35,7 +35,12 @@ from reclock.errors import Error, InvalidDefinition, NotSupported, SinkRegressed
 from reclock.sinks.consistency import frontier_record
 from reclock.sinks.export import Will
 from reclock.sql.parse.options import TRUE
-from reclock.sql.statement.source import FileConnection, KafkaConnection, LoadGenerator
+from reclock.sql.statement.source import (
+    FileConnection,
+    KafkaConnection,
+    LoadGenerator,
+    PostgresConnection,
+)
 from reclock.time.frontier import at
 from reclock.time.position import offsets_of
 from reclock.time.timeline import EPOCH_MS
@@ -85,6 +90,10 @@ def check(statement: CreateSink, relation: RelationItem, catalog: Catalog) -> No
         raise NotSupported(message, detail=detail, hint=hint, position=position)
     for item in sorted(catalog.inputs(relation.id) | {relation.id}):
         found = catalog[item]
+        if isinstance(found, Source) and isinstance(found.statement.connection, PostgresConnection):
+            message = f'sink "{statement.name}" cannot be recovered: it reads PostgreSQL'
+            detail = "another database has another replication slot, which begins elsewhere"
+            raise NotSupported(message, detail=detail, hint="leave out recover", position=position)
         if not isinstance(found, Source | View | MaterializedView):
             message = (
                 f'sink "{statement.name}" cannot be recovered: "{found.name}" is a {found.kind}'
@@ -114,9 +123,9 @@ def check_whole(admin: Admin, topic: str, *, sums: bool) -> None:
 
 
 def sources_of(catalog: Catalog, relation: ObjectId) -> dict[str, Source]:
-    """Return the sources that a relation is made of, by their names."""
+    """Return the sources that a relation is made of, by their names; of tables their database."""
     items = (catalog[item] for item in sorted(catalog.inputs(relation) | {relation}))
-    return {item.name: item for item in items if isinstance(item, Source)}
+    return {i.name: i for i in items if isinstance(i, Source) and i.parent is None}
 
 
 def described(source: Source) -> Json:
@@ -130,6 +139,8 @@ def described(source: Source) -> Json:
             return {"path": source.facts["path"]}
         case LoadGenerator(kind, options):
             return {"generator": kind, "options": dict(options)}
+        case PostgresConnection():
+            return {"system": source.facts["system"]["id"], "slot": source.facts["slot"]}
     raise AssertionError(source.statement.connection)
 
 

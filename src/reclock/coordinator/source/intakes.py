@@ -93,6 +93,11 @@ class Intakes:
             before = self._intakes.get(source.id)
             if before is None:
                 self._begin(source, world)
+            elif isinstance(before, PostgresIntake) and before.items != _tables(world, source):
+                self._end(source.id)
+                self._begin(source, world)
+                if source.id in self._intakes:
+                    self._intakes[source.id].counts = before.counts
             elif before.connected.on_error != source.on_error:  # what it read is decoded otherwise
                 self._end(source.id)
                 self._begin(source, world)
@@ -112,8 +117,7 @@ class Intakes:
             core = self._core
             made: Intake
             if isinstance(source.statement.connection, PostgresConnection):
-                tables = [i for i in world.catalog.of_kind(Source) if i.parent == source.id]
-                made = PostgresIntake(core, source, tables, remap, most)
+                made = PostgresIntake(core, source, _tables(world, source), remap, most)
                 self._intakes[source.id] = made
                 return
             connected = connect(source, self.clusters)
@@ -236,3 +240,8 @@ class Intakes:
         for item in tuple(bindings):
             if (intake := self._intakes.get(item)) is not None:
                 yield item, intake
+
+
+def _tables(world: World, source: Source) -> list[Source]:
+    """Return the tables of a database."""
+    return [i for i in world.catalog.of_kind(Source) if i.parent == source.id]

@@ -11,7 +11,7 @@ from reclock.sql.parse.session import parse_assignment
 from reclock.sql.statement.objects import KINDS, AlterOwner, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.settings import AlterSystem
 from reclock.sql.statement.sink import AlterSink
-from reclock.sql.statement.source import AlterSource
+from reclock.sql.statement.source import AlterSource, RefreshSource
 from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
@@ -47,7 +47,15 @@ def _kind(cursor: Cursor) -> str:
 
 def parse_alter(
     cursor: Cursor,
-) -> AlterSystem | AlterRetainHistory | AlterOwner | AlterSink | AlterSource | AlterRole:
+) -> (
+    AlterSystem
+    | AlterRetainHistory
+    | AlterOwner
+    | AlterSink
+    | AlterSource
+    | RefreshSource
+    | AlterRole
+):
     """Read what follows ALTER."""
     if cursor.accept("ROLE") or cursor.accept("USER"):
         return parse_alter_role(cursor)
@@ -64,13 +72,16 @@ def parse_alter(
 
 def _alter_object(
     cursor: Cursor,
-) -> AlterRetainHistory | AlterOwner | AlterSink | AlterSource:
+) -> AlterRetainHistory | AlterOwner | AlterSink | AlterSource | RefreshSource:
     kind = _kind(cursor)
     object_name = cursor.name()
     if kind == "sink" and cursor.accept("SET", "FROM"):
         relation = cursor.name()
         cursor.end()
         return AlterSink(object_name, relation)
+    if kind == "source" and cursor.accept("REFRESH"):
+        cursor.end()
+        return RefreshSource(object_name)
     if cursor.accept("OWNER", "TO"):
         position = cursor.position
         role = cursor.identifier()
@@ -84,7 +95,7 @@ def _alter_object(
         message = "this form of ALTER is not supported"
         hint = (
             "supported: SET (RETAIN HISTORY FOR '…'), RESET (RETAIN HISTORY), OWNER TO; "
-            "of sinks SET FROM; of sources SET (on_error = '…')"
+            "of sinks SET FROM; of sources SET (on_error = '…'), REFRESH"
         )
         raise NotSupported(message, hint=hint, position=cursor.position)
     cursor.expect("SET")

@@ -17,7 +17,7 @@ from reclock.sql.statement.select import SelectStatement
 from reclock.sql.statement.session import Deallocate, Discard, Unlisten
 from reclock.sql.statement.settings import AlterSystem, SetTransaction, SetVariable
 from reclock.sql.statement.sink import AlterSink, CreateSink
-from reclock.sql.statement.source import AlterSource, CreateSource
+from reclock.sql.statement.source import AlterSource, CreateSource, RefreshSource
 from reclock.sql.statement.subscribe import Subscribe
 from reclock.sql.statement.table import CreateTable
 from reclock.sql.statement.transaction import (
@@ -37,6 +37,7 @@ Statement = (
     | AlterRole
     | AlterSink
     | AlterSource
+    | RefreshSource
     | AlterSystem
     | Begin
     | CatalogQuery
@@ -108,6 +109,7 @@ __all__ = [
     "Grant",
     "Insert",
     "Refresh",
+    "RefreshSource",
     "Release",
     "Rollback",
     "RollbackTo",

@@ -94,6 +94,13 @@ class AlterSource:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshSource:
+    """``ALTER SOURCE name REFRESH``."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
 class CreateSource:
     """``CREATE SOURCE name (columns) FROM … FORMAT … INCLUDE … ENVELOPE … RECLOCK … WITH (…)``."""
 

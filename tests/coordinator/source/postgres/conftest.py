@@ -59,10 +59,12 @@ class Upstream:
         self.session.close()
 
 
+SETTINGS = {"wal_level": "logical", "max_replication_slots": "40", "max_wal_senders": "40"}
+
+
 @pytest.fixture(scope="module")
-def server():
-    settings = {"wal_level": "logical", "max_replication_slots": "40", "max_wal_senders": "40"}
-    with running_postgres(settings) as url:
+def server(request):
+    with running_postgres(SETTINGS | getattr(request.module, "SERVER", {})) as url:
         yield url
 
 

@@ -52,6 +52,16 @@ class Relations:
             except SourceRegressed as error:
                 self.known[relation.id] = error
 
+    def found(self, relation: int) -> tuple[ObjectId, Table, Mapped] | None:
+        """Return a table and how it is now; None: the source does not have it."""
+        found = self.tables.get(relation)
+        if found is None:
+            return None
+        mapped = self.known[relation]
+        if isinstance(mapped, SourceRegressed):
+            raise mapped
+        return *found, mapped
+
 
 class Assembly:
     """The transactions since the last that was staged."""
@@ -108,13 +118,10 @@ class Assembly:
                         self.rows += 1
 
     def _builder(self, relation: int) -> tuple[RowsBuilder, Mapped] | None:
-        found = self._relations.tables.get(relation)
+        found = self._relations.found(relation)
         if found is None:
-            return None  # a table that the source does not have
-        mapped = self._relations.known[relation]
-        if isinstance(mapped, SourceRegressed):
-            raise mapped
-        item, table = found
+            return None
+        item, table, mapped = found
         if item not in self._builders:
             self._builders[item] = RowsBuilder(table, mapped.fields)
         return self._builders[item], mapped

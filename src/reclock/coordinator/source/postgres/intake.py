@@ -8,6 +8,10 @@ an error, half way leaves no time bound: the next attempt has a new slot and a n
 From then on a pull reads the log up to where it ended when the pull began, and stages whole
 transactions. An idle log is bound now and then without rows, so that the slot moves on.
 
+Transactions that the server sends before they end, and large ones, are kept in files until their
+commit comes (``unfinished``). A large one is written piece by piece (``large``), when everything
+before it is bound.
+
 Acknowledged is what is durably bound, and nothing else: so the slot never begins after it, and
 after a crash the log from there on is read again and gets its times as if nothing had happened.
 
@@ -20,7 +24,7 @@ Tests: tests/coordinator/source/postgres/test_postgres.py, test_random.py; crash
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,8 +32,8 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.connectors.postgres import slot
-from reclock.connectors.postgres.describe import described_again
-from reclock.connectors.postgres.pgoutput import Begin
+from reclock.connectors.postgres.describe import check_published, described_again
+from reclock.connectors.postgres.pgoutput import Begin, StreamCommit
 from reclock.connectors.postgres.rows import Rows
 from reclock.connectors.postgres.snapshot import END, Copy
 from reclock.connectors.postgres.stream import Stream
@@ -39,9 +43,11 @@ from reclock.coordinator.source.connect import Connected
 from reclock.coordinator.source.intake import PULL_BYTES, STAGED_BYTES, Intake
 from reclock.coordinator.source.postgres.assembly import Assembly, Failing, Relations
 from reclock.coordinator.source.postgres.define import fields_of
+from reclock.coordinator.source.postgres.large import Large, in_piece
 from reclock.coordinator.source.postgres.resolve import TakenTable
 from reclock.coordinator.source.postgres.slots import connection_of
 from reclock.coordinator.source.postgres.staging import Chunk, Staging
+from reclock.coordinator.source.postgres.unfinished import SPILL_BYTES, Unfinished
 from reclock.coordinator.source.taken import Taken
 from reclock.coordinator.source.task_reader import TaskReader
 from reclock.dataflow import delta as deltas
@@ -57,6 +63,8 @@ from reclock.time.timestamp import Lsn, Timestamp
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from reclock.connectors.postgres.connection import Connection
+    from reclock.connectors.postgres.pgoutput import Message
     from reclock.coordinator.core import Core
     from reclock.coordinator.item import Source
     from reclock.coordinator.source.staging import Grid
@@ -89,6 +97,10 @@ class PostgresIntake(Intake):
         given = source.statement.connection
         assert isinstance(given, PostgresConnection)
         self._core = core
+        self.items = list(tables)
+        """The tables as the catalog has them."""
+        self._paused = False
+        """Whether nothing more may be read: tables are about to be replaced."""
         self._source = source
         self._publication = given.publication
         self._connection = connection_of(source)
@@ -108,7 +120,15 @@ class PostgresIntake(Intake):
         self._assembly: Assembly | None = None
         self._relations = self._fresh_relations()
         self._failing: Failing | None = None
-        self._beat_ms = core.clock.now_ms()
+        self._limit: int | None = None
+        """Where the log is not read beyond."""
+        self._passed = False
+        """Whether what is beyond it was met."""
+        self._unfinished: Unfinished | None = None
+        self._spilled: int | None = None
+        """Where the commit record is of a transaction that turned out to be large."""
+        self._large: Large | None = None
+        self._beat_ms = self._published_ms = core.clock.now_ms()
         self._order = 0
         self.ended = False
         """Whether the source is gone: nothing may be made for it any more."""
@@ -153,6 +173,8 @@ class PostgresIntake(Intake):
     # Reading.
 
     def _pull(self) -> bool:
+        if self._paused:
+            return False
         if self._core.is_copy:
             message = "this is a copy of a state, and reads nothing"
             raise SourceUnavailable(message)
@@ -161,7 +183,11 @@ class PostgresIntake(Intake):
             return True
         self._connect()
         self._acknowledge()
+        if self._large is not None:
+            return self._take_large(self._large)
         now = self._clock.now_ms()
+        if now - self._published_ms >= BEAT_MS:
+            self._check_published(now)
         end = self._end()
         with self.room:
             self.upstream = Antichain.of(max(end, self._pg.frontier))
@@ -175,6 +201,11 @@ class PostgresIntake(Intake):
             with suppress(Exception):
                 self._monitor.close()
         self._stream = self._monitor = self._assembly = None
+        if self._unfinished is not None:
+            self._unfinished.close()
+        if self._large is not None:
+            self._large.spill.close()
+        self._unfinished = self._large = None
 
     def _connect(self) -> None:
         if self._stream is not None:
@@ -190,8 +221,17 @@ class PostgresIntake(Intake):
         finally:
             session.close()
         slot.check(self._slot, self._system, found, state, self._pg.begin or frontier)
+        self._check_published(self._clock.now_ms())
         self._relations = replace(self._fresh_relations(), order=self._relations.order)
+        self._unfinished = Unfinished(self._relations, self._spilled)
         self._stream = Stream(self._connection, self._slot, self._publication, frontier)
+
+    def _check_published(self, now: int) -> None:
+        """Refuse to go on if the server does not send all tables any more; it does not say so."""
+        check_published(
+            self._connection, self._monitor, self._publication, list(self._tables.values())
+        )
+        self._published_ms = now
 
     def _end(self) -> Lsn:
         with self._connection.told(), self._monitor.cursor() as cursor:
@@ -212,34 +252,89 @@ class PostgresIntake(Intake):
             self._assembly = Assembly(self._relations, self._pg.frontier)
         assembly = self._assembly
         for message in self._stream.read(end, PATIENCE):
-            if isinstance(message, Begin) and self._is_beyond(message.final):
+            if self._is_beyond(message):
+                self._passed = True
                 break
             try:
-                assembly.take(message)
+                self._take(assembly, message)
             except SourceRegressed as error:
                 self._failing = Failing(assembly.offset, error)
                 if not assembly.transactions:
                     raise
                 self._give_up()  # what is before it is read again, and staged
                 return True
+            if self._large is not None:
+                break  # it is taken in when what is before it is bound
             full = assembly.rows >= self.pulled_rows or assembly.size >= PULL_BYTES
             if full and not assembly.is_open:
                 break
-        if assembly.is_open:
+            if assembly.is_open and assembly.size >= SPILL_BYTES:
+                self._spilled = assembly.offset
+                self._give_up()  # it is read again, into a file
+                return True
+        if assembly.is_open or (self._unfinished is not None and self._unfinished.is_reading):
             return True  # the rest of a transaction is still to come
         reached = self._stream.reached
         hit("ingest.read.after")
         self._assembly = None
         if assembly.rows:
-            self._stage_rows(assembly, now if reached >= end else None)
+            whole = reached >= end and self._large is None
+            self._stage_rows(assembly, now if whole else None)
+            return True
+        if self._large is not None:
             return True
         if self._failing is not None:
             raise self._failing.error
         self._idle(reached, end, now)
         return reached < end and assembly.transactions > 0
 
-    def _is_beyond(self, final: int) -> bool:
-        return self._failing is not None and final >= self._failing.lsn
+    def _is_beyond(self, message: Message) -> bool:
+        """Return whether a message begins, or ends, what cannot be taken in."""
+        limit = self._limit if self._failing is None else self._failing.lsn
+        if limit is None:
+            return False
+        if isinstance(message, Begin):
+            return message.final >= limit
+        return isinstance(message, StreamCommit) and message.lsn >= limit
+
+    def _take(self, assembly: Assembly, message: Message) -> None:
+        """Take in a message, or have it kept in the file of its transaction."""
+        assert self._stream is not None
+        assert self._unfinished is not None
+        found = self._unfinished.take(message, self._stream.payload)
+        if isinstance(found, Large):
+            self._large = found
+            return
+        for one in found:
+            assembly.take(one)
+
+    def _take_large(self, large: Large) -> bool:
+        """Stage a transaction that was kept in a file; not before all before it is bound."""
+        with self.room:
+            if not self._pg.is_empty:
+                return False
+        hit("postgres.large.before")
+        writers = {item: reader.pieces(self.most) for item, reader in self._readers.items()}
+        with self._core.reading() as world:
+            try:
+                tables, pieces = large.staged(
+                    world.of(self._source), lambda item, batch: writers[item](batch)
+                )
+            except BaseException:
+                self._discard({item: tuple(writer.made) for item, writer in writers.items()})
+                raise
+        for piece in (piece for some in pieces.values() for piece in some):
+            self.counts.bytes += piece.bytes
+            self.counts.errors += piece.errors
+        self.counts.rows += large.rows
+        hit("ingest.read.after")
+        frontier, now = Lsn(large.commit.end), self._clock.now_ms()
+        with self.room:
+            self._pg.add(Chunk(frontier, now, tables, pieces, committed_micros=large.commit.micros))
+            self._beat_ms = now
+        large.spill.close()
+        self._large = None
+        return True
 
     def _stage_rows(self, assembly: Assembly, complete_ms: int | None) -> None:
         made = assembly.finish()
@@ -311,6 +406,47 @@ class PostgresIntake(Intake):
         now = self._clock.now_ms()
         with self.room:
             self._pg.add(Chunk(begun.lsn, now, tables, pieces, complete_ms=None))
+
+    def read_to(self, lsn: Lsn) -> None:
+        """Stage the log exactly up to a position, and then read no more until ``go_on``."""
+        with self._pulling:
+            self._limit = lsn
+            try:
+                self._passed = False
+                while self._pg.frontier < lsn and self._large is None and not self._passed:
+                    self._connect()
+                    if not self._read_log(lsn, self._clock.now_ms()):
+                        break
+                if self._large is not None:
+                    message = f'source "{self._source.name}" reads a large transaction'
+                    raise SourceUnavailable(message, hint="try again when it is read")
+            finally:
+                self._limit = None
+                self._give_up()
+            self._paused = True
+            with self.room:
+                if self._pg.frontier < lsn:
+                    self._pg.add(Chunk(lsn, self._clock.now_ms()))
+
+    def go_on(self) -> None:
+        """Read on."""
+        self._paused = False
+
+    def copied(self, table: Table, item: ObjectId, snapshot: str) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of a table at a snapshot."""
+        copy = Copy(self._connection, table, fields_of(table), snapshot)
+        for rows in self._copied_here(item, copy, f"copying table {table.shown}", 0):
+            yield rows.records
+
+    @property
+    def connection(self) -> Connection:
+        """How to get at the server."""
+        return self._connection
+
+    @property
+    def publication(self) -> str:
+        """The publication whose tables are read."""
+        return self._publication
 
     def _check_wanted(self) -> None:
         if self.ended:
@@ -452,8 +588,34 @@ class _CopyTasks(TaskReader):
         assert found is not None
         return found
 
+    def pieces(self, most: int) -> _Writer:
+        """Return what writes batches of one reading, here."""
+        stager = self._copying(most)
+        self._begin(stager.stem)
+        return _Writer(self.item, stager, self._live)
+
     def _copying(self, most: int) -> Stager:
         return self._stager(most, whole=False)
+
+
+@dataclass
+class _Writer:
+    """Writes batches of one table, each as pieces of its own, in this process."""
+
+    item: ObjectId
+    stager: Stager
+    live: set[str]
+    made: list[Piece] = field(default_factory=list)
+
+    def __call__(self, batch: pa.RecordBatch) -> tuple[Piece, ...]:
+        """Write a batch."""
+        number = len(self.made)
+        given = in_piece(self.item, number, batch)
+        span = Range(str(self.item), number, number + 1, Timestamp(0))
+        pieces = tuple(replace(self.stager, read=lambda _: iter([given])).staged([span]))
+        self.live |= {name for piece in pieces for name in piece.segments}
+        self.made += pieces
+        return pieces
 
 
 def _ranges(item: ObjectId, rows: int, pages: int, tasks: int) -> list[Range]:

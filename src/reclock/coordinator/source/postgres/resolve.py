@@ -16,7 +16,8 @@ Tests: tests/coordinator/source/postgres/test_postgres.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from reclock.dataflow.graph import collection_of, errors_of, faults_of
 from reclock.dataflow.operators.records import stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from reclock.arrangement.layout import Int64s
     from reclock.connectors.postgres.rows import Rows, Unchanged
@@ -40,7 +41,12 @@ if TYPE_CHECKING:
 PLACES = 2
 _LOST = "an update left a value alone that is not known, because the row had an error"
 
+GONE = -3
+"""Where a record of a table with a key says that its row goes."""
+
 Key = tuple[Any, ...]
+Known: TypeAlias = "Callable[[set[Key]], Mapping[Key, list[Any] | None]]"
+"""Gives the rows of keys, of those that have one."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,9 @@ class TakenTable:
         times = np.concatenate([b.times for b in self.bound])
         columns = records.columns[PLACES:]
         if any(b.rows.unchanged for b in self.bound):
-            columns = _Filling(self, state, records, self._cuts()).columns
+            cuts = [at for at, _, _ in self._cuts()]
+            known = partial(looked_up, state, self)
+            columns = filled(self.key, columns, self._noted(), known, cuts)
         diff: Any = np.ones(len(times), np.int64)
         if not self.key:
             diff = columns.pop()
@@ -91,6 +99,14 @@ class TakenTable:
             yield deltas.build(gone, np.full(at - begun, time, np.int64), -counts)
             if not number:
                 yield from self._taken_back(state, time)
+
+    def _noted(self) -> dict[int, Unchanged]:
+        found: dict[int, Unchanged] = {}
+        begun = 0
+        for bound in self.bound:
+            found |= {begun + at: one for at, one in bound.rows.unchanged.items()}
+            begun += bound.rows.records.num_rows
+        return found
 
     def _cuts(self) -> list[tuple[int, int, int]]:
         """Return where the table was truncated: before which record, when, and its order."""
@@ -148,43 +164,33 @@ class _Filling:
 
     def __init__(
         self,
-        table: TakenTable,
-        state: TimelineState,
-        records: pa.RecordBatch,
-        cuts: list[tuple[int, int, int]],
+        key: tuple[int, ...],
+        columns: list[pa.Array],
+        unchanged: Mapping[int, Unchanged],
+        known: Known,
+        cuts: Sequence[int],
     ) -> None:
-        self._table = table
-        self._state = state
-        self._cuts = [at for at, _, _ in cuts]
-        columns = records.columns[PLACES:]
-        self._unchanged = self._noted()
-        self._keys: list[Key] = list(zip(*(columns[k].to_pylist() for k in table.key), strict=True))
-        self._gone: list[bool] = columns[table.width + 1].to_pylist()
+        self._cuts = cuts
+        self._unchanged = unchanged
+        self._keys: list[Key] = list(zip(*(columns[k].to_pylist() for k in key), strict=True))
+        self._gone: list[bool] = columns[GONE].to_pylist()
         sources = self._sources()
-        rows = self._looked_up({key for key in sources.values() if isinstance(key, tuple)})
-        touched = sorted({at for one in self._unchanged.values() for at in one.columns})
+        rows = known({one for one in sources.values() if isinstance(one, tuple)})
+        touched = sorted({at for one in unchanged.values() for at in one.columns})
         values = {at: columns[at].to_pylist() for at in touched}
         codes, texts = columns[-2].to_pylist(), columns[-1].to_pylist()
         for place, source in sources.items():
-            known = rows.get(source) if isinstance(source, tuple) else source
-            if known is None or (isinstance(known, int) and codes[known] is not None):
+            before = rows.get(source) if isinstance(source, tuple) else source
+            if before is None or (isinstance(before, int) and codes[before] is not None):
                 codes[place], texts[place] = codes[place] or CANNOT_HOLD, texts[place] or _LOST
                 continue
-            for at in self._unchanged[place].columns:
-                values[at][place] = values[at][known] if isinstance(known, int) else known[at]
+            for at in unchanged[place].columns:
+                values[at][place] = values[at][before] if isinstance(before, int) else before[at]
         made = list(columns)
         for at in touched:
             made[at] = pa.array(values[at], columns[at].type)
         made[-2], made[-1] = pa.array(codes, pa.string()), pa.array(texts, pa.string())
         self.columns = made
-
-    def _noted(self) -> Mapping[int, Unchanged]:
-        found: dict[int, Unchanged] = {}
-        begun = 0
-        for bound in self._table.bound:
-            found |= {begun + at: one for at, one in bound.rows.unchanged.items()}
-            begun += bound.rows.records.num_rows
-        return found
 
     def _sources(self) -> dict[int, int | Key | None]:
         """Return where each record takes its values from: a record, or a key of the rows."""
@@ -209,19 +215,33 @@ class _Filling:
                 last[key] = place
         return found
 
-    def _looked_up(self, keys: set[Key]) -> dict[Key, list[Any]]:
-        """Return the rows that keys have before the tick."""
-        if not keys:
-            return {}
-        name = collection_of(self._table.item)
-        keying = self._state.shape.graph.arrangements[name].keying
-        kinds = [keying.types[k] for k in self._table.key]
-        given = list(keys)
-        columns = [
-            canonical(pa.array([key[n] for key in given], kind)) for n, kind in enumerate(kinds)
-        ]
-        hashed = pa.array(deltas.key_hash(columns, len(given)))
-        asked = pa.RecordBatch.from_arrays([hashed, *columns], schema=keying.layout.key_schema)
-        owner, there = stored(keying.layout, self._state.traces[name].lookup(asked))
-        rows = [column.to_pylist() for column in keying.columns(there)]
-        return {given[key]: [column[n] for column in rows] for n, key in enumerate(owner.tolist())}
+
+def filled(
+    key: tuple[int, ...],
+    columns: list[pa.Array],
+    unchanged: Mapping[int, Unchanged],
+    known: Known,
+    cuts: Sequence[int] = (),
+) -> list[pa.Array]:
+    """Return records whose values that the log left out are filled in.
+
+    ``known`` gives the rows that keys have before them; ``cuts`` are the records before which all
+    rows go.
+    """
+    return _Filling(key, columns, unchanged, known, cuts).columns
+
+
+def looked_up(state: TimelineState, table: TakenTable, keys: set[Key]) -> dict[Key, list[Any]]:
+    """Return the rows that keys have in a state."""
+    if not keys:
+        return {}
+    name = collection_of(table.item)
+    keying = state.shape.graph.arrangements[name].keying
+    kinds = [keying.types[k] for k in table.key]
+    given = list(keys)
+    columns = [canonical(pa.array([key[n] for key in given], kind)) for n, kind in enumerate(kinds)]
+    hashed = pa.array(deltas.key_hash(columns, len(given)))
+    asked = pa.RecordBatch.from_arrays([hashed, *columns], schema=keying.layout.key_schema)
+    owner, there = stored(keying.layout, state.traces[name].lookup(asked))
+    rows = [column.to_pylist() for column in keying.columns(there)]
+    return {given[key]: [column[n] for column in rows] for n, key in enumerate(owner.tolist())}

@@ -119,7 +119,10 @@ class Staging:
         most: int,
         shapes: Mapping[ObjectId, tuple[int, tuple[int, ...]]],
     ) -> Bindable | None:
-        """Return what a tick binds: chunks of ``most`` records at most, but one at least."""
+        """Return what a tick binds: chunks of ``most`` records at most, but one at least.
+
+        A chunk in files is taken alone.
+        """
         taken: list[Chunk] = []
         times: list[Timestamp] = []
         after, rows = remap, 0
@@ -128,6 +131,8 @@ class Staging:
             mark = grid.of(chunk.seen_ms)
             if mark is None or (taken and rows + chunk.rows > most):
                 break
+            if taken and (chunk.pieces or taken[-1].pieces):
+                break  # what truncations take of pieces is known only when they are bound
             if times and mark > times[-1]:
                 frontier = Antichain.of(taken[-1].frontier)
                 after, updates = bound_to(after, updates, times[-1], frontier)

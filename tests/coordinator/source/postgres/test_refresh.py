@@ -1,0 +1,105 @@
+"""ALTER SOURCE … REFRESH: columns that were added come in, with what rows have in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from reclock.errors import Error
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def db(upstream, opener):
+    upstream("CREATE TABLE accounts (id INT PRIMARY KEY, n INT)")
+    upstream("CREATE TABLE bare (t TEXT)")
+    upstream("ALTER TABLE bare REPLICA IDENTITY FULL")
+    upstream("INSERT INTO accounts SELECT i, i FROM generate_series(1, 3) i")
+    upstream("INSERT INTO bare VALUES ('a'), ('a')")
+    upstream("CREATE PUBLICATION p FOR ALL TABLES")
+    db = opener()
+    db.execute(f"CREATE SOURCE s {upstream.source()} WITH (RETAIN HISTORY FOR '1 h')")
+    tick(db, opener)
+    return db
+
+
+def tick(db, opener, times=1):
+    for _ in range(times):
+        opener.clock.advance(1_000)
+        db.tick()
+
+
+def grow(upstream):
+    upstream("ALTER TABLE accounts ADD COLUMN owner TEXT DEFAULT 'nobody'")
+    upstream("ALTER TABLE bare ADD COLUMN m INT")
+    upstream(
+        "INSERT INTO accounts VALUES (4, 4, 'ann'); UPDATE bare SET m = 1 WHERE ctid = '(0,1)'"
+    )
+
+
+def same(db, upstream, *tables):
+    for table in tables:
+        found = sorted(db.execute(f"SELECT * FROM {table}").rows, key=repr)
+        assert found == sorted(upstream(f"SELECT * FROM {table}"), key=repr)
+
+
+def test_columns_come_in_with_their_values(db, upstream, opener):
+    grow(upstream)
+    tick(db, opener)
+    assert db.execute("SELECT * FROM accounts WHERE id = 4").rows == [(4, 4)]
+    upstream("INSERT INTO accounts VALUES (5, 5, 'bob')")  # not read yet
+    assert db.execute("ALTER SOURCE s REFRESH").tag == "ALTER SOURCE"
+    same(db, upstream, "accounts", "bare")
+    upstream("UPDATE accounts SET owner = 'eve' WHERE id = 1; DELETE FROM accounts WHERE id = 2")
+    upstream("DELETE FROM bare WHERE m = 1; INSERT INTO bare VALUES ('z', 9)")
+    tick(db, opener)
+    same(db, upstream, "accounts", "bare")
+    db.execute("CREATE MATERIALIZED VIEW v AS SELECT owner, sum(n) AS n FROM accounts GROUP BY 1")
+    db = opener.reopened(db)
+    upstream("TRUNCATE accounts; INSERT INTO accounts VALUES (7, 7, 'kim')")
+    for _ in range(20):
+        tick(db, opener)
+    same(db, upstream, "accounts", "bare")
+    assert db.execute("SELECT * FROM v").rows == [("kim", 7)]
+    assert db.execute("SELECT * FROM reclock.errors").rows == []
+    assert len(upstream.slots()) == 1
+    (notice,) = db.execute("ALTER SOURCE s REFRESH").notices
+    assert "no table" in notice
+
+
+def test_a_transaction_over_grown_and_other_tables_is_whole(db, upstream, opener):
+    upstream("ALTER TABLE accounts ADD COLUMN extra INT DEFAULT 0")
+    for turn in range(5):
+        upstream("BEGIN; UPDATE accounts SET n = n + 1 WHERE id = 1;"
+                 f"INSERT INTO bare VALUES ('{turn}'); COMMIT")  # fmt: skip
+        if turn == 2:
+            db.execute("ALTER SOURCE s REFRESH")
+        tick(db, opener)
+    times = db.execute('SELECT timestamp FROM reclock.bindings WHERE "offset" > 0').rows
+    ((first,),) = db.execute("SELECT since FROM reclock.frontiers WHERE object = 'accounts'").rows
+    late = [time for (time,) in times if time >= first]
+    assert len(late) > 1
+    for time in late:
+        ((n,),) = db.execute(f"SELECT n FROM accounts WHERE id = 1 AS OF {time}").rows
+        ((rows,),) = db.execute(f"SELECT count(*) FROM bare AS OF {time}").rows
+        assert n - 1 == rows - 2
+
+
+def test_what_depends_on_a_table_is_dropped_first(db, upstream, opener):
+    db.execute("CREATE VIEW v AS SELECT * FROM accounts")
+    grow(upstream)
+    with pytest.raises(Error, match="other objects depend on it") as caught:
+        db.execute("ALTER SOURCE s REFRESH")
+    assert caught.value.code == "2BP01"
+    assert "view v depends on source accounts" in caught.value.detail
+    db.execute("DROP VIEW v")
+    db.execute("ALTER SOURCE s REFRESH")
+    same(db, upstream, "accounts", "bare")
+
+
+def test_it_is_for_databases(db, opener):
+    db.execute("CREATE SOURCE g FROM LOAD GENERATOR COUNTER")
+    for name in ("g", "accounts"):
+        with pytest.raises(Error) as caught:
+            db.execute(f"ALTER SOURCE {name} REFRESH")
+        assert caught.value.code == "42809"
