@@ -28,6 +28,7 @@ from reclock.coordinator.sequence.drop import drop
 from reclock.coordinator.sequence.explain_plan import explain_plan
 from reclock.coordinator.sequence.explain_timestamp import explain_timestamp
 from reclock.coordinator.sequence.insert import insert
+from reclock.coordinator.sequence.merge import merge
 from reclock.coordinator.sequence.roles import (
     alter_owner,
     alter_role,
@@ -88,6 +89,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Fetch: fetch,
     s.Grant: grant,
     s.Insert: insert,
+    s.Merge: merge,
     s.Release: release,
     s.Rollback: rollback,
     s.RollbackTo: rollback_to,

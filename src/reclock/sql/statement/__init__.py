@@ -29,7 +29,7 @@ from reclock.sql.statement.transaction import (
     Savepoint,
 )
 from reclock.sql.statement.view import CreateMaterializedView, CreateView, Refresh
-from reclock.sql.statement.write import Delete, Insert, Truncate, Update
+from reclock.sql.statement.write import Delete, Insert, Merge, Truncate, Update
 
 Statement = (
     AlterOwner
@@ -62,6 +62,7 @@ Statement = (
     | Fetch
     | Grant
     | Insert
+    | Merge
     | Release
     | Rollback
     | RollbackTo
@@ -107,6 +108,7 @@ __all__ = [
     "Fetch",
     "Grant",
     "Insert",
+    "Merge",
     "Refresh",
     "Release",
     "Rollback",
