@@ -45,6 +45,7 @@ REFUSED = [
     "INSERT INTO open VALUES (1, 'y') ON CONFLICT DO NOTHING",
     "UPDATE mine SET a = open.a FROM open", "DELETE FROM mine USING open",
     "UPDATE mine SET a = 2", "DELETE FROM mine", "CREATE TABLE more (a INT)",
+    "CREATE TABLE more AS SELECT 1 AS a",
     "CREATE VIEW more AS SELECT 1 AS a", "CREATE OR REPLACE VIEW window AS SELECT b FROM open",
     "CREATE INDEX i ON open (a)", "DROP TABLE open", "DROP TABLE mine", "DROP VIEW window",
     "ALTER SYSTEM SET timestamp_interval = '5s'", "CREATE USER other SUPERUSER",

@@ -169,10 +169,9 @@ def both(make_opener):
 
 
 def _begin(both, t, u):
-    both.ours.execute("ROLLBACK")
-    both.theirs.execute("ROLLBACK")
-    for name in ("t", "u"):
-        both.run(f"DELETE FROM {name}")
+    for sql in ("ROLLBACK", "DELETE FROM t", "DELETE FROM u"):
+        both.ours.execute(sql)
+        both.theirs.execute(sql)
     for k in t:
         both.run(f"INSERT INTO t (k, a) VALUES ({k}, {k % 3})")
     for k, b in u:

@@ -129,6 +129,9 @@ class _Check:
         match statement:
             case s.CreateTable():
                 self._create()
+            case s.CreateTableAs(_, query):
+                self._create()
+                self._query(query)
             case s.CreateView() | s.CreateMaterializedView():
                 self._create()
                 if isinstance(statement, s.CreateView) and statement.or_replace:

@@ -83,6 +83,8 @@ def _schema(  # noqa: PLR0911 - one per kind of statement
             return TIMESTAMP_SCHEMA
         case s.Show():
             return show(context, statement).schema
+        case s.CreateTableAs(_, query):
+            plan_query(query, catalog, parameters=given)
         case s.Insert() | s.Update() | s.Delete() | s.Merge():
             return plan_write(statement, catalog, given).returned
     return None

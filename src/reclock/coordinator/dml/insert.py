@@ -51,15 +51,17 @@ def plan_insert(
     table: Table,
     catalog: CatalogView,
     parameters: tuple[object, ...],
+    *,
+    constants: bool = True,
 ) -> Written | Given:
-    """Return the rows that are inserted, or the plan of what happens."""
+    """Return the rows that are inserted, if they are ``constants``, or the plan of what happens."""
     planner = WritePlanner(catalog, parameters, statement.common)
     target = Target(planner, table, statement.name, statement.alias)
     places = places_of(statement.columns, statement.name, table)
     proposed = _proposed(target, statement, places)
     if statement.conflict is not None:
         return plan_conflict(target, statement, _as_rows(proposed))
-    given = _given(target, statement, proposed)
+    given = _given(target, statement, proposed) if constants else None
     if given is not None:
         return given
     block = planner.block(_as_rows(proposed))

@@ -20,6 +20,7 @@ from reclock.coordinator.sequence.create_materialized_view import create_materia
 from reclock.coordinator.sequence.create_sink import create_sink
 from reclock.coordinator.sequence.create_source import create_source
 from reclock.coordinator.sequence.create_table import create_table
+from reclock.coordinator.sequence.create_table_as import create_table_as
 from reclock.coordinator.sequence.create_view import create_view
 from reclock.coordinator.sequence.cursor import close_cursor, declare, fetch
 from reclock.coordinator.sequence.delete import delete
@@ -77,6 +78,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.CreateSink: create_sink,
     s.CreateSource: create_source,
     s.CreateTable: create_table,
+    s.CreateTableAs: create_table_as,
     s.CreateView: create_view,
     s.Deallocate: deallocate,
     s.Declare: declare,

@@ -19,7 +19,7 @@ from reclock.sql.statement.settings import AlterSystem, SetTransaction, SetVaria
 from reclock.sql.statement.sink import AlterSink, CreateSink
 from reclock.sql.statement.source import AlterSource, CreateSource
 from reclock.sql.statement.subscribe import Subscribe
-from reclock.sql.statement.table import CreateTable
+from reclock.sql.statement.table import CreateTable, CreateTableAs
 from reclock.sql.statement.transaction import (
     Begin,
     Commit,
@@ -50,6 +50,7 @@ Statement = (
     | CreateSink
     | CreateSource
     | CreateTable
+    | CreateTableAs
     | CreateView
     | Deallocate
     | Declare
@@ -96,6 +97,7 @@ __all__ = [
     "CreateSink",
     "CreateSource",
     "CreateTable",
+    "CreateTableAs",
     "CreateView",
     "Deallocate",
     "Declare",
