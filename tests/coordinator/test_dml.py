@@ -38,6 +38,10 @@ def test_returning_gives_columns_rows_and_a_tag(db):
     assert rows(db, "INSERT INTO t VALUES (6, 1, 'ab  '), (5, 1, NULL) RETURNING *") == [
         (6, 1, "ab "), (5, 1, None),
     ]  # fmt: skip
+    assert rows(db, "INSERT INTO t VALUES (0, 1) RETURNING k, (SELECT count(*) FROM t) AS n") == [
+        (0, 6)
+    ]
+    db.execute("DELETE FROM t WHERE k = 0")
     assert rows(db, "UPDATE t SET s = 'x  y' WHERE false RETURNING k") == []
     assert rows(db, "UPDATE t SET s = 'z    ', a = a + 1 WHERE k = 1 RETURNING s, a, t.k") == [
         ("z  ", 11, 1)

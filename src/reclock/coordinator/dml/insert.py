@@ -122,8 +122,8 @@ def _given(target: Target, statement: Insert, members: list[Project]) -> Given |
         block = target.planner.block(empty(table.schema), target.scope())
         outputs = target.planner.outputs(block, statement.returning)
     picked = [scalar.index for _, scalar in outputs if isinstance(scalar, ColumnRef)]
-    if len(picked) < len(outputs):
-        return None
+    if len(picked) < len(outputs) or any(at >= target.width for at in picked):
+        return None  # a subquery's value would be a column behind those of the table
     columns = [
         column_from((row[at] for row in rows), defined) for at, defined in enumerate(table.schema)
     ]

@@ -119,8 +119,8 @@ def after_set(target: Target, block: Block, given: Assignments, before: Outputs)
         values[at] = (None if default else target.planner.value(block, expression), expression)
     for names, query in given.rows:
         made = target.planner.row(block, query, len(names))
-        for name, value in zip(names, made, strict=True):
-            values[_assigned_to(name, target, values)] = (value, query)
+        for name, part in zip(names, made, strict=True):
+            values[_assigned_to(name, target, values)] = (part, query)
     after = list(before)
     for at, (value, written) in values.items():
         with placed(written):

@@ -71,7 +71,9 @@ class Outcome:
 
     change: Change
     count: int
-    returned: Sequence[pa.Array] | None = None
+    returned: Sequence[pa.Array] = ()
+    schema: Schema | None = None
+    """The columns that RETURNING gives; None if it is not written."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Outcome) and self._told == other._told
@@ -80,17 +82,14 @@ class Outcome:
 
     @property
     def _told(self) -> tuple[int, Counter[tuple[str, ...]]]:
-        if self.returned is None:
-            return self.count, Counter()
         return self.count, Counter(zip(*_texts(self.returned), strict=True))
 
-    def result(self, tag: str, schema: Schema | None, timestamp: Timestamp | None) -> Result:
+    def result(self, tag: str, timestamp: Timestamp | None) -> Result:
         """Return what the client is told: how many rows, and those it asked for."""
-        tag = f"{tag} {self.count}"
-        if schema is None or self.returned is None:
+        tag, schema = f"{tag} {self.count}", self.schema
+        if schema is None:
             return Result(tag, timestamp=timestamp)
-        names = list(schema.names)
-        table = pa.Table.from_arrays(list(self.returned), names=names)
+        table = pa.Table.from_arrays(list(self.returned), names=list(schema.names))
         rows = rows_of(table, [c.type for c in schema])
         return Result(tag, schema.names, rows, timestamp, schema)
 
@@ -131,7 +130,7 @@ class Written:
         added = _chosen(after, adds) if form.after else _none(schema)
         removed = _chosen(before, removes) if form.before else None
         change = Change(self.table, added, removed, arbitrated=form.arbitrated)
-        return Outcome(change, size, None if self.returned is None else rest)
+        return Outcome(change, size, rest, self.returned)
 
     def _kept(
         self,

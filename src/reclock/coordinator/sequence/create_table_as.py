@@ -82,7 +82,7 @@ def _drafted(context: Context, statement: CreateTableAs) -> Result:
         return Result("CREATE TABLE AS", notices=already_there(statement.name))
     if not statement.with_data:
         return Result("CREATE TABLE AS")
-    return draft_query(context, plan_of).result("SELECT", None, None)
+    return draft_query(context, plan_of).result("SELECT", None)
 
 
 def _text(statement: CreateTableAs, schema: Schema) -> str:

@@ -23,6 +23,5 @@ def delete(context: Context, statement: Delete) -> Result:
         table = target_table(statement.name, catalog)
         return plan_delete(statement, table, catalog, context.parameters)
 
-    returned = plan_of(context.catalog).returned
     outcome, timestamp = read_then_write(context, plan_of)
-    return outcome.result("DELETE", returned, timestamp)
+    return outcome.result("DELETE", timestamp)

@@ -55,7 +55,7 @@ def insert(context: Context, statement: Insert) -> Result:
     first = planned(context.catalog)
     try:
         if isinstance(first, Given):
-            outcome, timestamp = _add(context, statement.name, given, first.picked)
+            outcome, timestamp = _add(context, statement.name, given, first)
         elif _is_constant(context, statement, first):
             outcome, timestamp = _add(context, statement.name, given)
         else:
@@ -65,7 +65,7 @@ def insert(context: Context, statement: Insert) -> Result:
         names = [first.table.schema.names[i] for i in places]
         error.position = _where(error, statement, names) or statement.name.position
         raise
-    return outcome.result("INSERT 0", first.returned, timestamp)
+    return outcome.result("INSERT 0", timestamp)
 
 
 def _where(error: ConstraintViolation, statement: Insert, names: Sequence[str]) -> int | None:
@@ -85,14 +85,14 @@ def insert_into(
 ) -> Result:
     """Add rows to a table: now, or when the transaction commits."""
     outcome, timestamp = _add(context, name, rows_of)
-    return outcome.result("INSERT 0", None, timestamp)
+    return outcome.result("INSERT 0", timestamp)
 
 
 def _add(
     context: Context,
     name: Name,
     rows_of: Callable[[Table, Catalog], list[pa.Array]],
-    picked: tuple[int, ...] = (),
+    first: Given | None = None,
 ) -> tuple[Outcome, Timestamp | None]:
     """Add rows that depend on nothing, and give some of their columns back as they are kept."""
     timestamp = None
@@ -103,8 +103,11 @@ def _add(
             timestamp = write_all(context.core, [change])
     else:
         change = draft_rows(context, lambda catalog: target_table(name, catalog), rows_of).change
-    added = fitted(change.table, change.added) if picked else change.added
-    return Outcome(change, len(added[0]), [added[i] for i in picked] or None), timestamp
+    count = len(change.added[0])
+    if first is None or first.returned is None:
+        return Outcome(change, count), timestamp
+    added = fitted(change.table, change.added)
+    return Outcome(change, count, [added[i] for i in first.picked], first.returned), timestamp
 
 
 def _is_constant(context: Context, statement: Insert, written: Written) -> bool:

@@ -24,10 +24,9 @@ def merge(context: Context, statement: Merge) -> Result:
         table = target_table(statement.name, catalog)
         return plan_merge(statement, table, catalog, context.parameters)
 
-    returned = plan_of(context.catalog).returned
     try:
         outcome, timestamp = read_then_write(context, plan_of)
     except ConstraintViolation as error:
         error.position = statement.name.position
         raise
-    return outcome.result("MERGE", returned, timestamp)
+    return outcome.result("MERGE", timestamp)

@@ -25,11 +25,10 @@ def update(context: Context, statement: Update) -> Result:
         table = target_table(statement.name, catalog)
         return plan_update(statement, table, catalog, context.parameters)
 
-    returned = plan_of(context.catalog).returned
     try:
         outcome, timestamp = read_then_write(context, plan_of)
     except ConstraintViolation as error:
         expression = dict(statement.assignments.values).get(error.column or "")
         error.position = place_of(expression) or statement.name.position
         raise
-    return outcome.result("UPDATE", returned, timestamp)
+    return outcome.result("UPDATE", timestamp)
