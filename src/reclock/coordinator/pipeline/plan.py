@@ -29,9 +29,11 @@ from reclock.sql.statement import (
     CreateSink,
     CreateSource,
     CreateTable,
+    CreateTableAs,
     CreateView,
     Delete,
     Insert,
+    Merge,
     Update,
 )
 
@@ -106,10 +108,14 @@ def _action(parsed: Parsed, catalog: Catalog, made: set[str]) -> Action | Item:
                 raise DuplicateName(message, hint="leave one of them out")
             made.add(name.parts[-1])
             return Action.CREATE
-        case Insert(name=name) | Update(name=name) | Delete(name=name):
+        case Insert(name=name) | Update(name=name) | Delete(name=name) | Merge(name=name):
             return Action.RUN if name.parts[-1] in made else Action.SKIP
         case AlterSystem():
             return Action.RUN
+        case CreateTableAs():
+            message = "a pipeline cannot CREATE TABLE … AS"
+            hint = "make a materialized view of the query, or CREATE TABLE and INSERT its rows"
+            raise NotSupported(message, hint=hint)
     message = f"a pipeline cannot {parsed.text.split()[0].upper()}"
     hint = "it says what there shall be: CREATE …, ALTER SYSTEM SET …; reclock sql -f runs the rest"
     raise NotSupported(message, hint=hint)
