@@ -5,8 +5,8 @@ before the statement. A row of its answer is a row that is taken away, one that 
 and what RETURNING gives of it (``written``). So a write is answered like a read, wherever that is
 cheapest, and is done at one time; in a transaction it is done again if something has changed.
 
-Tests: tests/coordinator/test_dml.py, test_conflict.py, test_merge.py; against PostgreSQL:
-test_dml_postgres.py.
+Tests: tests/coordinator/test_dml.py; against PostgreSQL: test_dml_postgres.py; histories of
+sessions: test_isolation.py.
 """
 
 from __future__ import annotations
