@@ -46,6 +46,12 @@ def test_rows_are_aligned(said):
     )
 
 
+def test_a_write_that_gives_rows_says_what_it_did(said):
+    said("CREATE TABLE t (n BIGINT);\n")
+    text = said("INSERT INTO t VALUES (3) RETURNING n;\n")
+    assert text.splitlines()[-2:] == ["(1 row)", "INSERT 0 1"]
+
+
 def test_expanded_output_has_a_line_for_each_column(said):
     said("\\x\n")
     assert said("SELECT 1 AS one, 'x' AS longer;\n") == ("-[ RECORD 1 ]\none    | 1\nlonger | x")

@@ -131,6 +131,13 @@ STATEMENTS = (
     "UPDATE t SET a = {n} WHERE a > 10",
     "DELETE FROM t WHERE k = {k}",
     "INSERT INTO t SELECT {k} + 10 * count(*), {n} FROM t WHERE k = {k}",
+    "INSERT INTO c VALUES ({k}, {n}) ON CONFLICT (k) DO UPDATE SET n = c.n + excluded.n",
+    "INSERT INTO c VALUES ({k}, {n}) ON CONFLICT (k) DO UPDATE SET n = excluded.n RETURNING n",
+    "INSERT INTO c VALUES ({k}, {n}) ON CONFLICT DO NOTHING",
+    "DELETE FROM c WHERE k = {k} RETURNING n",
+    "UPDATE c SET n = t.a FROM t WHERE t.k = c.k AND c.k = {k} RETURNING c.n",
+    "MERGE INTO c USING (SELECT k, max(a) AS a FROM t GROUP BY k) AS t ON t.k = c.k"
+    " WHEN MATCHED AND t.k = {k} THEN UPDATE SET n = t.a WHEN NOT MATCHED BY SOURCE THEN DELETE",
 )
 _statement = st.builds(
     lambda text, k, n: text.format(k=k, n=n),
@@ -147,10 +154,7 @@ def told(session, statement):
 @given(transactions=_transactions, data=st.data())
 @settings(max_examples=15)
 def test_those_that_commit_have_an_order(make_opener, transactions, data):
-    db = make_opener()()
-    db.execute("CREATE TABLE t (k INT, a INT NOT NULL)")
-    db.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
-    db.execute("INSERT INTO t VALUES (1, 10), (2, 10), (3, 15)")
+    db = _begun(make_opener)
     sessions = [db.session() for _ in transactions]
     heard = [[] for _ in transactions]
     left = [["BEGIN", *some, "COMMIT"] for some in transactions]
@@ -166,7 +170,7 @@ def test_those_that_commit_have_an_order(make_opener, transactions, data):
         heard[at].append(answer)
         if statement == "COMMIT":
             committed.append(at)
-    final = db.execute("SELECT k, a FROM t ORDER BY k, a").rows
+    final = _rows(db)
     for order in permutations(committed):
         if _alone(make_opener, transactions, heard, order) == final:
             break
@@ -176,12 +180,22 @@ def test_those_that_commit_have_an_order(make_opener, transactions, data):
 
 def _alone(make_opener, transactions, heard, order):
     """Return the rows after transactions one after the other; None if one is told otherwise."""
-    db = make_opener()()
-    db.execute("CREATE TABLE t (k INT, a INT NOT NULL)")
-    db.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
-    db.execute("INSERT INTO t VALUES (1, 10), (2, 10), (3, 15)")
+    db = _begun(make_opener)
     for at in order:
         for statement, answer in zip(transactions[at], heard[at][1:], strict=False):
             if told(db, statement) != answer:
                 return None
-    return db.execute("SELECT k, a FROM t ORDER BY k, a").rows
+    return _rows(db)
+
+
+def _begun(make_opener):
+    db = make_opener()()
+    db.execute("CREATE TABLE t (k INT, a INT NOT NULL); CREATE TABLE c (k INT PRIMARY KEY, n INT)")
+    db.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
+    db.execute("INSERT INTO t VALUES (1, 10), (2, 10), (3, 15); INSERT INTO c VALUES (1, 1)")
+    return db
+
+
+def _rows(db):
+    rows = db.execute("SELECT k, a FROM t ORDER BY k, a").rows
+    return rows, db.execute("SELECT k, n FROM c ORDER BY k").rows

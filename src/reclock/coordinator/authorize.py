@@ -6,7 +6,7 @@ Whoever opens the database himself, and a superuser, may do everything. Another 
   name that the statement calls it; a view reads with the rights of its owner, so it shows what it
   shows for as long as he may read that;
 - write tables that are its own, or that it has INSERT, UPDATE or DELETE on; the latter two read, so
-  need SELECT too;
+  need SELECT too, as do RETURNING, ON CONFLICT and MERGE, which needs what its WHENs do;
 - create tables, views, materialized views and indexes with CREATE on the database, over what it
   may read; they are its own;
 - replace, alter and drop what is its own, if nothing that goes with it is somebody else's, and
@@ -28,12 +28,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.define import Recording
+from reclock.coordinator.dml.plan import plan_write, privileges
+from reclock.coordinator.dml.target import target_table
 from reclock.coordinator.item import Index, Item, MaterializedView, View
 from reclock.coordinator.roles import DATABASE, gone
-from reclock.coordinator.sequence.delete import matching_rows
-from reclock.coordinator.sequence.insert import plan_insert
-from reclock.coordinator.sequence.target import target_table
-from reclock.coordinator.sequence.update import before_and_after
 from reclock.coordinator.system import RELATIONS
 from reclock.errors import Forbidden
 from reclock.sql import statement as s
@@ -122,7 +120,7 @@ class _Check:
                     self._may("DELETE", target_table(target, self._catalog).id)
             case s.ExplainPlan(of):
                 self._explain(of)
-            case s.Insert() | s.Update() | s.Delete():
+            case s.Insert() | s.Update() | s.Delete() | s.Merge():
                 self._write(statement)
             case _:
                 self._change(statement)
@@ -131,6 +129,9 @@ class _Check:
         match statement:
             case s.CreateTable():
                 self._create()
+            case s.CreateTableAs(_, query):
+                self._create()
+                self._query(query)
             case s.CreateView() | s.CreateMaterializedView():
                 self._create()
                 if isinstance(statement, s.CreateView) and statement.or_replace:
@@ -170,19 +171,12 @@ class _Check:
         if query is not None:
             self._query(query, maintained=True)
 
-    def _write(self, statement: s.Insert | s.Update | s.Delete) -> None:
+    def _write(self, statement: s.Insert | s.Update | s.Delete | s.Merge) -> None:
         table = target_table(statement.name, self._catalog)
         recording = Recording(self._catalog)
-        match statement:
-            case s.Insert():
-                self._may("INSERT", table.id)
-                plan_insert(statement, self._catalog, self._parameters, recording)
-            case s.Update():
-                self._may("UPDATE", table.id)
-                before_and_after(statement, table, recording, self._parameters)
-            case s.Delete():
-                self._may("DELETE", table.id)
-                matching_rows(statement, recording, self._parameters)
+        for privilege in privileges(statement):
+            self._may(privilege, table.id)
+        plan_write(statement, self._catalog, self._parameters, recording)
         self._read(recording)
 
     def _create(self) -> None:

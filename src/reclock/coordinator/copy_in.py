@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from reclock.coordinator.copy_csv import Records, read_csv, typed
 from reclock.coordinator.copy_text import utf8
+from reclock.coordinator.dml.insert import places_of
+from reclock.coordinator.dml.target import target_table
 from reclock.coordinator.rows import column_from, default_of
-from reclock.coordinator.sequence.insert import places_of
-from reclock.coordinator.sequence.target import target_table
 from reclock.errors import Error, InvalidValue
 
 if TYPE_CHECKING:

@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.as_of import with_times
-from reclock.coordinator.sequence.delete import matching_rows
+from reclock.coordinator.dml.plan import plan_write
 from reclock.coordinator.sequence.explain_plan import PLAN_SCHEMA
 from reclock.coordinator.sequence.explain_timestamp import TIMESTAMP_SCHEMA
-from reclock.coordinator.sequence.insert import plan_insert
 from reclock.coordinator.sequence.show import show
-from reclock.coordinator.sequence.target import target_table
-from reclock.coordinator.sequence.update import before_and_after
 from reclock.coordinator.subscribe.target import plan_target
 from reclock.sql import statement as s
 from reclock.sql.plan.build import plan_query
@@ -85,10 +82,8 @@ def _schema(  # noqa: PLR0911 - one per kind of statement
             return TIMESTAMP_SCHEMA
         case s.Show():
             return show(context, statement).schema
-        case s.Insert():
-            plan_insert(statement, catalog, given)
-        case s.Update():
-            before_and_after(statement, target_table(statement.name, catalog), catalog, given)
-        case s.Delete():
-            matching_rows(statement, catalog, given)
+        case s.CreateTableAs(_, query):
+            plan_query(query, catalog, parameters=given)
+        case s.Insert() | s.Update() | s.Delete() | s.Merge():
+            return plan_write(statement, catalog, given).returned
     return None

@@ -1,7 +1,8 @@
 """Keys that a transaction adds, refused by the statement that adds one that is there already.
 
 What is there is what is durable when the statement runs, and what the transaction itself has done.
-That is early, for the client's sake; COMMIT decides (``constraints``).
+That is early, for the client's sake; COMMIT decides (``constraints``). Keys of ON CONFLICT were
+looked up in what the transaction sees: if others have added one since, COMMIT does it again.
 
 Cost: a probe of the keys of the last change; what the transaction did before is counted once.
 Tests: tests/coordinator/test_draft.py.
@@ -51,6 +52,7 @@ class Keys:
         own = self._net.setdefault(table.id, Counter())
         ((_, batch),) = updates_of([change], Timestamp(0))
         there = table.id not in draft.made and table.id in world.catalog.items
+        there = there and not change.arbitrated
         state = world.of(world.catalog[table.id]) if there else None
         check_key(table, state, batch, change.added, own)
         net = net_keys(table, batch)

@@ -9,12 +9,13 @@ Crashes: tests/coordinator/test_transaction_crash.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.constraints import check_key, check_not_null, fitted
 from reclock.coordinator.draft import removed_and_added
-from reclock.coordinator.write import Change, updates_of, write_all
+from reclock.coordinator.write import updates_of, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +36,7 @@ def publish(core: Core, draft: Draft) -> Timestamp | None:
     changes = []
     for change in draft.changes:
         check_not_null(change.table, change.added)
-        changes.append(Change(change.table, fitted(change.table, change.added), change.removed))
+        changes.append(replace(change, added=fitted(change.table, change.added)))
     times: list[Timestamp] = []
 
     def happening(state: TimelineState, time: Timestamp) -> Mapping[ObjectId, pa.RecordBatch]:

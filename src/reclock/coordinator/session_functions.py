@@ -47,7 +47,7 @@ _SETTINGS: Final = ("current_setting", "set_config")
 _WORDS: Final = re.compile("|".join((*SESSION_FUNCTIONS, *_SETTINGS)), re.IGNORECASE)
 _ANSWERED: Final = (
     s.SelectStatement, s.Copy, s.Declare, s.ExplainPlan, s.ExplainTimestamp, s.Insert, s.Update,
-    s.Delete,
+    s.Delete, s.Merge, s.CreateTableAs,
 )  # fmt: skip
 
 

@@ -98,9 +98,9 @@ _READS = (s.SelectStatement, s.CatalogQuery, s.ExplainPlan, s.ExplainTimestamp, 
 _CURSORS = (s.Declare, s.Fetch, s.CloseCursor)
 _OURS = (s.SetVariable, s.SetTransaction, s.Deallocate, s.Discard, s.Unlisten)
 _POINTS = (s.Savepoint, s.Release, s.RollbackTo)
-_ROWS = (s.Insert, s.Update, s.Delete, s.Truncate, s.CopyFrom)
+_ROWS = (s.Insert, s.Update, s.Delete, s.Merge, s.Truncate, s.CopyFrom)
 _OBJECTS = (s.CreateTable, s.CreateView, s.CreateMaterializedView, s.CreateIndex, s.Drop)
-_WRITES = (*_ROWS, *_OBJECTS)
+_WRITES = (*_ROWS, *_OBJECTS, s.CreateTableAs)
 _OTHERS = (s.Begin, s.Commit, s.Rollback, *_POINTS, *_CURSORS, *_OURS)
 
 

@@ -53,11 +53,15 @@ FOLD_AFTER: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Rows that a table gets and loses, as columns of its types."""
+    """Rows that a table gets and loses, as columns of its types.
+
+    With ``arbitrated`` it was looked up whether the keys of added rows are there.
+    """
 
     table: Table
     added: Sequence[pa.Array]
     removed: Sequence[pa.Array] | None = None
+    arbitrated: bool = False
 
 
 def write(

@@ -71,6 +71,7 @@ def test_all_conflicts_are_shown_and_nothing_is_applied(db):
     [
         ("DROP TABLE t", "a pipeline cannot DROP"),
         ("SELECT 1", "a pipeline cannot SELECT"),
+        ("CREATE TABLE t AS SELECT 1 AS a", "a pipeline cannot CREATE TABLE … AS"),
         ("BEGIN", "a pipeline cannot BEGIN"),
         ("CREATE TABLE t (a INT); CREATE INDEX ON t (a)", "an index of a pipeline needs a name"),
     ],

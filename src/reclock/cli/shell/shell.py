@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _FETCH_SECONDS: Final = 0.2
 _FETCH_UPDATES: Final = 1_024
 
+_WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+"""What such a statement did is told after the rows that it gives."""
+
 
 class Shell:
     """Runs what is typed against a database; ``out`` gets what is to be shown."""
@@ -137,6 +140,8 @@ class Shell:
             self._out(records(result.rows, result.schema))
         else:
             self._out(table(result.rows, result.schema))
+        if result.schema is not None and result.tag.split()[0] in _WRITES:
+            self._out(result.tag)
 
     def _follow(self, text: str) -> None:
         """Show changes until there are no more, or somebody stops it."""

@@ -32,10 +32,12 @@ from reclock.sql.statement import (
     CreateSink,
     CreateSource,
     CreateTable,
+    CreateTableAs,
     CreateView,
     Delete,
     Grant,
     Insert,
+    Merge,
     Update,
 )
 
@@ -113,12 +115,16 @@ def _action(parsed: Parsed, catalog: Catalog, roles: Roles, made: set[str]) -> A
                 raise DuplicateName(message, hint="leave one of them out")
             made.add(name.parts[-1])
             return Action.CREATE
-        case Insert(name=name) | Update(name=name) | Delete(name=name):
+        case Insert(name=name) | Update(name=name) | Delete(name=name) | Merge(name=name):
             return Action.RUN if name.parts[-1] in made else Action.SKIP
         case CreateRole(name=role):
             return Action.CREATE if roles.find(role) is None else Action.KEEP
         case AlterSystem() | Grant(revoke=False):
             return Action.RUN
+        case CreateTableAs():
+            message = "a pipeline cannot CREATE TABLE … AS"
+            hint = "make a materialized view of the query, or CREATE TABLE and INSERT its rows"
+            raise NotSupported(message, hint=hint)
     message = f"a pipeline cannot {parsed.text.split()[0].upper()}"
     hint = (
         "it says what there shall be: CREATE …, GRANT …, ALTER SYSTEM SET …; "

@@ -20,6 +20,7 @@ from reclock.coordinator.sequence.create_materialized_view import create_materia
 from reclock.coordinator.sequence.create_sink import create_sink
 from reclock.coordinator.sequence.create_source import create_source
 from reclock.coordinator.sequence.create_table import create_table
+from reclock.coordinator.sequence.create_table_as import create_table_as
 from reclock.coordinator.sequence.create_view import create_view
 from reclock.coordinator.sequence.cursor import close_cursor, declare, fetch
 from reclock.coordinator.sequence.delete import delete
@@ -28,6 +29,7 @@ from reclock.coordinator.sequence.drop import drop
 from reclock.coordinator.sequence.explain_plan import explain_plan
 from reclock.coordinator.sequence.explain_timestamp import explain_timestamp
 from reclock.coordinator.sequence.insert import insert
+from reclock.coordinator.sequence.merge import merge
 from reclock.coordinator.sequence.refresh_source import refresh_source
 from reclock.coordinator.sequence.roles import (
     alter_owner,
@@ -78,6 +80,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.CreateSink: create_sink,
     s.CreateSource: create_source,
     s.CreateTable: create_table,
+    s.CreateTableAs: create_table_as,
     s.CreateView: create_view,
     s.Deallocate: deallocate,
     s.Declare: declare,
@@ -90,6 +93,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Fetch: fetch,
     s.Grant: grant,
     s.Insert: insert,
+    s.Merge: merge,
     s.Release: release,
     s.Rollback: rollback,
     s.RollbackTo: rollback_to,

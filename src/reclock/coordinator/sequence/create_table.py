@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_table
+from reclock.coordinator.dml.target import assigned
 from reclock.coordinator.result import Result, already_there
 from reclock.coordinator.sequence.drafting import draft_object
-from reclock.coordinator.sequence.target import assigned
 
 if TYPE_CHECKING:
     from reclock.coordinator.draft import Draft

@@ -7,10 +7,12 @@ Tests: tests/coordinator/test_draft.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.constraints import check_not_null, fitted
-from reclock.coordinator.sequence.target import whole
+from reclock.coordinator.dml.target import whole
+from reclock.coordinator.dml.written import Outcome
 from reclock.coordinator.write import Change
 
 if TYPE_CHECKING:
@@ -19,12 +21,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.dml.written import Written
     from reclock.coordinator.draft import Draft
     from reclock.coordinator.item import Item, Table
     from reclock.coordinator.roles import Roles
     from reclock.coordinator.sequence.context import Context
     from reclock.ids import ObjectId
-    from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import Statement
 
 
@@ -57,51 +59,48 @@ def draft_edit(
     return made
 
 
-def draft_query(
-    context: Context,
-    plan_of: Callable[[Catalog], tuple[Table, QueryPlan]],
-    change_of: Callable[[Table, list[pa.Array]], Change],
-) -> int:
-    """Write what a query gives into the transaction's draft; return how many rows it gave."""
+def draft_query(context: Context, plan_of: Callable[[Catalog], Written]) -> Outcome:
+    """Write what a query gives into the transaction's draft; return what happened."""
     transaction = context.transaction
     assert transaction is not None
     role, interrupt = context.session.role, context.session.interrupt
-    transaction.check_write(plan_of(context.catalog)[0])
-    transaction.reads(lambda catalog: plan_of(catalog)[1], role, interrupt)
+    transaction.check_write(plan_of(context.catalog).table)
+    transaction.reads(lambda catalog: plan_of(catalog).plan, role, interrupt)
 
-    def step(draft: Draft) -> tuple[Draft, int]:
-        table = plan_of(draft.read_catalog)[0]
-        columns = whole(draft.answer(lambda c: plan_of(c)[1], role, interrupt))
-        return draft.written(checked(change_of(table, columns))), len(columns[0])
+    def step(draft: Draft) -> tuple[Draft, Outcome]:
+        written = plan_of(draft.read_catalog)
+        columns = whole(draft.answer(lambda c: plan_of(c).plan, role, interrupt))
+        outcome = written.outcome(columns)
+        return draft.written(checked(outcome.change)), outcome
 
-    count: int = transaction.run(step)
-    return count
+    done: Outcome = transaction.run(step)
+    return done
 
 
 def draft_rows(
     context: Context,
     target: Callable[[Catalog], Table],
     rows_of: Callable[[Table, Catalog], list[pa.Array]],
-) -> int:
-    """Write rows that depend on nothing into the transaction's draft; return how many."""
+) -> Outcome:
+    """Write rows that depend on nothing into the transaction's draft; return what happened."""
     transaction = context.transaction
     assert transaction is not None
     known: list[tuple[Table, Change]] = []
 
-    def step(draft: Draft) -> tuple[Draft, int]:
+    def step(draft: Draft) -> tuple[Draft, Outcome]:
         table = target(draft.read_catalog)
         if not known or known[0][0] != table:
             rows = rows_of(table, draft.read_catalog)
             known[:] = [(table, checked(Change(table, rows)))]
         change = known[0][1]
-        return draft.written(change), len(change.added[0])
+        return draft.written(change), Outcome(change, len(change.added[0]))
 
     transaction.check_write(target(context.catalog))
-    count: int = transaction.run(step)
-    return count
+    done: Outcome = transaction.run(step)
+    return done
 
 
 def checked(change: Change) -> Change:
     """Return a change whose rows the table can have, but for keys."""
     check_not_null(change.table, change.added)
-    return Change(change.table, fitted(change.table, change.added), change.removed)
+    return replace(change, added=fitted(change.table, change.added))

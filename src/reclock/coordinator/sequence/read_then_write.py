@@ -1,8 +1,8 @@
 """Writes of what a query gives, without keeping ticks waiting for the query (P7).
 
-INSERT … SELECT, UPDATE and DELETE write at w what their query gives at w − 1: between the two
-nothing may happen to what it reads. Whoever holds the lock sees to that, but a query can take
-minutes, and ticks need the lock. So
+INSERT … SELECT, ON CONFLICT, UPDATE, DELETE and MERGE write at w what their query (``dml``) gives
+at w − 1: between the two nothing may happen to what it reads. Whoever holds the lock sees to that,
+but a query can take minutes, and ticks need the lock. So
 
 1. a query that is answered from a few rows is answered under the lock;
 2. any other one before, at the last complete time t. Then, under the lock, if nothing that
@@ -20,16 +20,15 @@ tests/coordinator/test_read_then_write.py; histories: test_linearizability.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reclock.coordinator.beside import beside
+from reclock.coordinator.dml.target import whole
 from reclock.coordinator.leaves import leaves
 from reclock.coordinator.quick import FEW_ROWS, is_quick
 from reclock.coordinator.read import latest, read_latest, readable
 from reclock.coordinator.sequence.drafting import draft_query
-from reclock.coordinator.sequence.target import whole
 from reclock.coordinator.subscribe.subscribers import Query, Transient
 from reclock.coordinator.write import write_all
 from reclock.dataflow.graph import collection_of, errors_of
@@ -44,17 +43,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reclock.coordinator.catalog import Catalog
-    from reclock.coordinator.item import Item, Table
+    from reclock.coordinator.dml.written import Outcome, Written
+    from reclock.coordinator.item import Item
     from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.sequence.context import Context
     from reclock.coordinator.system_core import System
     from reclock.coordinator.world import World
-    from reclock.coordinator.write import Change
     from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
-    PlanOf: TypeAlias = Callable[[Catalog], tuple[Table, QueryPlan]]
-    ChangeOf: TypeAlias = Callable[[Table, list[pa.Array]], Change]
+    PlanOf: TypeAlias = Callable[[Catalog], Written]
 
 ATTEMPTS: Final = 3
 """How often a query is answered whose plan changes meanwhile, before it is under the lock."""
@@ -67,55 +65,53 @@ BRIEF: Final = 0.25
 class _Found:
     """An answer, and what was asked; ``shown`` is the query with all that is the moment's."""
 
-    asked: tuple[Table, QueryPlan]
+    asked: Written
     shown: QueryPlan
     columns: list[pa.Array]
     timestamp: Timestamp
     seconds: float
 
 
-def read_then_write(
-    context: Context, plan_of: PlanOf, change_of: ChangeOf
-) -> tuple[int, Timestamp | None]:
-    """Write what a query gives, at one time; return how many rows it gave, and the time.
+def read_then_write(context: Context, plan_of: PlanOf) -> tuple[Outcome, Timestamp | None]:
+    """Write what a query gives, at one time; return what happened, and the time.
 
     In a transaction the time is that of its end.
     """
     core = context.core
     if context.transaction is not None:
-        return draft_query(context, plan_of, change_of), None
+        return draft_query(context, plan_of), None
 
     def paces(world: World) -> set[Pace]:
-        table, plan = plan_of(world.catalog)
-        return world.paces([table, *leaves(world, plan)])
+        written = plan_of(world.catalog)
+        return world.paces([written.table, *leaves(world, written.plan)])
 
     _loaded(context, plan_of)
     for _ in range(ATTEMPTS):
         found = _answer(context, plan_of)
         with context.writing(paces) as world:
-            asked = table, plan = plan_of(world.catalog)
+            asked = plan_of(world.catalog)
             if found is not None and asked == found.asked and _is_still(core, found):
-                return _written(core, found.columns, change_of(table, found.columns))
+                return _done(core, asked.outcome(found.columns))
             if found is None or found.seconds < BRIEF:
-                return _under_lock(context, plan, partial(change_of, table))
-        done = _kept(context, plan_of, change_of, found)
+                return _under_lock(context, asked.plan, asked)
+        done = _kept(context, plan_of, found)
         if done is not None:
             return done
     with context.writing(paces) as world:
-        table, plan = plan_of(world.catalog)
-        return _under_lock(context, plan, partial(change_of, table))
+        asked = plan_of(world.catalog)
+        return _under_lock(context, asked.plan, asked)
 
 
 def _loaded(context: Context, plan_of: PlanOf) -> None:
     """Wait for sources that the query reads and that cannot be read yet, without the lock."""
     core = context.core
     with core.reading() as world:
-        waits = world.loading(leaves(world, plan_of(world.catalog)[1]))
+        waits = world.loading(leaves(world, plan_of(world.catalog).plan))
     if waits:
         interrupt = context.session.interrupt
         with readable(
             core,
-            lambda catalog: plan_of(catalog)[1],
+            lambda catalog: plan_of(catalog).plan,
             context.settings,
             role=context.session.role,
             interrupt=interrupt,
@@ -123,17 +119,16 @@ def _loaded(context: Context, plan_of: PlanOf) -> None:
             pass
 
 
-def _under_lock(
-    context: Context, plan: QueryPlan, change_of: Callable[[list[pa.Array]], Change]
-) -> tuple[int, Timestamp]:
+def _under_lock(context: Context, plan: QueryPlan, written: Written) -> tuple[Outcome, Timestamp]:
+    """Write by the answer of a plan, which is that of what is written, or stands for it."""
     columns = whole(
         read_latest(context.core, plan, context.session.role, context.session.interrupt)
     )
-    return _written(context.core, columns, change_of(columns))
+    return _done(context.core, written.outcome(columns))
 
 
-def _written(core: System, columns: list[pa.Array], change: Change) -> tuple[int, Timestamp]:
-    return len(columns[0]), write_all(core, [change])
+def _done(core: System, outcome: Outcome) -> tuple[Outcome, Timestamp]:
+    return outcome, write_all(core, [outcome.change])
 
 
 def _answer(context: Context, plan_of: PlanOf) -> _Found | None:
@@ -141,12 +136,12 @@ def _answer(context: Context, plan_of: PlanOf) -> _Found | None:
     core = context.core
     with core.reading() as world:
         asked = plan_of(world.catalog)
-        if core.loop is None or is_quick(world, asked[1], FEW_ROWS):
+        if core.loop is None or is_quick(world, asked.plan, FEW_ROWS):
             return None
     interrupt = context.session.interrupt
     with readable(
         core,
-        lambda catalog: plan_of(catalog)[1],
+        lambda catalog: plan_of(catalog).plan,
         context.settings,
         role=context.session.role,
         interrupt=interrupt,
@@ -169,7 +164,7 @@ def _is_still(core: System, found: _Found) -> bool:
 
     A run that reaches beyond the time of the answer, and is not empty, has rows from after it.
     """
-    plan = found.asked[1]
+    plan = found.asked.plan
     if latest(core, plan) is None:
         return True
     after = at(found.timestamp.step())
@@ -182,11 +177,9 @@ def _is_still(core: System, found: _Found) -> bool:
     return True
 
 
-def _kept(
-    context: Context, plan_of: PlanOf, change_of: ChangeOf, found: _Found
-) -> tuple[int, Timestamp] | None:
+def _kept(context: Context, plan_of: PlanOf, found: _Found) -> tuple[Outcome, Timestamp] | None:
     """Keep a query like a view until its rows are written; None if it is another one by then."""
-    core, table = context.core, found.asked[0]
+    core = context.core
     number = core.subscribers.number()
 
     def make(world: World) -> Item | None:
@@ -195,14 +188,14 @@ def _kept(
         query = Query.of(rewrite(found.shown.root, RewriteContext()), world.catalog)
         return core.subscribers.view(query, number, world)
 
-    def finish(world: World, view: Item, prepared: Prepared | None) -> tuple[int, Timestamp]:
+    def finish(world: World, view: Item, prepared: Prepared | None) -> tuple[Outcome, Timestamp]:
         assert isinstance(view, Transient)
         query = Query.of(view.plan, world.catalog)
         lease = core.subscribers.lease(query, view, prepared)
         try:
             relation = view.relation()
             rows = Get(relation.id, relation.name, relation.schema, relation.timeline, frozenset())
-            return _under_lock(context, QueryPlan(rows, rows.width), partial(change_of, table))
+            return _under_lock(context, QueryPlan(rows, rows.width), found.asked)
         finally:
             core.subscribers.give_back(lease)
 

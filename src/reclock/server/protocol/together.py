@@ -6,8 +6,8 @@ every other statement by itself, so that none waits for, or fails because of, an
 stretch are of one time; INSERTs of a stretch become visible together, or not at all. Each stretch
 sees what those before it did.
 
-A statement that names its own time (AS OF), and an INSERT that reads, are by themselves: what
-works alone must not fail because something stands beside it.
+A statement that names its own time (AS OF), and an INSERT that reads or gives rows back, are
+by themselves: what works alone must not fail because something stands beside it.
 
 Tests: tests/server/protocol/test_together.py.
 """
@@ -55,7 +55,9 @@ def _kind(statement: s.Statement) -> str | None:
             return _READ
         case s.CopyFrom():
             return _WRITE
-        case s.Insert(query=query) if query is None or _is_values(query):
+        case s.Insert(query=query, conflict=None, returning=()) if query is None or _is_values(
+            query
+        ):
             return _WRITE
     return None
 

@@ -41,7 +41,7 @@ from reclock.sql.parse.session import (
     parse_unlisten,
 )
 from reclock.sql.parse.sqlcursor import parse_close, parse_declare, parse_fetch
-from reclock.sql.parse.write import parse_truncate, parse_write
+from reclock.sql.parse.write import parse_truncate, parse_write, writes_after_with
 from reclock.sql.statement.transaction import Commit, Rollback
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "RELEASE": parse_release,
     "TRUNCATE": parse_truncate,
 }
-_WRITES = ("INSERT", "UPDATE", "DELETE")
+_WRITES = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _ENDS: dict[str, type[Commit | Rollback]] = {
     "COMMIT": Commit,
     "END": Commit,
@@ -155,7 +155,7 @@ def _parse(cursor: Cursor) -> Statement:
     absent = missing(cursor)
     if absent is not None:
         raise absent
-    if any(cursor.sees(word) for word in _WRITES):
+    if any(cursor.sees(word) for word in _WRITES) or writes_after_with(cursor, _WRITES):
         return parse_write(cursor)
     if any(cursor.sees(word) for word in QUERY_WORDS):
         return parse_query_statement(cursor)

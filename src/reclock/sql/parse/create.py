@@ -11,13 +11,14 @@ from reclock.sql.parse.fragment import expression_of, query_of
 from reclock.sql.parse.options import BOOLEAN, DURATION, STRING, parse_options
 from reclock.sql.parse.refresh import RefreshOptions
 from reclock.sql.parse.role import parse_create_role
+from reclock.sql.parse.table_as import is_table_as, parse_table_as
 from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.table import CreateTable
 from reclock.sql.statement.view import CreateMaterializedView, CreateView
 
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
-    from reclock.sql.statement import Statement
+    from reclock.sql.statement import CreateTableAs, Statement
 
 _TABLE = {"timeline": STRING, "retain_history": DURATION}
 _VIEW = {
@@ -55,13 +56,11 @@ def parse_create(cursor: Cursor) -> Statement:  # noqa: PLR0911 - one per kind
     raise cursor.error(msg)
 
 
-def _table(cursor: Cursor) -> CreateTable:
+def _table(cursor: Cursor) -> CreateTable | CreateTableAs:
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name()
-    if cursor.sees("AS"):
-        message = "CREATE TABLE AS is not supported"
-        hint = "create the table, then INSERT INTO … SELECT"
-        raise NotSupported(message, hint=hint, position=cursor.position)
+    if is_table_as(cursor):
+        return parse_table_as(cursor, name, if_not_exists=if_not_exists)
     columns = parse_columns(cursor)
     options = parse_options(cursor, _TABLE)
     cursor.end()

@@ -197,13 +197,14 @@ def _check_commas(tokens: Sequence[Token]) -> None:
 def _check_order(tokens: Sequence[Token]) -> None:
     """Refuse clauses in another order than PostgreSQL's, or twice, which sqlglot reads."""
     latest = [0]
-    for token in tokens:
+    for before, token in pairwise((None, *tokens)):
+        assert token is not None
         kind = token.token_type
         if kind == TokenType.L_PAREN:
             latest.append(0)
         elif kind == TokenType.R_PAREN and len(latest) > 1:
             latest.pop()
-        elif kind in _BEGINS:
+        elif kind in _BEGINS or _is_conflict(before, token):
             latest[-1] = 0
         elif kind in _CLAUSES:
             rank = _CLAUSES.index(kind) + 1
@@ -212,6 +213,13 @@ def _check_order(tokens: Sequence[Token]) -> None:
                 hint = f"the clauses of a query stand in the order {_ORDER}"
                 raise InvalidSyntax(message, hint=hint, position=token.start + 1)
             latest[-1] = rank
+
+
+def _is_conflict(before: Token | None, token: Token) -> bool:
+    """Return whether ON CONFLICT is here: what follows is no part of the query before it."""
+    if before is None or before.token_type != TokenType.ON:
+        return False
+    return str(token.text).upper() == "CONFLICT"
 
 
 def _syntax_error(error: ParseError, text: str) -> InvalidSyntax:

@@ -35,7 +35,6 @@ _MISSING: Final = {
     "CREATE TRIGGER": "make a materialized view of what follows from the rows",
     "CREATE EXTENSION": "leave it out: there are no extensions",
     "REFRESH": "leave it out: a materialized view is right at every tick",
-    "MERGE": "use UPDATE for rows that are there, INSERT for others",
     "VACUUM": _MAINTAINED,
     "ANALYZE": _MAINTAINED,
     "REINDEX": _MAINTAINED,

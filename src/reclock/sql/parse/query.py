@@ -17,6 +17,8 @@ from reclock.sql.syntax import query as q
 from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from reclock.sql.syntax.expression import Expression
 
 _SETS = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}
@@ -29,7 +31,7 @@ _MAX_GROUPING_SETS = 256
 
 def convert_query(node: exp.Expr) -> q.Query:
     """Return a whole query as our syntax."""
-    common = _common(node.args.get("with_"))
+    common = convert_common(node.args.get("with_"))
     order, limit, offset = (node.args.get(part) for part in ("order", "limit", "offset"))
     return q.Query(
         _body(node),
@@ -70,7 +72,8 @@ def _values(node: exp.Expr) -> q.Values:
     return q.Values(tuple(rows))
 
 
-def _common(with_: exp.Expr | None) -> tuple[q.CommonTable, ...]:
+def convert_common(with_: exp.Expr | None) -> tuple[q.CommonTable, ...]:
+    """Return the queries that WITH names."""
     if with_ is None:
         return ()
     expect_only(with_, "expressions")
@@ -119,7 +122,7 @@ def _select(node: exp.Expr) -> q.Select:
                 listed.expressions if isinstance(listed, exp.Tuple) else [listed]
             )
     return q.Select(
-        tuple(_item(item) for item in node.expressions),
+        tuple(convert_item(item) for item in node.expressions),
         _from(node),
         None if where is None else convert_expression(where.this),
         _group(node.args.get("group")),
@@ -133,7 +136,8 @@ def _select(node: exp.Expr) -> q.Select:
     )
 
 
-def _item(node: exp.Expr) -> q.SelectItem:
+def convert_item(node: exp.Expr) -> q.SelectItem:
+    """Return one output of SELECT or RETURNING."""
     if isinstance(node, exp.Alias):
         expect_only(node, "this", "alias")
         return q.SelectItem(convert_expression(node.this), identifier(node.args["alias"]))
@@ -148,10 +152,20 @@ def _from(node: exp.Expr) -> q.FromItem | None:
             raise unsupported(msg, node)
         return None
     expect_only(source, "this")
-    items = [_from_item(source.this)]
-    for join in node.args.get("joins") or ():
+    return _listed(convert_from(source.this), node.args.get("joins") or ())
+
+
+def convert_source(node: exp.Expr) -> q.FromItem:
+    """Return what stands after FROM in UPDATE, or USING: commas are among the first's joins."""
+    return _listed(_from_primary(node), node.args.get("joins") or ())
+
+
+def _listed(first: q.FromItem, joins: Iterable[exp.Expr]) -> q.FromItem:
+    """Return the items of a FROM: a comma binds less tightly than all other joins."""
+    items = [first]
+    for join in joins:
         if COMMA in join.meta:
-            items.append(_from_item(join.this))
+            items.append(convert_from(join.this))
         else:
             items[-1] = _join(items[-1], join)
     return reduce(lambda left, right: q.JoinText("cross", left, right), items)
@@ -181,7 +195,7 @@ def _join(left: q.FromItem, node: exp.Expr) -> q.FromItem:
     return q.JoinText(
         side or ("cross" if kind == "cross" else "inner"),
         left,
-        _from_item(node.this),
+        convert_from(node.this),
         None if on is None else convert_expression(on),
         using,
         natural,
@@ -192,7 +206,8 @@ def _misjoined(what: str, hint: str, node: exp.Expr) -> InvalidSyntax:
     return InvalidSyntax(f"syntax error: {what}", hint=hint, position=position_of(node.this))
 
 
-def _from_item(node: exp.Expr) -> q.FromItem:
+def convert_from(node: exp.Expr) -> q.FromItem:
+    """Return one item of FROM, with the joins behind it."""
     made = _from_primary(node)
     for join in node.args.get("joins") or ():
         made = _join(made, join)
@@ -219,7 +234,7 @@ def _from_primary(node: exp.Expr) -> q.FromItem:
                 msg = "an alias on a parenthesised join"
                 raise unsupported(msg, node)
             expect_only(node, "this", "joins")
-            return _from_item(inside)
+            return convert_from(inside)
         expect_only(node, "this", "alias", "joins", *_QUERY_PARTS)
         return q.DerivedTable(convert_query(node if alias is None else _bare(node)), alias)
     raise unsupported(type(node).__name__ + " in FROM", node)

@@ -1,4 +1,4 @@
-"""INSERT, UPDATE and DELETE, which sqlglot reads whole; and TRUNCATE."""
+"""INSERT, UPDATE, DELETE and MERGE, which sqlglot reads whole; and TRUNCATE."""
 
 from __future__ import annotations
 
@@ -7,18 +7,42 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from reclock.errors import InvalidSyntax
+from reclock.sql.parse.assignments import convert_assignments
 from reclock.sql.parse.dialect import parse_tokens
+from reclock.sql.parse.merge import convert_merge
 from reclock.sql.parse.node import expect_only, identifier, position_of, unsupported
-from reclock.sql.parse.query import convert_expression, convert_query
-from reclock.sql.statement.write import Delete, Insert, Truncate, Update
-from reclock.sql.syntax import expression as s
+from reclock.sql.parse.query import (
+    convert_common,
+    convert_expression,
+    convert_item,
+    convert_query,
+    convert_source,
+)
+from reclock.sql.parse.target import convert_target
+from reclock.sql.statement.write import Delete, Insert, Merge, OnConflict, Truncate, Update
+from reclock.sql.syntax import query as q
 
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
 
+_BODIES = ("SELECT", "VALUES", "TABLE")
 
-def parse_write(cursor: Cursor) -> Insert | Update | Delete:
-    """Read a whole INSERT, UPDATE or DELETE."""
+
+def writes_after_with(cursor: Cursor, words: tuple[str, ...]) -> bool:
+    """Return whether WITH stands before a statement that begins with one of ``words``."""
+    if not cursor.sees("WITH"):
+        return False
+    depth = 0
+    for token in cursor.ahead():
+        text = str(token.text).upper()
+        depth += (text == "(") - (text == ")")
+        if depth == 0 and text in {*words, *_BODIES}:
+            return text in words
+    return False
+
+
+def parse_write(cursor: Cursor) -> Insert | Update | Delete | Merge:
+    """Read a whole INSERT, UPDATE, DELETE or MERGE."""
     node = parse_tokens(cursor.rest(), cursor.text)
     if isinstance(node, exp.Insert):
         return _insert(node)
@@ -26,76 +50,99 @@ def parse_write(cursor: Cursor) -> Insert | Update | Delete:
         return _update(node)
     if isinstance(node, exp.Delete):
         return _delete(node)
+    if isinstance(node, exp.Merge):
+        return convert_merge(node, _returning(node))
     raise unsupported(type(node).__name__, node)
 
 
-def _target(node: exp.Expr) -> tuple[s.Name, str | None]:
-    if not isinstance(node, exp.Table):
-        msg = "this target"
-        raise unsupported(msg, node)
-    expect_only(node, "this", "db", "catalog", "alias")
-    parts = (node.args.get("catalog"), node.args.get("db"), node.this)
-    name = s.Name(tuple(identifier(p) for p in parts if p is not None), position_of(node))
-    alias = node.args.get("alias")
-    return name, None if alias is None else identifier(alias.this)
+def _returning(node: exp.Expr) -> tuple[q.SelectItem, ...]:
+    given = node.args.get("returning")
+    if given is None:
+        return ()
+    expect_only(given, "expressions")
+    return tuple(convert_item(item) for item in given.expressions)
 
 
 def _insert(node: exp.Expr) -> Insert:
-    expect_only(node, "this", "expression", "default", "with_")
-    if node.args.get("with_"):
-        msg = "WITH before INSERT"
-        raise unsupported(msg, node)
+    expect_only(node, "this", "expression", "default", "with_", "conflict", "returning")
     columns: tuple[str, ...] = ()
     target = node.this
     if isinstance(target, exp.Schema):
         columns = tuple(identifier(c) for c in target.expressions)
         target = target.this
-    name, alias = _target(target)
-    if alias is not None:
-        msg = "an alias in INSERT"
-        raise unsupported(msg, node)
-    if node.args.get("default"):
-        return Insert(name, columns, None)
+    name, alias = convert_target(target)
     source = node.args.get("expression")
-    if source is None:
-        message = "syntax error: INSERT without VALUES or a query"
-        hint = "write VALUES (…), SELECT … or DEFAULT VALUES"
+    query = None
+    if not node.args.get("default"):
+        if source is None:
+            message = "syntax error: INSERT without VALUES or a query"
+            hint = "write VALUES (…), SELECT … or DEFAULT VALUES"
+            raise InvalidSyntax(message, hint=hint, position=position_of(node))
+        query = convert_query(source)
+    given = node.args.get("conflict")
+    conflict = None if given is None else _conflict(given)
+    common = convert_common(node.args.get("with_"))
+    return Insert(name, columns, query, alias, conflict, _returning(node), common)
+
+
+def _conflict(node: exp.Expr) -> OnConflict:
+    expect_only(node, "expressions", "action", "conflict_keys", "constraint", "where")
+    columns = []
+    for key in node.args.get("conflict_keys") or ():
+        named = key.this if isinstance(key, exp.Ordered) else key
+        if not isinstance(named, exp.Column) or named.args.get("table") is not None:
+            msg = "an expression in ON CONFLICT"
+            raise unsupported(msg, node)
+        columns.append(identifier(named.this))
+    constraint = node.args.get("constraint")
+    named = None if constraint is None else identifier(constraint)
+    where = node.args.get("where")
+    condition = None if where is None else convert_expression(where.this)
+    if str(node.args["action"].name).upper() == "DO NOTHING":
+        return OnConflict(tuple(columns), named)
+    if not columns and named is None:
+        message = "syntax error: ON CONFLICT DO UPDATE requires inference specification"
+        hint = "write ON CONFLICT (columns) DO UPDATE"
         raise InvalidSyntax(message, hint=hint, position=position_of(node))
-    return Insert(name, columns, convert_query(source))
+    return OnConflict(tuple(columns), named, convert_assignments(node), condition)
 
 
 def _update(node: exp.Expr) -> Update:
-    expect_only(node, "this", "expressions", "where")
-    name, alias = _target(node.this)
+    expect_only(node, "this", "expressions", "where", "from_", "returning", "with_")
+    name, alias = convert_target(node.this)
     if not node.expressions:
         message = "syntax error: UPDATE without SET"
         hint = "write SET column = expression"
         raise InvalidSyntax(message, hint=hint, position=position_of(node))
-    assignments = []
-    for item in node.expressions:
-        if not isinstance(item, exp.EQ) or not isinstance(item.this, exp.Column):
-            msg = "this assignment"
-            raise unsupported(msg, item)
-        column = convert_expression(item.this)
-        value = item.args["expression"]
-        if not isinstance(column, s.Name) or len(column.parts) != 1:
-            msg = "a qualified column in SET"
-            raise unsupported(msg, item)
-        made: s.Expression = convert_expression(value)
-        if isinstance(made, s.Name) and made.parts == ("default",):
-            made = s.DefaultText()
-        assignments.append((column.parts[0], made))
-    where = node.args.get("where")
+    where, source = node.args.get("where"), node.args.get("from_")
     return Update(
-        name, alias, tuple(assignments), None if where is None else convert_expression(where.this)
+        name,
+        alias,
+        convert_assignments(node),
+        None if where is None else convert_expression(where.this),
+        None if source is None else convert_source(source.this),
+        _returning(node),
+        convert_common(node.args.get("with_")),
     )
 
 
 def _delete(node: exp.Expr) -> Delete:
-    expect_only(node, "this", "where")
-    name, alias = _target(node.this)
+    expect_only(node, "this", "where", "using", "returning", "with_")
+    name, alias = convert_target(node.this)
     where = node.args.get("where")
-    return Delete(name, alias, None if where is None else convert_expression(where.this))
+    items = [convert_source(item) for item in node.args.get("using") or ()]
+    source = items[0] if items else None
+    for item in items[1:]:
+        assert source is not None
+        source = q.JoinText("cross", source, item)
+    return Delete(
+        name,
+        alias,
+        None if where is None else convert_expression(where.this),
+        source,
+        _returning(node),
+        convert_common(node.args.get("with_")),
+    )
 
 
 def parse_truncate(cursor: Cursor) -> Truncate:

@@ -19,7 +19,7 @@ from reclock.sql.statement.settings import AlterSystem, SetTransaction, SetVaria
 from reclock.sql.statement.sink import AlterSink, CreateSink
 from reclock.sql.statement.source import AlterSource, CreateSource, RefreshSource
 from reclock.sql.statement.subscribe import Subscribe
-from reclock.sql.statement.table import CreateTable
+from reclock.sql.statement.table import CreateTable, CreateTableAs
 from reclock.sql.statement.transaction import (
     Begin,
     Commit,
@@ -29,7 +29,7 @@ from reclock.sql.statement.transaction import (
     Savepoint,
 )
 from reclock.sql.statement.view import CreateMaterializedView, CreateView, Refresh
-from reclock.sql.statement.write import Delete, Insert, Truncate, Update
+from reclock.sql.statement.write import Delete, Insert, Merge, Truncate, Update
 
 Statement = (
     AlterOwner
@@ -51,6 +51,7 @@ Statement = (
     | CreateSink
     | CreateSource
     | CreateTable
+    | CreateTableAs
     | CreateView
     | Deallocate
     | Declare
@@ -63,6 +64,7 @@ Statement = (
     | Fetch
     | Grant
     | Insert
+    | Merge
     | Release
     | Rollback
     | RollbackTo
@@ -96,6 +98,7 @@ __all__ = [
     "CreateSink",
     "CreateSource",
     "CreateTable",
+    "CreateTableAs",
     "CreateView",
     "Deallocate",
     "Declare",
@@ -108,6 +111,7 @@ __all__ = [
     "Fetch",
     "Grant",
     "Insert",
+    "Merge",
     "Refresh",
     "RefreshSource",
     "Release",

@@ -79,23 +79,36 @@ def plan_scalar(
     parameters: tuple[object, ...] = (),
 ) -> Scalar:
     """Plan an expression over the rows of ``block``: an index key, a SET or WHERE."""
-    planner = Planner(catalog, maintained=False, parameters=parameters, query=_query)
+    planner = planner_of(catalog, parameters)
     with placed(expression):
         return ExpressionBuilder(planner, block)(expression)
 
 
+def planner_of(catalog: CatalogView, parameters: tuple[object, ...]) -> Planner:
+    """Return what plans the parts of a statement that is no query itself."""
+    return Planner(catalog, maintained=False, parameters=parameters, query=_query)
+
+
 def _query(planner: Planner, query: q.Query, outer: Block | None) -> QueryPlan:
+    common = plan_common(planner, query.common, outer)
+    plan = _body(planner, query, outer, common)
+    return _limited(planner, plan, query)
+
+
+def plan_common(
+    planner: Planner, tables: tuple[q.CommonTable, ...], outer: Block | None
+) -> dict[str, CommonPlan]:
+    """Plan the queries of a WITH: each sees those before it."""
     common: dict[str, CommonPlan] = {}
     depth = 0 if outer is None else outer.depth + 1
-    for table in query.common:
+    for table in tables:
         if table.alias.name in common:
             message = f'WITH query name "{table.alias.name}" specified more than once'
             raise StatementError(message, code="42712", hint="give one of them another name")
         around = Block(outer=outer, common=dict(common))
         inner = _within(planner, table.query, around)
         common[table.alias.name] = CommonPlan(_renamed(inner, table.alias), depth)
-    plan = _body(planner, query, outer, common)
-    return _limited(planner, plan, query)
+    return common
 
 
 def _within(planner: Planner, query: q.Query, around: Block) -> Node:

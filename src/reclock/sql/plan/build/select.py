@@ -62,8 +62,8 @@ def plan_select(
     if select.source is not None:
         block.node, block.scope = plan_from(planner, select.source, block)
     if select.where is not None:
-        _where(planner, block, select.where)
-    items = _expanded(select, block)
+        filter_where(planner, block, select.where)
+    items = expanded(select.items, block)
     later = (
         tuple(e for _, e in items), select.having, tuple(i.expression for i in order_by),
         select.distinct_on,
@@ -108,7 +108,7 @@ def _check_now(select: q.Select, order_by: tuple[s.SortItem, ...]) -> None:
             raise misplaced(clause, found.position)
 
 
-def _where(planner: Planner, block: Block, where: s.Expression) -> None:
+def filter_where(planner: Planner, block: Block, where: s.Expression) -> None:
     """Filter the block; plain conditions first, subqueries as semi and anti joins."""
     if aggregates_in(where):
         message = "aggregate functions are not allowed in WHERE"
@@ -139,10 +139,10 @@ def _where(planner: Planner, block: Block, where: s.Expression) -> None:
             block.node = Filter(block.node, (made,))
 
 
-def _expanded(select: q.Select, block: Block) -> list[tuple[str, s.Expression]]:
+def expanded(given: tuple[q.SelectItem, ...], block: Block) -> list[tuple[str, s.Expression]]:
     """Return the output expressions with their names, stars expanded."""
     items: list[tuple[str, s.Expression]] = []
-    for item in select.items:
+    for item in given:
         if isinstance(item.expression, s.Star):
             items += _star(item.expression, block)
         else:

@@ -64,6 +64,26 @@ def scalar_value(planner: Planner, block: Block, query: Query) -> Scalar:
     return call("single_row", (value, rows))
 
 
+def row_values(planner: Planner, block: Block, query: Query, width: int) -> list[Scalar]:
+    """Plan ``(SELECT a, b …)`` used as a row of values; without a row they are NULL."""
+    inner = planner.subquery(query, block)
+    if inner.width != width:
+        message = "number of columns does not match number of values"
+        raise WrongType(message, code="42601", hint=f"select {width} columns, not {inner.width}")
+    at = block.node.width
+    if frozenset() in inner.unique_keys:
+        block.node = apply(block.node, inner, JoinKind.LEFT)
+        return [column(block.node, at + i) for i in range(width)]
+    calls = [
+        (c.name, AggregateCall(find_aggregate("any_row", (c.type,)), (i,), c.type))
+        for i, c in enumerate(inner.schema)
+    ]
+    grouped = Reduce(inner, (), (*calls, ("rows", _count())))
+    block.node = apply(block.node, grouped, JoinKind.LEFT)
+    rows = column(block.node, at + width)
+    return [call("single_row", (column(block.node, at + i), rows)) for i in range(width)]
+
+
 def exists_value(planner: Planner, block: Block, query: Query) -> Scalar:
     """Plan ``EXISTS (SELECT …)`` as a value."""
     inner = keep(planner.subquery(query, block), ())

@@ -1,0 +1,32 @@
+"""MERGE: rows of a source are inserted, or update and delete those that they match."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.coordinator.dml.merge import plan_merge
+from reclock.coordinator.dml.target import target_table
+from reclock.coordinator.sequence.read_then_write import read_then_write
+from reclock.errors import ConstraintViolation
+
+if TYPE_CHECKING:
+    from reclock.coordinator.catalog import Catalog
+    from reclock.coordinator.dml.written import Written
+    from reclock.coordinator.result import Result
+    from reclock.coordinator.sequence.context import Context
+    from reclock.sql.statement import Merge
+
+
+def merge(context: Context, statement: Merge) -> Result:
+    """Do to each row what the first WHEN says that fits it, at one timestamp."""
+
+    def plan_of(catalog: Catalog) -> Written:
+        table = target_table(statement.name, catalog)
+        return plan_merge(statement, table, catalog, context.parameters)
+
+    try:
+        outcome, timestamp = read_then_write(context, plan_of)
+    except ConstraintViolation as error:
+        error.position = statement.name.position
+        raise
+    return outcome.result("MERGE", timestamp)
