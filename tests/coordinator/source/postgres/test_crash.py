@@ -21,6 +21,8 @@ pytestmark = pytest.mark.postgres
 
 PROGRAM = """
 from pathlib import Path
+from reclock.coordinator.source.postgres import intake, unfinished
+intake.SPILL_BYTES = unfinished.SPILL_BYTES = spill
 from reclock.coordinator.database import Database
 from reclock.failpoints import arm
 from reclock.testing.model_engine import ModelEngine
@@ -51,8 +53,9 @@ TICK = [
 class Followed:
     """A database followed by processes that die."""
 
-    def __init__(self, upstream, path, *, background=False):
+    def __init__(self, upstream, path, *, background=False, spill=64 << 20):
         self.upstream, self.path, self.background = upstream, path, background
+        self.spill = spill
         upstream("CREATE TABLE accounts (id INT PRIMARY KEY, balance INT)")
         upstream("CREATE TABLE transfers (id SERIAL PRIMARY KEY, src INT, dst INT, amount INT)")
         upstream("INSERT INTO accounts SELECT i, 0 FROM generate_series(1, 5) i")
@@ -62,8 +65,9 @@ class Followed:
 
     def start(self, points=()):
         self.child = Child(
-            PROGRAM, path=str(self.path), points=tuple(points), background=self.background
-        )
+            PROGRAM, path=str(self.path), points=tuple(points), background=self.background,
+            spill=self.spill,
+        )  # fmt: skip
         return self.child
 
     def ask(self, what):
@@ -182,6 +186,48 @@ def test_a_stream_that_dies_goes_on(followed, point):
     bank.ask("tick")
     bank.note()
     bank.check()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "postgres.large.before", "tick.publish.after",
+        *(pytest.param(p, marks=pytest.mark.slow(seconds=5)) for p in [STREAM[0], *TICK[:-1]]),
+    ],
+)  # fmt: skip
+def test_a_large_transaction_that_dies_is_read_again(followed, point):
+    bank = followed(spill=1)  # every transaction is large
+    bank.ask(bank.create())
+    bank.ask("tick")
+    bank.transfer(2)
+    bank.ask("tick")
+    bank.note()
+    bank.transfer(2)
+    bank.ask(f"arm {point}")
+    bank.dies("tick")
+    bank.transfer(2)
+    bank.start()
+    bank.ask("tick")
+    bank.note()
+    bank.check()
+
+
+def test_a_refresh_that_dies_leaves_the_tables_as_they_were(followed):
+    bank = followed()
+    bank.transfer(2)
+    bank.ask(bank.create())
+    bank.ask("tick")
+    bank.upstream("ALTER TABLE transfers ADD COLUMN note TEXT DEFAULT 'n'")
+    bank.ask("arm postgres.refresh.copied")
+    bank.dies("ALTER SOURCE s REFRESH")
+    bank.transfer(1)
+    bank.start()
+    bank.ask("tick")
+    assert "note" not in str(bank.ask("SHOW COLUMNS FROM transfers"))
+    bank.note()
+    bank.ask("ALTER SOURCE s REFRESH")
+    assert bank.ask("SELECT count(*) FROM transfers WHERE note = 'n'") == [(3,)]
+    assert len(bank.upstream.slots()) == 1
 
 
 @pytest.mark.parametrize("point", ["postgres.slot.drop.before", "postgres.slot.drop.after"])

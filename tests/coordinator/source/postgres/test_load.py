@@ -152,7 +152,8 @@ def test_each_change_is_once_in_kafka(upstream, kafka, tmp_path, kills):
             ask("ALTER SYSTEM SET timestamp_interval = '50ms'")
             ask(f"CREATE SOURCE IF NOT EXISTS s {upstream.source()}")
             ask(f"CREATE SINK IF NOT EXISTS k FROM accounts INTO KAFKA BROKER '{kafka.address}' "
-                f"TOPIC '{topic}' KEY (id) FORMAT JSON ENVELOPE DEBEZIUM")  # fmt: skip
+                f"TOPIC '{topic}' KEY (id) FORMAT JSON ENVELOPE DEBEZIUM "
+                "WITH (reuse_topic = true)")  # fmt: skip
             goes_on(ask)
             if life < kills:
                 assert child.kill() == -9
