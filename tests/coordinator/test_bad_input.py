@@ -113,7 +113,6 @@ STATEMENTS = [
     ("REFRESH MATERIALIZED VIEW v", "every tick"),
     ("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "UPDATE"),
     ("VACUUM", "leave it out"),
-    ("PREPARE x AS SELECT 1", "$1"),
     ("COMMENT ON TABLE t IS 'x'", "SHOW CREATE"),
 ]
 UNSUPPORTED = [

@@ -23,7 +23,7 @@ from reclock.coordinator.sequence.create_table import create_table
 from reclock.coordinator.sequence.create_view import create_view
 from reclock.coordinator.sequence.cursor import close_cursor, declare, fetch
 from reclock.coordinator.sequence.delete import delete
-from reclock.coordinator.sequence.discard import deallocate, discard, unlisten
+from reclock.coordinator.sequence.discard import deallocate, discard, prepare, unlisten
 from reclock.coordinator.sequence.drop import drop
 from reclock.coordinator.sequence.explain_plan import explain_plan
 from reclock.coordinator.sequence.explain_timestamp import explain_timestamp
@@ -77,6 +77,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.CreateSource: create_source,
     s.CreateTable: create_table,
     s.CreateView: create_view,
+    s.Prepare: prepare,
     s.Deallocate: deallocate,
     s.Declare: declare,
     s.Delete: delete,

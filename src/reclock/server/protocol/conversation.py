@@ -18,7 +18,7 @@ from reclock.errors import Error, Interrupted, InvalidValue, NotSupported, Proto
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
 from reclock.server.codec.message import frame, framed
-from reclock.server.protocol.extended import Extended
+from reclock.server.protocol.extended import Extended, oids_of
 from reclock.server.protocol.portal import Portal, State, described, row_description
 from reclock.server.protocol.report import error_response
 from reclock.server.protocol.startup import reported
@@ -193,7 +193,7 @@ class Conversation:
             prepared, formats = bound.prepared, bound.formats
         found = prepared.description
         if kind == "S":
-            self._put(b.ParameterDescription(prepared.oids))
+            self._put(b.ParameterDescription(oids_of(prepared)))
         if found is None or found.schema is None:
             self._put(b.NoData())
         else:
