@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.gc import collect
 from reclock.connectors.kafka.client import KafkaCluster
+from reclock.coordinator.backends import Backends
 from reclock.coordinator.change import reconcile
 from reclock.coordinator.define import load_catalog
 from reclock.coordinator.expirations import Expirations
@@ -124,6 +125,7 @@ class Core:
         self.plans = Plans()
         """What is known of query texts."""
         self.pg = PgCatalogs()
+        self.backends = Backends(clock)
         """Our catalog as PostgreSQL's."""
         self.meters = Meters()
         """What is counted, for those who watch from outside."""

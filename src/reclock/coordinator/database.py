@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from reclock.clock import Clock
+    from reclock.coordinator.backends import Backends
     from reclock.coordinator.check import Finding
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.file_roots import FileRoots
@@ -117,14 +118,25 @@ class Database:
         self._check_open()
         return self._session.insert(table, rows)
 
-    def session(self, role: str | None = None, *, files: FileRoots | None = None) -> Session:
+    @property
+    def backends(self) -> Backends:
+        """Which sessions there are."""
+        return self._core.backends
+
+    def session(
+        self,
+        role: str | None = None,
+        *,
+        files: FileRoots | None = None,
+        pid: int | None = None,
+    ) -> Session:
         """Return a new session; use it as a context manager, or ``close`` it.
 
         It may do what ``role`` may; None is you, who may do everything. Sources and sinks may be
-        files that are in ``files``; None is anywhere.
+        files that are in ``files``; None is anywhere. ``pid`` is a number from ``backends``.
         """
         self._check_open()
-        session = Session(self._core, role, files)
+        session = Session(self._core, role, files, pid)
         self._sessions.add(session)
         return session
 

@@ -4,9 +4,9 @@ A session has one list of them. ``PREPARE`` adds to it, and so does a server for
 extended protocol; either can be run by ``EXECUTE`` and forgotten by ``DEALLOCATE``. They end with
 the session, whatever becomes of the transaction that they were prepared in.
 
-``EXECUTE name (a, …)`` is the prepared statement with the values of ``a, …``, which are converted to
-its types as INSERT converts values for columns. It is admitted, authorized, measured and answered as
-that statement is: ``executed`` puts one in the place of the other before anything else is asked.
+``EXECUTE name (a, …)`` is the prepared statement with the values of ``a, …``, which are converted
+to its types as INSERT converts values for columns. It is admitted, authorized, measured and answered
+as that statement is: ``executed`` puts one in the place of the other before all else.
 
 Cost: constants are read where they stand; other expressions are one query over nothing.
 

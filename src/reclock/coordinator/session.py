@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from weakref import WeakSet
 
 from reclock.coordinator.answer import Answer, CopyOut
@@ -109,7 +109,13 @@ class Session:
     ``files`` says which files it may name; None is all.
     """
 
-    def __init__(self, core: Core, role: str | None = None, files: FileRoots | None = None) -> None:
+    def __init__(
+        self,
+        core: Core,
+        role: str | None = None,
+        files: FileRoots | None = None,
+        pid: int | None = None,
+    ) -> None:
         self.core = core
         self.role: Final[str | None] = role
         self._files = files
@@ -124,6 +130,8 @@ class Session:
         """What PREPARE, or a server for its client, has prepared, by name."""
         self.interrupt: Final = Interrupt()
         """Stops the statement under way, from any thread."""
+        self.backend: Final = core.backends.add(self, pid)
+        """What others see of it."""
 
     @property
     def settings(self) -> SessionSettings:
@@ -149,7 +157,7 @@ class Session:
         ``parameters`` are the values of $1, $2, ….
         """
         result = Result("")
-        with self._turn():
+        with self._turn(sql):
             for parsed in self.core.plans.parsed(sql):
                 with self._meant(parsed, tuple(parameters)) as (one, values):
                     statement = self._admitted(one.statement, values, one.text)
@@ -311,6 +319,7 @@ class Session:
         """
         with self._turns:
             self._closed = True
+            self.core.backends.remove(self.backend)
             self.end(keep=False)
             self.cursors.close_all()
         for given in tuple(self._open):
@@ -476,12 +485,18 @@ class Session:
             raise
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Wait for the statements before; an error inside aborts the transaction."""
+    def _turn(self, query: str | None = None) -> Iterator[None]:
+        """Wait for the statements before; an error inside aborts the transaction.
+
+        ``query`` is what others see of it, unless a server tells them.
+        """
         with self._turns:
             if self._closed:
                 message = "the session is closed"
                 raise StorageError(message, code="08003")
+            if query is not None:
+                self.interrupt.clear()
+                self.backend.begin(query)
             try:
                 yield
             except BaseException as error:
@@ -492,6 +507,9 @@ class Session:
                 if isinstance(error, RecursionError):
                     raise too_deep() from error
                 raise
+            finally:
+                if query is not None:
+                    self.backend.end()
 
 
 def _opened(

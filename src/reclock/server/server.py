@@ -24,7 +24,6 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from reclock.clock import SystemClock
@@ -92,7 +91,6 @@ class Server:
         self.pepper = secrets.token_bytes(32)
         self.throttle = Throttle(clock or SystemClock())
         self._pool = ThreadPoolExecutor(options.max_connections, "reclock-session")
-        self._numbers = count(1)
         self._switched = sys.getswitchinterval()
         self._keys: dict[int, tuple[Key, Connection]] = {}
         self._sessions = 0
@@ -163,7 +161,7 @@ class Server:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, connection: Connection) -> None:
-        key = Key(next(self._numbers), secrets.token_bytes(4))
+        key = Key(self._db.backends.number(), secrets.token_bytes(4))
         self._keys[key.process] = key, connection
         try:
             await self._talk(connection, key)
@@ -188,6 +186,7 @@ class Server:
         if session is None:
             return
         connection.session = session
+        session.backend.serve(connection.address, *self._stoppers(connection))
         self._strangers.pop(connection, None)
         self._sessions += 1
         try:
@@ -198,6 +197,19 @@ class Server:
             loop = asyncio.get_running_loop()
             await asyncio.shield(loop.run_in_executor(None, session.close))
 
+    def _stoppers(self, connection: Connection) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Return what cancels a statement and what ends a connection, from any thread."""
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            connection.stop()
+            connection.stop_now()
+
+        return (
+            lambda: _soon(loop, connection.cancel),
+            lambda: _soon(loop, end),
+        )
+
     # What the protocol asks of it (``protocol.startup.Door``).
 
     @property
@@ -205,13 +217,13 @@ class Server:
         """Who there is."""
         return self._db.roles
 
-    def session(self, role: str | None) -> Session:
+    def session(self, role: str | None, pid: int) -> Session:
         """Begin a session, if there is room for one."""
         if self._sessions >= self._options.max_connections:
             message = "sorry, too many clients already"
             hint = "close connections that nobody uses, or raise --max-connections"
             raise Rejected(message, code="53300", hint=hint)
-        return self._db.session(role, files=self._options.files)
+        return self._db.session(role, files=self._options.files, pid=pid)
 
     def cancel(self, process: int, key: bytes) -> None:
         """Cancel what the connection with that key is doing; a wrong key cancels nothing."""
@@ -228,3 +240,9 @@ class Server:
         with suppress(Exception):
             where = "".join(traceback.format_exception(error))
             self._say("bug", f"a bug, please report it: {where}", error=where)
+
+
+def _soon(loop: asyncio.AbstractEventLoop, job: Callable[[], None]) -> None:
+    """Have something done by the thread that listens; if that has ended, there is nothing to do."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(job)

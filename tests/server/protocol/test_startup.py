@@ -46,7 +46,7 @@ class Doorkeeper:
     def roles(self) -> Roles:
         return self.db.roles
 
-    def session(self, role: str | None) -> Session:
+    def session(self, role: str | None, pid: int) -> Session:
         return self.db.session(role)
 
     def cancel(self, process: int, key: bytes) -> None:

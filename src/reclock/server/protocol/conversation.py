@@ -201,6 +201,7 @@ class Conversation:
 
     async def _query(self, sql: str) -> None:
         """Run the statements of a text, one after the other, some of them together."""
+        self._session.backend.begin(sql)
         self._extended.statements.pop("", None)
         self._extended.close_portal("")
         statements = self._session.known(sql)
@@ -241,6 +242,8 @@ class Conversation:
 
     async def _execute(self, name: str, limit: int) -> None:
         bound = self._extended.portal(name)
+        if bound.portal is not None:
+            self._session.backend.begin(bound.portal.parsed.text)
         if bound.portal is None:
             self._put(b.EmptyQueryResponse())
         elif limit > 0 or (done := await self._looked_up(bound.portal)) is None:
@@ -331,6 +334,7 @@ class Conversation:
         self._put(error_response(error))
 
     async def _ready(self) -> None:
+        self._session.backend.end()
         transaction = self._session.transaction
         if transaction is None:
             self._extended.close_portals()

@@ -52,7 +52,7 @@ class Door(Protocol):
         """Who there is."""
         ...
 
-    def session(self, role: str | None) -> Session:
+    def session(self, role: str | None, pid: int) -> Session:
         """Begin a session."""
         ...
 
@@ -90,7 +90,7 @@ async def greet(wire: Wire, door: Door, key: Key) -> Session | None:
         door.failed(user, wire.address, error)
         raise
     wire.admitted()
-    session = door.session(role)
+    session = door.session(role, key.process)
     try:
         await wire.send(_welcome(session, parameters, key))
     except BaseException:
