@@ -1,4 +1,4 @@
-"""Sessions seen and stopped by others: pg_stat_activity, pg_cancel_backend, pg_terminate_backend."""
+"""Sessions seen and stopped by others: pg_stat_activity, pg_cancel_backend and the like."""
 
 from __future__ import annotations
 
@@ -60,15 +60,16 @@ def test_what_others_do_is_seen_by_those_who_may(connect):
 def test_a_statement_is_cancelled_by_its_role_or_a_superuser(connect):
     with connect("joe") as joe, connect("ann") as ann, connect("boss") as boss:
         pid = joe.info.backend_pid
+        failures: list[psycopg.Error] = []
+
+        def follow():
+            try:
+                joe.execute("SUBSCRIBE t")
+            except psycopg.Error as error:
+                failures.append(error)
+
         for stopper in ("boss", "joe"):
-            failures = []
-
-            def follow(failures=failures):
-                try:
-                    joe.execute("SUBSCRIBE t")
-                except psycopg.Error as error:
-                    failures.append(error)
-
+            failures.clear()
             thread = threading.Thread(target=follow)
             thread.start()
             until = time.monotonic() + 10

@@ -9,7 +9,7 @@ there, not what they do. The owner of the database, who has no role, may do all.
 
 Cost: a statement sets two attributes.
 
-Tests: tests/coordinator/test_backends.py, tests/server/test_backends.py.
+Tests: tests/server/test_backends.py.
 """
 
 from __future__ import annotations

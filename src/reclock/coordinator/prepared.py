@@ -5,8 +5,8 @@ extended protocol; either can be run by ``EXECUTE`` and forgotten by ``DEALLOCAT
 the session, whatever becomes of the transaction that they were prepared in.
 
 ``EXECUTE name (a, …)`` is the prepared statement with the values of ``a, …``, which are converted
-to its types as INSERT converts values for columns. It is admitted, authorized, measured and answered
-as that statement is: ``executed`` puts one in the place of the other before all else.
+to its types as INSERT converts values for columns. It is admitted, authorized, measured and
+answered as that statement is: ``executed`` puts one in the place of the other before all else.
 
 Cost: constants are read where they stand; other expressions are one query over nothing.
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.clock import SystemClock
 from reclock.coordinator.file_roots import FileRoots
+from reclock.coordinator.verifier import make_verifier
 from reclock.errors import Error, InvalidValue, Rejected
 from reclock.server.codec.message import frame
 from reclock.server.connection import Connection
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.database import Database
     from reclock.coordinator.roles import Roles
     from reclock.coordinator.session import Session
+    from reclock.secret import Secret
 
 LOGIN_SECONDS: Final = 30
 """So long a client may take to log in."""
@@ -72,6 +74,8 @@ class Options:
     grace: float = 5.0
     files: FileRoots = field(default_factory=FileRoots)
     """Where sources and sinks of clients may have files: nowhere, unless it is said."""
+    key: Secret | None = None
+    """What the owner of the state logs in with: ``signpost`` has it."""
 
 
 class Server:
@@ -88,6 +92,7 @@ class Server:
         self._options = options
         self._say = say
         self.trusts_local = options.trusts_local
+        self.owner = None if options.key is None else make_verifier(options.key)
         self.pepper = secrets.token_bytes(32)
         self.throttle = Throttle(clock or SystemClock())
         self._pool = ThreadPoolExecutor(options.max_connections, "reclock-session")

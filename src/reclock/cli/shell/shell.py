@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.database import Database
     from reclock.coordinator.result import Result
+    from reclock.server.client import RemoteDatabase
     from reclock.sql.parse import Parsed
 
 _FETCH_SECONDS: Final = 0.2
@@ -39,7 +40,7 @@ _FETCH_UPDATES: Final = 1_024
 class Shell:
     """Runs what is typed against a database; ``out`` gets what is to be shown."""
 
-    def __init__(self, db: Database, out: Callable[[str], None]) -> None:
+    def __init__(self, db: Database | RemoteDatabase, out: Callable[[str], None]) -> None:
         self.failed = False
         """Whether the last text had an error."""
         self.left = False
