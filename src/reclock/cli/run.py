@@ -76,6 +76,7 @@ def run(
     stopped = threading.Event()
     try:
         _on_signals(_interrupt)
+        log.say("opening", f"opening {state} …", state=state)
         with reclock.open(state, **options.opened(place)) as db:
             apply(db, text, log)
             _on_signals(lambda *_: stopped.set())  # again: Spark, once started, has its own

@@ -80,6 +80,7 @@ def serve(
     wanted = Listening.of(
         http or DEFAULT, tls=tls, trusts_local=trust_local, files=files, must=http is not None
     )
+    log.say("opening", f"opening {state} …", state=state)
     with reclock.open(state, **options.opened(place)) as db:
         if text is not None:
             apply(db, text, log)

@@ -18,7 +18,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from reclock.cli.shell.meta import HELP, Ask, Do, command
-from reclock.cli.shell.table import cells, records, table
+from reclock.coordinator.text_table import cells, records, table
 from reclock.errors import Error, InvalidSyntax, InvalidValue
 from reclock.sql.parse import parse_statements
 from reclock.sql.parse.dialect import tokenize
