@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reclock.coordinator.sequence.context import Context
-    from reclock.sql.parse import Parsed
+    from reclock.sql.statement.parsed import Parsed
     from reclock.sql.types import Type
 
 
@@ -129,6 +129,8 @@ def _computed(context: Context, block: Block, scalars: list[Scalar]) -> Sequence
 def _constant(scalar: Scalar) -> Literal | None:
     """Return a constant; a number for a numeric parameter has all the digits that were written."""
     match scalar:
-        case Literal() | Cast(Literal(), Numeric()):
-            return scalar if isinstance(scalar, Literal) else scalar.operand
+        case Literal():
+            return scalar
+        case Cast(Literal() as written, Numeric()):
+            return written
     return None

@@ -91,9 +91,9 @@ if TYPE_CHECKING:
     from reclock.coordinator.read import Readable
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.world import World
-    from reclock.sql.parse import Parsed
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import Begin, Statement
+    from reclock.sql.statement.parsed import Parsed
     from reclock.sql.statement.select import AsOf
     from reclock.sql.types import Type
 

@@ -20,12 +20,12 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined] # public
 
 from reclock.errors import BrokerFailed, InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable
 
 _SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.1
@@ -76,7 +76,7 @@ def produce(address: str, name: str, records: Iterable[Record]) -> int:
     return count
 
 
-def consume(address: str, name: str, *, follow: bool = False) -> Iterator[Record]:
+def consume(address: str, name: str, *, follow: bool = False) -> Generator[Record, None, None]:
     """Yield the records of a topic: those that are there now, or for ever."""
     consumer = Consumer(
         {**_client(address), "group.id": "reclock-dev", "enable.auto.commit": False,
@@ -88,9 +88,9 @@ def consume(address: str, name: str, *, follow: bool = False) -> Iterator[Record
         except KafkaException as cause:
             raise _failed(address, cause) from cause
         if found.error is not None:
-            message = f'topic "{name}" does not exist at {address}'
+            text = f'topic "{name}" does not exist at {address}'
             hint = f"reclock dev kafka topic {name} makes it"
-            raise InvalidValue(message, code="42704", hint=hint)
+            raise InvalidValue(text, code="42704", hint=hint)
         waiting = set(found.partitions)
         consumer.assign([TopicPartition(name, p, OFFSET_BEGINNING) for p in sorted(waiting)])
         while waiting or follow:
@@ -126,7 +126,7 @@ def parse_line(line: str, separator: str | None) -> Record:
     return Record(key.encode(), value.encode() if value else None)
 
 
-def _client(address: str) -> dict[str, object]:
+def _client(address: str) -> dict[str, str | int | float | bool]:
     return {"bootstrap.servers": address, "log_level": 0}
 
 

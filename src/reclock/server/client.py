@@ -2,7 +2,7 @@
 
 ``RemoteDatabase`` and ``RemoteSession`` have of ``Database`` and ``Session`` what the shell uses.
 Texts go as simple queries, one connection for each session; errors come back as ``StatementError``
-with code, detail, hint and position. Ctrl-C cancels the statement under way, and the session goes on.
+with code, detail, hint and position. Ctrl-C cancels the statement under way; the session goes on.
 
 The server must prove that it knows the signpost's key, as the client must: ``StorageError`` (08001)
 if it is not there, or is another.
@@ -95,7 +95,8 @@ class RemoteSession:
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
         """Run statements; return the result of the last one."""
-        result, schema, rows = Result(""), None, []
+        result, schema = Result(""), None
+        rows: list[tuple[Any, ...]] = []
         for message in self._asked(_with(sql, parameters)):
             match message:
                 case b.RowDescription(columns):
@@ -215,7 +216,7 @@ class RemoteSubscription:
         """The names of the columns."""
         return self.schema.names
 
-    def fetch(self, timeout: float, limit: int) -> Iterator[tuple[Any, ...]]:
+    def fetch(self, timeout: float, limit: int) -> Iterator[Any]:
         """Yield rows until there are no more."""
         del timeout, limit
         for message in self._messages:
@@ -223,9 +224,9 @@ class RemoteSubscription:
                 yield _row(message.values, self.schema)
         self.closed = True
 
-    def values(self, update: tuple[Any, ...]) -> tuple[Any, ...]:
+    def values(self, update: Any) -> tuple[Any, ...]:
         """Return the values of a row."""
-        return update
+        return tuple(update)
 
     def __enter__(self) -> Self:
         return self

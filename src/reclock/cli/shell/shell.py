@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.database import Database
     from reclock.coordinator.result import Result
     from reclock.server.client import RemoteDatabase
-    from reclock.sql.parse import Parsed
+    from reclock.sql.statement.parsed import Parsed
 
 _FETCH_SECONDS: Final = 0.2
 _FETCH_UPDATES: Final = 1_024
@@ -145,6 +145,7 @@ class Shell:
             self._out("\t".join(subscription.columns))
             try:
                 while not subscription.closed:
+                    update: Any
                     for update in subscription.fetch(_FETCH_SECONDS, _FETCH_UPDATES):
                         row = cells(subscription.values(update), subscription.schema)
                         self._out("\t".join(row))

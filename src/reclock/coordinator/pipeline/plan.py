@@ -38,7 +38,7 @@ from reclock.sql.statement import (
 if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Item
-    from reclock.sql.parse import Parsed
+    from reclock.sql.statement.parsed import Parsed
 
 
 class Action(Enum):

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from reclock.sql.syntax.query import Query
 
 
+_WRITES = ("INSERT", "UPDATE", "DELETE")
 _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "CREATE": parse_create,
     "DROP": parse_drop,
@@ -79,7 +80,6 @@ _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "RELEASE": parse_release,
     "TRUNCATE": parse_truncate,
 }
-_WRITES = ("INSERT", "UPDATE", "DELETE")
 _ENDS: dict[str, type[Commit | Rollback]] = {
     "COMMIT": Commit,
     "END": Commit,

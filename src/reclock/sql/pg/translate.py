@@ -93,6 +93,7 @@ class _Translation:
         check_allowed(query)
         special = special_outputs(query)
         parameters = parameter_types(query)
+        casts.name_procedures(query)
         self._name_relations()
         name_outputs(query)
         effects = _effects(query)
