@@ -15,10 +15,9 @@ Tests: tests/coordinator/test_prepared.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reclock.coordinator.describe import Description
 from reclock.coordinator.read import Readable, read_time
 from reclock.dataflow.values import rows_of
 from reclock.errors import NotSupported, StatementError, WrongType
@@ -35,6 +34,7 @@ from reclock.time.timestamp import Timestamp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from reclock.coordinator.describe import Description
     from reclock.coordinator.sequence.context import Context
     from reclock.sql.statement.parsed import Parsed
     from reclock.sql.types import Type
@@ -80,7 +80,7 @@ def described_execute(context: Context, parsed: Parsed, declared: Sequence[Type]
     found = found_statement(context, parsed.statement).description
     assert found is not None
     types = [*declared, *[UNKNOWN] * (parsed.parameters - len(declared))]
-    return Description(tuple(TEXT if k == UNKNOWN else k for k in types), found.schema)
+    return replace(found, parameters=tuple(TEXT if k == UNKNOWN else k for k in types))
 
 
 def found_statement(context: Context, statement: Execute) -> PreparedStatement:
