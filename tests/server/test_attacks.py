@@ -175,6 +175,7 @@ def test_every_statement_that_changes_something_is_refused_to_a_reader(served: S
         "Fetch": ("FETCH c", "34000"),
         "Grant": ("GRANT SELECT ON shut TO joe", "42501"),
         "Insert": ("INSERT INTO t VALUES (1)", "42501"),
+        "Prepare": ("PREPARE p AS SELECT a FROM shut", "42501"),
         "Rollback": ("ROLLBACK", free),
         "Release": ("BEGIN; SAVEPOINT p; RELEASE p", free),
         "RollbackTo": ("BEGIN; SAVEPOINT p; ROLLBACK TO p", free),
