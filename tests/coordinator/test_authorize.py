@@ -101,7 +101,7 @@ def test_every_way_to_read_is_checked(made: Database) -> None:
 def test_every_statement_is_in_one_of_the_lists() -> None:
     tried = {type(p.statement) for sql in ALLOWED + REFUSED for p in parse_statements(sql)}
     names = {kind.__name__ for kind in set(HANDLERS) - tried}
-    elsewhere = {"AlterSource", "Commit", "Copy", "CreateMaterializedView", "Subscribe"}
+    elsewhere = {"AlterSource", "Commit", "Copy", "CreateMaterializedView", "Prepare", "Subscribe"}
     assert names == elsewhere
 
 

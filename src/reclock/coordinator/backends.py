@@ -14,6 +14,7 @@ Tests: tests/server/test_backends.py.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
@@ -29,6 +30,21 @@ if TYPE_CHECKING:
     from reclock.coordinator.session import Session
 
 HIDDEN: Final = "<insufficient privilege>"
+_DEFINES: Final = re.compile(r"\b(create|alter)\b", re.IGNORECASE)
+_SECRETS: Final = re.compile(
+    r"\b(user|role|source|sink|connection|secret)\b|password", re.IGNORECASE
+)
+
+
+def shown(query: str) -> str:
+    """Return a text as others may see it: of one that may have secrets, the first words.
+
+    >>> shown("SELECT 1"), shown("CREATE USER joe PASSWORD 'x'")
+    ('SELECT 1', 'CREATE USER …')
+    """
+    if _DEFINES.search(query) and _SECRETS.search(query):
+        return " ".join(query.split()[:2]) + " …"
+    return query
 
 
 class Backend:
@@ -52,7 +68,7 @@ class Backend:
 
     def begin(self, query: str) -> None:
         """Note that a statement begins."""
-        self.query, self.asked, self.is_busy = query, self._clock.now_ms(), True
+        self.query, self.asked, self.is_busy = shown(query), self._clock.now_ms(), True
 
     def end(self) -> None:
         """Note that it is over."""
