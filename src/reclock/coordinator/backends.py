@@ -37,13 +37,13 @@ _SECRETS: Final = re.compile(
 
 
 def shown(query: str) -> str:
-    """Return a text as others may see it: of one that may have secrets, the first words.
+    """Return a text as others may see it: of one that may have secrets, one word.
 
     >>> shown("SELECT 1"), shown("CREATE USER joe PASSWORD 'x'")
-    ('SELECT 1', 'CREATE USER …')
+    ('SELECT 1', 'CREATE …')
     """
     if _DEFINES.search(query) and _SECRETS.search(query):
-        return " ".join(query.split()[:2]) + " …"
+        return f"{_DEFINES.findall(query)[0].upper()} …"
     return query
 
 
