@@ -18,11 +18,11 @@ import polars as pl
 import pytest
 
 from reclock import ManualClock
-from reclock.cli.shell.table import table
 from reclock.config import parse_duration
 from reclock.coordinator.database import Database
 from reclock.coordinator.place import segments_of
 from reclock.coordinator.spark_engine import SparkEngine
+from reclock.coordinator.text_table import table
 from reclock.errors import Error
 from reclock.sinks.topics import NewTopic
 from reclock.sql.parse import parse_statement

@@ -55,3 +55,28 @@ def test_a_person_at_a_terminal(tmp_path):
     child.close()
     assert child.exitstatus == 0
     assert "FROM remembered" in (tmp_path / "home/reclock/sql-history").read_text()
+
+
+def test_the_shell_is_a_client_of_what_runs(tmp_path):
+    (tmp_path / "p.sql").write_text("CREATE TABLE t (a INT); INSERT INTO t VALUES (7);")
+    command = [sys.executable, "-m", "reclock", "run", str(tmp_path / "p.sql"), "--state"]
+    running = subprocess.Popen(
+        [*command, str(tmp_path / "s"), "--listen", "127.0.0.1:0"],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert running.stderr is not None
+        for line in running.stderr:
+            if "event=listening" in line:
+                break
+        done = run(tmp_path, "-c", "SELECT a FROM t")
+        assert (done.returncode, done.stdout) == (0, " a\n---\n 7\n(1 row)\n")
+        done = run(tmp_path, "-c", "SELECT b FROM t")
+        assert done.returncode == 1
+        assert done.stdout.startswith("ERROR 42703")
+    finally:
+        running.kill()
+        running.communicate()
+    assert (tmp_path / "s/listening.json").exists()
+    done = run(tmp_path, "-c", "SELECT a FROM t")
+    assert (done.returncode, done.stdout) == (0, " a\n---\n 7\n(1 row)\n"), "opened by itself"

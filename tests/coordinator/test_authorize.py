@@ -57,6 +57,7 @@ REFUSED = [
     "COPY open FROM STDIN", "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM shut",
     "DECLARE c CURSOR WITH HOLD FOR SUBSCRIBE shut",
     "ALTER TABLE open SET (RETAIN HISTORY FOR '1h')", "ALTER SINK s SET FROM open",
+    "ALTER SOURCE open REFRESH",
     "ALTER TABLE open OWNER TO joe", "SELECT message FROM reclock.errors",
     "SELECT detail FROM reclock.source_status",
 ]  # fmt: skip
@@ -106,7 +107,7 @@ def test_every_way_to_read_is_checked(made: Database) -> None:
 def test_every_statement_is_in_one_of_the_lists() -> None:
     tried = {type(p.statement) for sql in ALLOWED + REFUSED for p in parse_statements(sql)}
     names = {kind.__name__ for kind in set(HANDLERS) - tried}
-    elsewhere = {"AlterSource", "Commit", "Copy", "CreateMaterializedView", "Subscribe"}
+    elsewhere = {"AlterSource", "Commit", "Copy", "CreateMaterializedView", "Prepare", "Subscribe"}
     assert names == elsewhere
 
 

@@ -112,7 +112,6 @@ STATEMENTS = [
     ("CREATE FUNCTION x() RETURNS INT AS 'x'", "view"),
     ("REFRESH MATERIALIZED VIEW v", "every tick"),
     ("VACUUM", "leave it out"),
-    ("PREPARE x AS SELECT 1", "$1"),
     ("COMMENT ON TABLE t IS 'x'", "SHOW CREATE"),
 ]
 UNSUPPORTED = [

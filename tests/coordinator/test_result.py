@@ -76,5 +76,25 @@ def test_a_notebook_shows_a_table():
     assert "<td>&lt;x&gt;</td>" in html
     assert "<i>NULL</i>" in html
     assert "2 rows at 12" in html
+    late = Result("SELECT", ("a<b",), [], 1795023922709, schema)._repr_html_()
+    assert "0 rows at 1795023922709 (2026-11-18 17:45:22.709 UTC)" in late
     assert "the first 50 shown" in result(60)._repr_html_()
     assert Result("INSERT 0 1")._repr_html_() == "<p>INSERT 0 1</p>"
+
+
+def test_print_shows_a_table():
+    schema = Schema((Column("a", t.BIGINT), Column("b", t.TEXT)))
+    shown = str(Result("SELECT 2", ("a", "b"), [(1, "x"), (12, None)], 1795023922709, schema))
+    assert shown.split("\n") == [
+        " a  | b",
+        "----+---",
+        "  1 | x",
+        " 12 |",
+        "(2 rows at 1795023922709 (2026-11-18 17:45:22.709 UTC))",
+    ]
+    assert str(Result("INSERT 0 1", timestamp=7)) == "INSERT 0 1 at 7"
+    assert str(Result("CREATE TABLE")) == "CREATE TABLE"
+    one = Schema(schema.columns[:1])
+    many = str(Result("SELECT 60", ("a",), [(n,) for n in range(60)], 7, one))
+    assert many.endswith("(60 rows, the first 50 shown at 7)")
+    assert len(many.split("\n")) == 53

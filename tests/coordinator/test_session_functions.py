@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from reclock.clock import ManualClock
+from reclock.coordinator.database import Database
 from reclock.errors import Error
 from reclock.sql.parse import parse_statements
-
-if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
+from reclock.testing.model_engine import ModelEngine
 
 
 def test_who_and_where(db: Database) -> None:
@@ -69,3 +69,25 @@ def test_what_is_kept_has_none(db: Database, sql: str) -> None:
     with pytest.raises(Error) as caught:
         db.execute(sql)
     assert caught.value.code in {"42883", "42601"}
+
+
+def test_now_is_the_time_of_the_statement_or_of_the_transaction(tmp_path):
+    clock = ManualClock(1_795_023_922_709)
+    at = datetime(2026, 11, 18, 17, 45, 22, 709_000, tzinfo=UTC)
+    with Database(tmp_path / "s", ModelEngine(), clock=clock, background=False) as db:
+        db.execute("CREATE TABLE t (a TIMESTAMPTZ, b TIMESTAMP, c DATE)")
+        put = "INSERT INTO t VALUES (now(), CURRENT_TIMESTAMP, CURRENT_DATE)"
+        db.execute(put)
+        assert db.execute("TABLE t").rows == [(at, at.replace(tzinfo=None), at.date())]
+        asked = "SELECT now(), localtimestamp, current_date, now() = now()"
+        clock.advance(86_400_000)
+        later = at + timedelta(days=1)
+        plain = later.replace(tzinfo=None)
+        assert db.execute(asked).rows == [(later, plain, later.date(), True)]
+        session = db.session()
+        session.execute("BEGIN")
+        clock.advance(86_400_000)
+        assert session.execute("SELECT now()").rows == [(later,)], "that of the begin"
+        assert db.execute("SELECT now()").rows == [(at + timedelta(days=2),)]
+        session.execute("PREPARE p AS SELECT now(); COMMIT")
+        assert session.execute("EXECUTE p").rows == [(at + timedelta(days=2),)]

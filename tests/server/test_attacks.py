@@ -156,6 +156,7 @@ def test_every_statement_that_changes_something_is_refused_to_a_reader(served: S
         "CopyFrom": ("COPY t FROM STDIN", "42501"),
         "CreateIndex": ("CREATE INDEX i ON t (a)", "42501"),
         "CreateMaterializedView": ("CREATE MATERIALIZED VIEW m AS SELECT a FROM t", "42501"),
+        "CreateTableAs": ("CREATE TABLE more AS SELECT 1 AS a", "42501"),
         "CreateRole": ("CREATE ROLE r", "42501"),
         "CreateSink": (
             "CREATE SINK s FROM t INTO KAFKA BROKER 'b' TOPIC 'x' FORMAT JSON ENVELOPE DEBEZIUM",
@@ -175,6 +176,12 @@ def test_every_statement_that_changes_something_is_refused_to_a_reader(served: S
         "Fetch": ("FETCH c", "34000"),
         "Grant": ("GRANT SELECT ON shut TO joe", "42501"),
         "Insert": ("INSERT INTO t VALUES (1)", "42501"),
+        "Merge": (
+            "MERGE INTO t USING t AS s ON true WHEN NOT MATCHED THEN INSERT VALUES (1)",
+            "42501",
+        ),
+        "Prepare": ("PREPARE p AS SELECT a FROM shut", "42501"),
+        "RefreshSource": ("ALTER SOURCE t REFRESH", "42501"),
         "Rollback": ("ROLLBACK", free),
         "Release": ("BEGIN; SAVEPOINT p; RELEASE p", free),
         "RollbackTo": ("BEGIN; SAVEPOINT p; ROLLBACK TO p", free),

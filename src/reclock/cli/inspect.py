@@ -26,6 +26,8 @@ QUESTIONS: Final = {
     "FROM reclock.arrangement_sizes ORDER BY bytes DESC, 1, 2",
     "errors": "SELECT object, timestamp, code, message, detail FROM reclock.errors ORDER BY 1, 2",
 }
+_TIMES: Final = ("timestamp", "since", "upper", "frontier")
+"""Columns that people see with the moment that a number is."""
 
 
 @click.command(short_help="Look into a state, whether a reclock runs in it or not.")
@@ -42,8 +44,11 @@ def inspect(what: str, state: Path, *, as_json: bool, **elsewhere: Unpack[Elsewh
     arrangements  what is stored, and how much of it
     errors        errors that views and sources hold
     """  # noqa: D301 - the escape is click's: it leaves the lines as they are
-    from reclock.cli.shell.table import table  # noqa: PLC0415 - the other commands start faster
     from reclock.coordinator.look import look  # noqa: PLC0415
+    from reclock.coordinator.moment import with_moment  # noqa: PLC0415
+    from reclock.coordinator.text_table import table  # noqa: PLC0415 - the other commands start faster
+    from reclock.sql.schema import Column, Schema  # noqa: PLC0415
+    from reclock.sql.types import TEXT  # noqa: PLC0415
 
     with look(state, **elsewhere) as db:
         result = db.execute(QUESTIONS[what])
@@ -52,4 +57,14 @@ def inspect(what: str, state: Path, *, as_json: bool, **elsewhere: Unpack[Elsewh
             click.echo(json.dumps(dict(zip(result.columns, row, strict=True)), default=str))
         return
     assert result.schema is not None
-    click.echo(table(result.rows, result.schema))
+    times = [column.name in _TIMES for column in result.schema]
+    columns = zip(result.schema, times, strict=True)
+    schema = Schema(tuple(Column(c.name, TEXT) if time else c for c, time in columns))
+    rows = [
+        [
+            with_moment(v) if time and v is not None else v
+            for v, time in zip(row, times, strict=True)
+        ]
+        for row in result.rows
+    ]
+    click.echo(table(rows, schema))

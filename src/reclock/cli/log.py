@@ -59,6 +59,7 @@ class Log:
     def adopt(self) -> logging.Handler:
         """Write what is told to ``logging`` too; return what does, to be removed at the end."""
         handler = _Adopted(self)
+        logging.getLogger("reclock").setLevel(logging.INFO)  # of libraries, what is wrong alone
         logging.getLogger().addHandler(handler)
         return handler
 
@@ -82,12 +83,14 @@ class _Adopted(logging.Handler):
     """Hands what is told to ``logging`` to a log."""
 
     def __init__(self, log: Log) -> None:
-        super().__init__(logging.WARNING)
+        super().__init__(logging.INFO)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record."""
         level = "error" if record.levelno >= logging.ERROR else "warning"
+        if record.levelno < logging.WARNING:
+            level = "info"
         error = record.exc_info[1] if record.exc_info else None
         code = error.code if isinstance(error, Error) else None
         words = record.getMessage()

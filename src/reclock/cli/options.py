@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 CONFIG_FILE: Final = "reclock.toml"
 HTTP_PORT: Final = 6876
+PG_PORT: Final = 6875
 HTTP_PLACE: Final = f"127.0.0.1:{HTTP_PORT}"
+PG_PLACE: Final = f"127.0.0.1:{PG_PORT}"
 _KINDS: Final = {str: "text", int: "a whole number", bool: "true or false"}
 
 
@@ -118,6 +120,9 @@ FILE_ROOT: Final = Setting(
 HTTP: Final = Setting(
     "http", None, "Where the console, metrics and the HTTP API listen: HOST:PORT, or off."
 )
+LISTEN: Final = Setting(
+    "listen", None, "Where run serves PostgreSQL's protocol: HOST:PORT, or off."
+)
 LOG_FORMAT: Final = Setting("log_format", "text", "How to write what happens: text or json.")
 LOG_LEVEL: Final = Setting(
     "log_level", "info", "From when on to write it: debug, info, warning or error."
@@ -125,7 +130,18 @@ LOG_LEVEL: Final = Setting(
 INIT: Final = Setting("init", None, "A file of statements to apply first, as run does.")
 SERVING: Final = (HOST, PORT, TLS_CERT, TLS_KEY, TRUST_LOCAL, MAX_CONNECTIONS, FILE_ROOT, INIT)
 LOGGING: Final = (LOG_FORMAT, LOG_LEVEL)
-SETTINGS: Final = (STATE, MASTER, CONF, PROPERTIES_FILE, STORE, META, *SERVING, HTTP, *LOGGING)
+SETTINGS: Final = (
+    STATE,
+    MASTER,
+    CONF,
+    PROPERTIES_FILE,
+    STORE,
+    META,
+    *SERVING,
+    HTTP,
+    LISTEN,
+    *LOGGING,
+)
 
 
 def state() -> Callable[[Any], Any]:
@@ -196,11 +212,12 @@ def serving(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def console(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the HTTP server, for a command that serves nothing else."""
+    """Add the options of the servers of a command that is not about serving."""
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     return _with(
         command,
         http(),
+        _option(LISTEN, is_flag=False, flag_value=PG_PLACE, metavar="[HOST:PORT]"),
         _option(TLS_CERT, type=file),
         _option(TLS_KEY, type=file),
         _option(TRUST_LOCAL, is_flag=True),
@@ -221,7 +238,7 @@ def logging(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def place_of(text: str) -> tuple[str, int] | None:
+def place_of(text: str, flag: str = "http", usual: int = HTTP_PORT) -> tuple[str, int] | None:
     """Return host and port of ``HOST:PORT``, ``PORT`` or ``HOST``; None for ``off``.
 
     >>> place_of("0.0.0.0:80"), place_of("80"), place_of("[::1]:80"), place_of("off")
@@ -231,10 +248,10 @@ def place_of(text: str) -> tuple[str, int] | None:
         return None
     host, colon, port = text.rpartition(":")
     if not colon:
-        host, port = ("", text) if text.isdigit() else (text, str(HTTP_PORT))
+        host, port = ("", text) if text.isdigit() else (text, str(usual))
     if not port.isdigit() or int(port) > 65_535:
         message = f'"{text}" is not HOST:PORT'
-        raise InvalidValue(message, hint="write --http 127.0.0.1:6876, or --http off")
+        raise InvalidValue(message, hint=f"write --{flag} 127.0.0.1:{usual}, or --{flag} off")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

@@ -21,6 +21,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from reclock.coordinator.moment import with_moment
+
 if TYPE_CHECKING:
     from reclock.cli.log import Log
     from reclock.coordinator.database import Database
@@ -117,7 +119,9 @@ class PipelineProgress:
         for timestamp, phase, millis, rows in self._db.execute(_TICKS).rows:
             if phase == "total":
                 facts = {"timestamp": timestamp, "millis": round(millis), "rows": rows}
-                self._log.say("tick", f"ticking, first at {timestamp}", state="running", **facts)
+                self._log.say(
+                    "tick", f"ticking, first at {with_moment(timestamp)}", state="running", **facts
+                )
                 self._ticked = True
                 return
 

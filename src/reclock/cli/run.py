@@ -2,7 +2,8 @@
 
 The file is compared with what is there (``reclock.coordinator.pipeline``) before anything is done:
 what is missing is created, what is there from the same text stays, anything else is a conflict
-that is shown, and nothing is applied. ``--dry-run`` stops after planning every statement.
+that is shown, and nothing is applied. ``--listen`` opens the port of ``reclock serve`` too, so that
+one can look at what runs. ``--dry-run`` stops after planning every statement.
 
 The command ends when it is interrupted (SIGINT, SIGTERM: status 0), when a statement fails, or when
 nothing could be right any more (status 1, with the reason): the state is broken, or somebody took
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
@@ -24,7 +26,8 @@ import click
 from reclock.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import ssl
+    from collections.abc import Callable, Iterator
 
     from reclock.cli.log import Log
     from reclock.cli.options import Elsewhere, Where
@@ -45,6 +48,7 @@ def run(
     *,
     dry_run: bool,
     http: str | None,
+    listen: str | None,
     tls_cert: Path | None,
     tls_key: Path | None,
     trust_local: bool,
@@ -65,22 +69,50 @@ def run(
     log.adopt()
     tls = tls_context(tls_cert, tls_key)
     wanted = Listening.of(http, tls=tls, trusts_local=trust_local)
+    port = None if listen is None else options.place_of(listen, "listen", options.PG_PORT)
     if dry_run:
         _rehearse(text, state, log, store=place["store"], meta=place["meta"])
         return
     stopped = threading.Event()
     try:
         _on_signals(_interrupt)
+        log.say("opening", f"opening {state} …", state=state)
         with reclock.open(state, **options.opened(place)) as db:
             apply(db, text, log)
             _on_signals(lambda *_: stopped.set())  # again: Spark, once started, has its own
             words = f"running, state in {state}; interrupt to stop"
             log.say("running", words, state=state)
-            with listening(db, wanted, log):
+            with listening(db, wanted, log), served(db, state, port, tls, log, trusts=trust_local):
                 keep(db, log, stopped)
     except KeyboardInterrupt:
         pass  # what ran has not happened
     log.say("stopped", "stopped")
+
+
+@contextmanager
+def served(
+    db: Database,
+    state: Path,
+    port: tuple[str, int] | None,
+    tls: ssl.SSLContext | None,
+    log: Log,
+    *,
+    trusts: bool,
+) -> Iterator[None]:
+    """Serve PostgreSQL's protocol until the block ends, if that is wanted."""
+    if port is None:
+        yield
+        return
+    from reclock.server.background import serving  # noqa: PLC0415
+    from reclock.server.server import Options  # noqa: PLC0415
+    from reclock.server.signpost import new_key, signpost  # noqa: PLC0415
+
+    key = new_key()
+    given = Options(*port, tls, trusts, key=key)
+    with serving(db, given, log.say) as server, signpost(state, port[0], server.port, key):
+        words = f"listening at {port[0]}:{server.port}"
+        log.say("listening", words, host=port[0], port=server.port)
+        yield
 
 
 def apply(db: Database, text: str, log: Log) -> None:

@@ -68,33 +68,36 @@ def serve(
     from reclock.cli.run import apply  # noqa: PLC0415
     from reclock.coordinator.file_roots import FileRoots  # noqa: PLC0415
     from reclock.server.server import Options  # noqa: PLC0415
+    from reclock.server.signpost import new_key  # noqa: PLC0415
 
     private = [state, *(Path(s) for s in [place["store"]] if s is not None and "://" not in s)]
     files = FileRoots.of(file_root, private=private)
     tls = tls_context(tls_cert, tls_key)
-    given = Options(host, port, tls, trust_local, max_connections, files=files)
+    given = Options(host, port, tls, trust_local, max_connections, files=files, key=new_key())
     text = None if init is None else init.read_text(encoding="utf-8")
     log = Log(Console(stderr=True), reclock.SystemClock(), log_format, log_level)
     log.adopt()
     wanted = Listening.of(
         http or DEFAULT, tls=tls, trusts_local=trust_local, files=files, must=http is not None
     )
+    log.say("opening", f"opening {state} …", state=state)
     with reclock.open(state, **options.opened(place)) as db:
         if text is not None:
             apply(db, text, log)
         if not trust_local and not any(role.login for role in db.roles.given.values()):
             words = "nobody can log in yet: CREATE USER … PASSWORD '…' first, or use --trust-local"
             log.say("no_users", words, level="warning")
-        asyncio.run(_serve(db, given, wanted, log))
+        asyncio.run(_serve(db, state, given, wanted, log))
     log.say("stopped", "stopped")
 
 
-async def _serve(db: Database, given: Options, wanted: Listening, log: Log) -> None:
+async def _serve(db: Database, state: Path, given: Options, wanted: Listening, log: Log) -> None:
     import asyncio  # noqa: PLC0415
 
     from reclock.cli.http import listening  # noqa: PLC0415
     from reclock.cli.watch import Watch  # noqa: PLC0415
     from reclock.server.server import Server  # noqa: PLC0415
+    from reclock.server.signpost import signpost  # noqa: PLC0415
 
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -106,6 +109,8 @@ async def _serve(db: Database, given: Options, wanted: Listening, log: Log) -> N
     log.say("listening", words, host=given.host, port=server.port)
     watch = Watch(db, log)
     web = ExitStack()
+    assert given.key is not None
+    web.enter_context(signpost(state, given.host, server.port, given.key))
     try:
         counted = replace(wanted, connections=lambda: server.sessions)
         await asyncio.to_thread(web.enter_context, listening(db, counted, log))

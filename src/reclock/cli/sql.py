@@ -1,7 +1,7 @@
 """``reclock sql``: a shell; with ``-c`` or ``-f``, or from a pipe, it runs what is given and ends.
 
-A state directory belongs to one process at a time: a shell cannot look into one that
-``reclock run`` is running.
+A state directory belongs to one process at a time. If one that listens has it (``reclock serve``,
+``reclock run --listen``), the shell is its client (``server.signpost``); else it opens it.
 
 Tests: tests/cli/test_sql.py.
 """
@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from reclock.cli import options
+from reclock.errors import StorageError
 
 if TYPE_CHECKING:
     from reclock.cli.options import Where
+    from reclock.server.client import RemoteDatabase
 
 
 @click.command()
@@ -34,13 +36,15 @@ def sql(state: Path, command: str | None, file: Path | None, **place: Unpack[Whe
     import reclock  # noqa: PLC0415 - the other commands start faster
     from reclock.cli.shell.shell import Shell  # noqa: PLC0415
 
-    with reclock.open(state, **options.opened(place)) as db:
+    served = remote(state)
+    with served or reclock.open(state, **options.opened(place)) as db:
         shell = Shell(db, click.echo)
         try:
             if command is None and file is None and sys.stdin.isatty():
                 from reclock.cli.shell.terminal import converse  # noqa: PLC0415
 
-                click.echo(f"reclock {reclock.__version__}, state in {state}; \\? for help")
+                by = "" if served is None else ", of the process that runs"
+                click.echo(f"reclock {reclock.__version__}, state in {state}{by}; \\? for help")
                 converse(db, shell)
                 return
             given = command if command is not None else file.read_text("utf-8") if file else None
@@ -51,3 +55,18 @@ def sql(state: Path, command: str | None, file: Path | None, **place: Unpack[Whe
             shell.close()
         if shell.failed:
             raise SystemExit(1)
+
+
+def remote(state: Path) -> RemoteDatabase | None:
+    """Return the database of a state directory that a process serves; None if none does."""
+    from reclock.server.signpost import read_signpost  # noqa: PLC0415
+
+    found = read_signpost(state)
+    if found is None:
+        return None
+    from reclock.server.client import RemoteDatabase  # noqa: PLC0415
+
+    try:
+        return RemoteDatabase(found)
+    except StorageError:
+        return None  # it was killed: what it left behind says nothing

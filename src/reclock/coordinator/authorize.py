@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 _FREE = (
     s.Begin, s.CatalogQuery, s.Commit, s.Rollback, s.SetTransaction, s.SetVariable, s.Show, s.Fetch,
-    s.CloseCursor, s.Deallocate, s.Discard, s.Unlisten,
+    s.CloseCursor, s.Prepare, s.Execute, s.Deallocate, s.Discard, s.Unlisten,
     s.Savepoint, s.Release, s.RollbackTo,
 )  # fmt: skip
 

@@ -12,7 +12,8 @@ Tests: tests/coordinator/test_database.py.
 
 from __future__ import annotations
 
-from collections import deque
+import os
+from collections import Counter, deque
 from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -39,11 +40,11 @@ from reclock.sql import depth
 from reclock.time.pace import Own
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from reclock.clock import Clock
+    from reclock.coordinator.backends import Backends
     from reclock.coordinator.check import Finding
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.file_roots import FileRoots
@@ -80,6 +81,7 @@ class Database:
     ) -> None:
         depth.allow()
         place = path if isinstance(path, Place) else open_place(path)
+        self._where = "elsewhere" if isinstance(path, Place) else f"in {os.fspath(path)}"
         self._store = place.records
         self._engine = engine
         self._closed = False
@@ -117,14 +119,25 @@ class Database:
         self._check_open()
         return self._session.insert(table, rows)
 
-    def session(self, role: str | None = None, *, files: FileRoots | None = None) -> Session:
+    @property
+    def backends(self) -> Backends:
+        """Which sessions there are."""
+        return self._core.backends
+
+    def session(
+        self,
+        role: str | None = None,
+        *,
+        files: FileRoots | None = None,
+        pid: int | None = None,
+    ) -> Session:
         """Return a new session; use it as a context manager, or ``close`` it.
 
         It may do what ``role`` may; None is you, who may do everything. Sources and sinks may be
-        files that are in ``files``; None is anywhere.
+        files that are in ``files``; None is anywhere. ``pid`` is a number from ``backends``.
         """
         self._check_open()
-        session = Session(self._core, role, files)
+        session = Session(self._core, role, files, pid)
         self._sessions.add(session)
         return session
 
@@ -253,6 +266,14 @@ class Database:
             self._store.close()
         self._engine.close()
 
+    def __repr__(self) -> str:
+        """Say for people what it is, and what is in it."""
+        if self._closed:
+            return f"<reclock database {self._where}, closed>"
+        kinds = Counter(item.kind for item in self._core.world.catalog.items.values())
+        listed = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in sorted(kinds.items()))
+        return f"<reclock database {self._where}: {listed or 'empty'}>"
+
     def __enter__(self) -> Self:
         return self
 
@@ -277,6 +298,12 @@ class Database:
             raise StorageError(message, code="08003")
 
 
+def _plural(kind: str, count: int) -> str:
+    if count == 1:
+        return kind
+    return f"{kind}es" if kind.endswith("x") else f"{kind}s"
+
+
 def open_database(
     path: str | os.PathLike[str],
     *,
@@ -292,5 +319,6 @@ def open_database(
         place = open_place(path, store, meta)  # which the database closes, if it does not open
         engine = SparkEngine(place.segments, early=early)
         database = Database(place, engine, clock=clock, background=background)
+        database._where = f"in {os.fspath(path)}"  # noqa: SLF001 - ours
         undo.pop_all()
     return database

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.sequence.context import Context
-    from reclock.sql.parse import Parsed
+    from reclock.sql.statement.parsed import Parsed
     from reclock.sql.types import Type
 
 

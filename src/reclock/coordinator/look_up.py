@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from reclock.coordinator.session import Session
     from reclock.coordinator.world import World
     from reclock.dataflow.graph import ArrangementId
-    from reclock.sql.parse import Parsed
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.schema import Schema
+    from reclock.sql.statement.parsed import Parsed
     from reclock.time.timestamp import Timestamp
 
 

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.describe import Description
     from reclock.coordinator.roles import Roles
-    from reclock.sql.parse import Parsed
     from reclock.sql.plan.relation import QueryPlan
+    from reclock.sql.statement.parsed import Parsed
     from reclock.sql.syntax.query import Query
     from reclock.sql.types import Type
 

@@ -2,7 +2,7 @@
 
 Frames have the columns' SQL types as Arrow has them: numeric as decimal, timestamps in
 microseconds, json as text, arrays and records nested; intervals of months as days, like the
-Python values. In a notebook a result shows itself as a table of its first rows.
+Python values. In a notebook, or printed, a result shows itself as a table of its first rows.
 
 Tests: tests/coordinator/test_result.py.
 """
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from reclock.coordinator.moment import with_moment
 from reclock.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -83,8 +84,23 @@ class Result:
         table = html_table(self.columns, self.rows[:SHOWN_ROWS])
         count = f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
         some = f", the first {SHOWN_ROWS} shown" if len(self.rows) > SHOWN_ROWS else ""
-        at = "" if self.timestamp is None else f" at {self.timestamp}"
-        return f"{table}<p>{count}{some}{at}</p>"
+        return f"{table}<p>{count}{some}{self._at}</p>"
+
+    def __str__(self) -> str:
+        """Return the result for people: a table of the first rows, and its time."""
+        if self.schema is None:
+            return f"{self.tag}{self._at}"
+        from reclock.coordinator.text_table import table  # noqa: PLC0415 - results stay cheap
+
+        lines = table(self.rows[:SHOWN_ROWS], self.schema).split("\n")
+        more = len(self.rows) - SHOWN_ROWS
+        count = f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
+        some = f", the first {SHOWN_ROWS} shown" if more > 0 else ""
+        return "\n".join([*lines[:-1], f"({count}{some}{self._at})"])
+
+    @property
+    def _at(self) -> str:
+        return "" if self.timestamp is None else f" at {with_moment(int(self.timestamp))}"
 
 
 def html_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from weakref import WeakSet
 
 from reclock.coordinator.answer import Answer, CopyOut
@@ -31,6 +31,7 @@ from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.look_up import look_up_known
 from reclock.coordinator.meters import kind_of
 from reclock.coordinator.plans import plan_once
+from reclock.coordinator.prepared import described_execute, executed, unknown_statement
 from reclock.coordinator.read import readable
 from reclock.coordinator.result import Result
 from reclock.coordinator.rows import columns_from
@@ -64,6 +65,7 @@ from reclock.sql.statement import (
     CopyFrom,
     CreateView,
     Drop,
+    Execute,
     Fetch,
     Grant,
     Insert,
@@ -85,13 +87,14 @@ if TYPE_CHECKING:
     from reclock.coordinator.file_roots import FileRoots, S
     from reclock.coordinator.item import Table
     from reclock.coordinator.look_up import Answered
+    from reclock.coordinator.prepared import PreparedStatement
     from reclock.coordinator.read import Readable
     from reclock.coordinator.subscribe.subscription import Subscription
     from reclock.coordinator.system_core import System
     from reclock.coordinator.world import World
-    from reclock.sql.parse import Parsed
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement import Begin, Statement
+    from reclock.sql.statement.parsed import Parsed
     from reclock.sql.statement.select import AsOf
     from reclock.sql.types import Type
 
@@ -108,7 +111,11 @@ class Session:
     """
 
     def __init__(
-        self, core: System, role: str | None = None, files: FileRoots | None = None
+        self,
+        core: System,
+        role: str | None = None,
+        files: FileRoots | None = None,
+        pid: int | None = None,
     ) -> None:
         self.core = core
         self.role: Final[str | None] = role
@@ -120,10 +127,12 @@ class Session:
         self._closed = False
         self.cursors: Final = Cursors()
         """What DECLARE declared."""
-        self.prepared: Final[dict[str, Any]] = {}
-        """What a server has prepared for its client, by name."""
+        self.prepared: Final[dict[str, PreparedStatement]] = {}
+        """What PREPARE, or a server for its client, has prepared, by name."""
         self.interrupt: Final = Interrupt()
         """Stops the statement under way, from any thread."""
+        self.backend: Final = core.backends.add(self, pid)
+        """What others see of it."""
 
     @property
     def settings(self) -> SessionSettings:
@@ -149,11 +158,11 @@ class Session:
         ``parameters`` are the values of $1, $2, ….
         """
         result = Result("")
-        with self._turn():
+        with self._turn(sql):
             for parsed in self.core.plans.parsed(sql):
-                with self.core.meters.statement(kind_of(parsed.statement)):
-                    statement = self._admitted(parsed.statement, parameters, parsed.text)
-                    result = self._run(Context(self, parsed.text, tuple(parameters)), statement)
+                with self._meant(parsed, tuple(parameters)) as (one, values):
+                    statement = self._admitted(one.statement, values, one.text)
+                    result = self._run(Context(self, one.text, values), statement)
         return result
 
     # What servers call.
@@ -178,10 +187,16 @@ class Session:
     def describe(self, parsed: Parsed, declared: Sequence[Type] = ()) -> Description:
         """Return what a statement takes and gives; ``declared`` are types of its parameters."""
         with self._turn():
-            described = self._described(parsed, tuple(declared))
-            values = [Placeholder(k) for k in described.parameters]
-            self._authorize(with_session(parsed.statement, parsed.text, self), values, parsed.text)
-            return described
+            return self.description_of(parsed, declared)
+
+    def description_of(self, parsed: Parsed, declared: Sequence[Type]) -> Description:
+        """Return the same, as part of a statement; refuse what the role may not run."""
+        if isinstance(parsed.statement, Execute):
+            return described_execute(Context(self, parsed.text), parsed, declared)
+        described = self._described(parsed, tuple(declared))
+        values = [Placeholder(k) for k in described.parameters]
+        self._authorize(with_session(parsed.statement, parsed.text, self), values, parsed.text)
+        return described
 
     def look_up(self, parsed: Parsed, parameters: Sequence[object], *, patient: bool) -> Answered:
         """Answer a look-up that is known; without patience it waits for nothing.
@@ -213,9 +228,9 @@ class Session:
         self, parsed: Parsed, parameters: Sequence[object] = ()
     ) -> Result | Answer | Subscription | CopyOut | CopyIn:
         """Run one statement; what may have many rows gives them bit by bit."""
-        with self._turn(), self.core.meters.statement(kind_of(parsed.statement)):
-            statement = self._admitted(parsed.statement, parameters, parsed.text)
-            context = Context(self, parsed.text, tuple(parameters))
+        with self._turn(), self._meant(parsed, tuple(parameters)) as (one, values):
+            statement = self._admitted(one.statement, values, one.text)
+            context = Context(self, one.text, values)
             if isinstance(statement, CopyFrom):
                 return CopyIn(context, statement)
             if isinstance(statement, Copy):
@@ -305,6 +320,7 @@ class Session:
         """
         with self._turns:
             self._closed = True
+            self.core.backends.remove(self.backend)
             self.end(keep=False)
             self.cursors.close_all()
         for given in tuple(self._open):
@@ -383,8 +399,7 @@ class Session:
             for known in [known for known in self.prepared if known]:
                 del self.prepared[known]
         elif self.prepared.pop(name, None) is None:
-            message = f'prepared statement "{name}" does not exist'
-            raise StatementError(message, code="26000", hint="prepare it first")
+            raise unknown_statement(name)
 
     def set(self, name: str | None, value: str | None, *, local: bool) -> None:
         """Set a setting of the session, or with ``local`` of its transaction.
@@ -451,12 +466,38 @@ class Session:
         return run(replace(context, allowed=allowed), statement)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Wait for the statements before; an error inside aborts the transaction."""
+    def _meant(
+        self, parsed: Parsed, parameters: tuple[object, ...]
+    ) -> Iterator[tuple[Parsed, tuple[object, ...]]]:
+        """Give what is to be run, and measure it: EXECUTE is what it names, with its values."""
+        if not isinstance(parsed.statement, Execute):
+            with self.core.meters.statement(kind_of(parsed.statement)):
+                yield parsed, parameters
+            return
+        if self._transaction is not None:
+            self._transaction.admit(parsed.statement)
+        context = Context(self, parsed.text, parameters)
+        named, values = executed(context, parsed.statement)
+        try:
+            with self.core.meters.statement(kind_of(named.statement)):
+                yield named, values
+        except StatementError as error:
+            error.position = None  # a place in another text
+            raise
+
+    @contextmanager
+    def _turn(self, query: str | None = None) -> Iterator[None]:
+        """Wait for the statements before; an error inside aborts the transaction.
+
+        ``query`` is what others see of it, unless a server tells them.
+        """
         with self._turns:
             if self._closed:
                 message = "the session is closed"
                 raise StorageError(message, code="08003")
+            if query is not None:
+                self.interrupt.clear()
+                self.backend.begin(query)
             try:
                 yield
             except BaseException as error:
@@ -467,6 +508,9 @@ class Session:
                 if isinstance(error, RecursionError):
                     raise too_deep() from error
                 raise
+            finally:
+                if query is not None:
+                    self.backend.end()
 
 
 def _opened(

@@ -2,7 +2,9 @@
 
 Their values are put into a statement before it is planned, as constants: they are the same for
 all of it. So a query or a write can have them; what is kept (a view, a SUBSCRIBE) cannot, as it
-is not one session's, and there such a function does not exist (42883).
+is not one session's, and there such a function does not exist (42883). ``now()`` and its like are
+such constants too: the time of the statement, or of the transaction's begin, by the database's
+clock. So a statement that writes it needs no job, and tells the same when it is run again.
 
 Cost: nothing for a text without such a word, else a walk over the statement.
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.coordinator.client_settings import SERVER_VERSION
@@ -21,7 +24,7 @@ from reclock.errors import NotSupported
 from reclock.sql import statement as s
 from reclock.sql.syntax import expression as e
 from reclock.sql.syntax.query import SelectItem
-from reclock.sql.types import TEXT
+from reclock.sql.types import DATE, TEXT, TIMESTAMP, TIMESTAMPTZ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,7 +47,9 @@ SESSION_FUNCTIONS: Final[Mapping[str, Callable[[Session], str]]] = {
 """Functions without arguments; ``current_setting(name)`` and ``set_config(…)`` have some."""
 
 _SETTINGS: Final = ("current_setting", "set_config")
-_WORDS: Final = re.compile("|".join((*SESSION_FUNCTIONS, *_SETTINGS)), re.IGNORECASE)
+_TIMES: Final = {"now": TIMESTAMPTZ, "current_date": DATE, "localtimestamp": TIMESTAMP}
+_MOMENTS: Final = (r"\bnow\s*\(", "current_timestamp", "current_date", "localtimestamp")
+_WORDS: Final = re.compile("|".join((*SESSION_FUNCTIONS, *_SETTINGS, *_MOMENTS)), re.IGNORECASE)
 _ANSWERED: Final = (
     s.SelectStatement, s.Copy, s.Declare, s.ExplainPlan, s.ExplainTimestamp, s.Insert, s.Update,
     s.Delete, s.Merge, s.CreateTableAs,
@@ -70,6 +75,8 @@ def _walked(node: Any, session: Session) -> Any:
     if isinstance(node, tuple):
         return tuple(_walked(part, session) for part in node)
     if isinstance(node, e.FunctionText):
+        if node.name in _TIMES and not node.arguments:
+            return e.CastText(_moment(node, session), _TIMES[node.name], node.position)
         value = _value(node, session)
         if value is not None:
             return e.CastText(e.StringText(value, node.position), TEXT, node.position)
@@ -103,6 +110,20 @@ def _value(node: e.FunctionText, session: Session) -> str | None:
         case "set_config", (e.StringText(text=name), e.StringText(text=value), e.BooleanText()):
             return _unchanged(session, name.lower(), value)
     return None
+
+
+def _moment(node: e.FunctionText, session: Session) -> e.StringText:
+    """Return the time that the statement has."""
+    transaction = session.transaction
+    ms = session.core.clock.now_ms() if transaction is None else transaction.began_ms
+    at = datetime.fromtimestamp(ms // 1_000, UTC) + timedelta(milliseconds=ms % 1_000)
+    if node.name == "current_date":
+        return e.StringText(at.date().isoformat(), node.position)
+    return e.StringText(at.isoformat() if node.name == "now" else _plain(at), node.position)
+
+
+def _plain(at: datetime) -> str:
+    return at.replace(tzinfo=None).isoformat()
 
 
 def _unchanged(session: Session, name: str, value: str) -> str:

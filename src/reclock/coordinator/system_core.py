@@ -1,4 +1,4 @@
-"""The owner of the state with all its parts: sources, sinks, readers, plans.
+"""The owner of the state with all its parts: sources, sinks, readers, plans, sessions.
 
 Tests: tests/coordinator/test_crash.py.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.connectors.kafka.client import KafkaCluster
+from reclock.coordinator.backends import Backends
 from reclock.coordinator.catalog_queries import catalog_queries
 from reclock.coordinator.core import Core
 from reclock.coordinator.plans import Plans
@@ -48,3 +49,5 @@ class System(Core):
         """What is known of query texts."""
         self.pg = catalog_queries()
         """Our catalog as PostgreSQL's."""
+        self.backends = Backends(clock)
+        """Which sessions there are."""

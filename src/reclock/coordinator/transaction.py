@@ -96,7 +96,7 @@ MOST_READS: Final = 4_096
 
 _READS = (s.SelectStatement, s.CatalogQuery, s.ExplainPlan, s.ExplainTimestamp, s.Show)
 _CURSORS = (s.Declare, s.Fetch, s.CloseCursor)
-_OURS = (s.SetVariable, s.SetTransaction, s.Deallocate, s.Discard, s.Unlisten)
+_OURS = (s.SetVariable, s.SetTransaction, s.Prepare, s.Execute, s.Deallocate, s.Discard, s.Unlisten)
 _POINTS = (s.Savepoint, s.Release, s.RollbackTo)
 _ROWS = (s.Insert, s.Update, s.Delete, s.Merge, s.Truncate, s.CopyFrom)
 _OBJECTS = (s.CreateTable, s.CreateView, s.CreateMaterializedView, s.CreateIndex, s.Drop)
@@ -162,6 +162,8 @@ class Transaction:
         self._keys = Keys(core)
         self._savepoints: list[Point] = []
         self.aborted = False
+        self.began_ms = core.clock.now_ms()
+        """What ``now()`` is in it."""
         self.kept = settings.copy()
         self.settings = settings.copy()
         if begin.isolation is not None:

@@ -22,6 +22,7 @@ Tests: tests/dataflow/test_session.py.
 from __future__ import annotations
 
 import atexit
+import logging
 import shutil
 import tempfile
 from contextlib import suppress
@@ -263,6 +264,7 @@ class _Shared:
         if wanted.given is not None:
             small = wanted.given.newSession()
         elif active is None:
+            _log.info("starting Spark …")
             if self._launcher is None:
                 self._launcher = Launcher(self.scratch())
             self.started = self._launcher.start(wanted)
@@ -287,6 +289,7 @@ class _Shared:
 
 
 _shared: Final = _Shared()
+_log: Final = logging.getLogger(__name__)
 
 
 def _is_ours(context: SparkContext) -> bool:

@@ -49,6 +49,9 @@ class DirectoryLock:
             self.release()
             message = f"state directory {directory} is in use by {owner}"
             hint = "stop that process, or use another state directory"
+            if owner == owner_name():
+                message = f"state directory {directory} is open in this process already"
+                hint = "use the database that is open, or close() it first"
             raise StateInUse(message, hint=hint) from error
         _held.add(self)
         with suppress(OSError):  # a full disk: the lock is ours, signed or not

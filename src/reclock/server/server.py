@@ -24,11 +24,11 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from reclock.clock import SystemClock
 from reclock.coordinator.file_roots import FileRoots
+from reclock.coordinator.verifier import make_verifier
 from reclock.errors import Error, InvalidValue, Rejected
 from reclock.server.codec.message import frame
 from reclock.server.connection import Connection
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.database import Database
     from reclock.coordinator.roles import Roles
     from reclock.coordinator.session import Session
+    from reclock.secret import Secret
 
 LOGIN_SECONDS: Final = 30
 """So long a client may take to log in."""
@@ -73,6 +74,8 @@ class Options:
     grace: float = 5.0
     files: FileRoots = field(default_factory=FileRoots)
     """Where sources and sinks of clients may have files: nowhere, unless it is said."""
+    key: Secret | None = None
+    """What the owner of the state logs in with: ``signpost`` has it."""
 
 
 class Server:
@@ -89,10 +92,10 @@ class Server:
         self._options = options
         self._say = say
         self.trusts_local = options.trusts_local
+        self.owner = None if options.key is None else make_verifier(options.key)
         self.pepper = secrets.token_bytes(32)
         self.throttle = Throttle(clock or SystemClock())
         self._pool = ThreadPoolExecutor(options.max_connections, "reclock-session")
-        self._numbers = count(1)
         self._switched = sys.getswitchinterval()
         self._keys: dict[int, tuple[Key, Connection]] = {}
         self._sessions = 0
@@ -163,7 +166,7 @@ class Server:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, connection: Connection) -> None:
-        key = Key(next(self._numbers), secrets.token_bytes(4))
+        key = Key(self._db.backends.number(), secrets.token_bytes(4))
         self._keys[key.process] = key, connection
         try:
             await self._talk(connection, key)
@@ -188,6 +191,7 @@ class Server:
         if session is None:
             return
         connection.session = session
+        session.backend.serve(connection.address, *self._stoppers(connection))
         self._strangers.pop(connection, None)
         self._sessions += 1
         try:
@@ -198,6 +202,19 @@ class Server:
             loop = asyncio.get_running_loop()
             await asyncio.shield(loop.run_in_executor(None, session.close))
 
+    def _stoppers(self, connection: Connection) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Return what cancels a statement and what ends a connection, from any thread."""
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            connection.stop()
+            connection.stop_now()
+
+        return (
+            lambda: _soon(loop, connection.cancel),
+            lambda: _soon(loop, end),
+        )
+
     # What the protocol asks of it (``protocol.startup.Door``).
 
     @property
@@ -205,13 +222,13 @@ class Server:
         """Who there is."""
         return self._db.roles
 
-    def session(self, role: str | None) -> Session:
+    def session(self, role: str | None, pid: int) -> Session:
         """Begin a session, if there is room for one."""
         if self._sessions >= self._options.max_connections:
             message = "sorry, too many clients already"
             hint = "close connections that nobody uses, or raise --max-connections"
             raise Rejected(message, code="53300", hint=hint)
-        return self._db.session(role, files=self._options.files)
+        return self._db.session(role, files=self._options.files, pid=pid)
 
     def cancel(self, process: int, key: bytes) -> None:
         """Cancel what the connection with that key is doing; a wrong key cancels nothing."""
@@ -228,3 +245,9 @@ class Server:
         with suppress(Exception):
             where = "".join(traceback.format_exception(error))
             self._say("bug", f"a bug, please report it: {where}", error=where)
+
+
+def _soon(loop: asyncio.AbstractEventLoop, job: Callable[[], None]) -> None:
+    """Have something done by the thread that listens; if that has ended, there is nothing to do."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(job)

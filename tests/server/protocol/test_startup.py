@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.database import Database
     from reclock.coordinator.roles import Roles
     from reclock.coordinator.session import Session
+    from reclock.coordinator.verifier import Verifier
     from reclock.server.codec.message import Message
 
 KEY = Key(7, b"key!")
@@ -38,6 +39,7 @@ class Doorkeeper:
     clock: ManualClock = field(default_factory=lambda: ManualClock(0))
     cancelled: list[tuple[int, bytes]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    owner: Verifier | None = None
 
     def __post_init__(self) -> None:
         self.throttle = Throttle(self.clock)
@@ -46,7 +48,7 @@ class Doorkeeper:
     def roles(self) -> Roles:
         return self.db.roles
 
-    def session(self, role: str | None) -> Session:
+    def session(self, role: str | None, pid: int) -> Session:
         return self.db.session(role)
 
     def cancel(self, process: int, key: bytes) -> None:

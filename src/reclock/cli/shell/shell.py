@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from reclock.cli.shell.meta import HELP, Ask, Do, command
-from reclock.cli.shell.table import cells, records, table
+from reclock.coordinator.text_table import cells, records, table
 from reclock.errors import Error, InvalidSyntax, InvalidValue
 from reclock.sql.parse import parse_statements
 from reclock.sql.parse.dialect import tokenize
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from reclock.coordinator.database import Database
     from reclock.coordinator.result import Result
-    from reclock.sql.parse import Parsed
+    from reclock.server.client import RemoteDatabase
+    from reclock.sql.statement.parsed import Parsed
 
 _FETCH_SECONDS: Final = 0.2
 _FETCH_UPDATES: Final = 1_024
@@ -42,7 +43,7 @@ _WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 class Shell:
     """Runs what is typed against a database; ``out`` gets what is to be shown."""
 
-    def __init__(self, db: Database, out: Callable[[str], None]) -> None:
+    def __init__(self, db: Database | RemoteDatabase, out: Callable[[str], None]) -> None:
         self.failed = False
         """Whether the last text had an error."""
         self.left = False
@@ -149,6 +150,7 @@ class Shell:
             self._out("\t".join(subscription.columns))
             try:
                 while not subscription.closed:
+                    update: Any
                     for update in subscription.fetch(_FETCH_SECONDS, _FETCH_UPDATES):
                         row = cells(subscription.values(update), subscription.schema)
                         self._out("\t".join(row))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from reclock.cli.shell.shell import Shell
     from reclock.coordinator.database import Database
+    from reclock.server.client import RemoteDatabase
 
 WORDS: Final = """
 ALTER AS BEGIN BY COMMIT COPY COUNT CREATE DELETE DISTINCT DROP ENVELOPE EXCEPT EXPLAIN FORMAT FROM
@@ -37,7 +38,7 @@ _NAME: Final = re.compile(r"[\w.]+$")
 class Names(Completer):
     """Completes words of SQL, and the names of objects and their columns."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database | RemoteDatabase) -> None:
         self._db = db
 
     def get_completions(
@@ -62,7 +63,7 @@ class Names(Completer):
         return [f"reclock.{name}" if kind == system else name for name, kind in objects]
 
 
-def converse(db: Database, shell: Shell) -> None:
+def converse(db: Database | RemoteDatabase, shell: Shell) -> None:
     """Read and run until somebody leaves."""
     history = platformdirs.user_state_path("reclock") / "sql-history"
     history.parent.mkdir(parents=True, exist_ok=True)

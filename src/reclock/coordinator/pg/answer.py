@@ -9,13 +9,13 @@ Tests: tests/coordinator/pg/test_answer.py.
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from reclock.coordinator.answer import Answer
+from reclock.coordinator.backends import Reach
 from reclock.coordinator.client_settings import CLIENT_SETTINGS
 from reclock.coordinator.pg.bounded import bounded
 from reclock.coordinator.pg.catalogs import PgCatalogs
@@ -94,7 +94,12 @@ class PgAnswers:
         with _asked(self._catalogs, context, query, values) as (relation, world):
             schema = _schema(relation, query)
             found = bounded(relation)
-        arrays = [_fitted(found.column(i), column.type) for i, column in enumerate(schema)]
+        arrays = [
+            _done(context.session, query.effects[column.name], found.column(i))
+            if column.name in query.effects
+            else _fitted(found.column(i), column.type)
+            for i, column in enumerate(schema)
+        ]
         table = pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
         batches = (batch for batch in table.to_batches())
         return Answer(schema, batches, read_time(world, None) or Timestamp(0))
@@ -129,7 +134,8 @@ def _viewer(session: Session, query: CatalogQuery) -> Viewer:
     if (PG_CATALOG, "pg_settings") in query.relations:
         names = (*(n for n, known in SETTINGS.items() if known.session), *CLIENT_SETTINGS)
         said = tuple((name, session.settings.get(name)) for name in names)
-    return Viewer(role, said)
+    others = (PG_CATALOG, "pg_stat_activity") in query.relations
+    return Viewer(role, said, Reach(session) if others else None)
 
 
 def _world(context: Context) -> World:
@@ -142,7 +148,7 @@ def _value(session: Session, what: str) -> object:
     """Return what a query asks the session for."""
     kind, _, name = what.partition(":")
     if kind == "pg_backend_pid":
-        return os.getpid()
+        return session.backend.pid
     if kind == "setting":
         return session.settings.get(name)
     if kind == "setting?":
@@ -173,7 +179,9 @@ def _schema(relation: duckdb.DuckDBPyRelation, query: CatalogQuery) -> Schema:
     for name, storage in zip(relation.columns, map(str, relation.types), strict=True):
         kind = type_of_storage(storage) or TEXT
         special = query.special.get(name)
-        if special == "char" and kind == TEXT:
+        if name in query.effects:
+            kind = BOOLEAN
+        elif special == "char" and kind == TEXT:
             kind = CHAR
         elif special == "vector" and isinstance(kind, Array):
             kind = _VECTORS.get(kind.element, TEXT)
@@ -195,6 +203,14 @@ def _fitted(column: pa.ChunkedArray, kind: Type) -> Any:
         parts = (v and Interval(v.months, v.days, v.nanoseconds // 1_000) for v in values)
         return from_python(parts, INTERVAL)
     return whole
+
+
+def _done(session: Session, name: str, numbers: pa.ChunkedArray) -> pa.Array:
+    """Do something to sessions, one after the other; return to which it could be done."""
+    reach = Reach(session)
+    done = reach.cancel if name == "pg_cancel_backend" else reach.terminate
+    found = [None if pid is None else done(pid) for pid in numbers.to_pylist()]
+    return pa.array(found, pa.bool_())
 
 
 def _text(value: object) -> str:

@@ -36,6 +36,10 @@ class PgCatalogs:
     def at(self, world: World, viewer: Viewer) -> PgCatalog:
         """Return the catalog that belongs to a world, as somebody sees it."""
         parts = (world.catalog, world.roles, world.settings)
+        if viewer.reach is not None:  # of this moment: not kept
+            from reclock.coordinator.pg.engine import PgCatalog  # noqa: PLC0415 - see above
+
+            return PgCatalog(Objects(*parts, viewer))
         key = (id(parts[0]), id(parts[1]), id(parts[2]), viewer)
         with self._lock:
             found = self._known.get(key)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.pg import oids
-from reclock.coordinator.pg.types import ARRAY_IN, KINDS
+from reclock.coordinator.pg.types import ARRAY_IN, ARRAY_RECEIVE, KINDS, RECEIVES
 from reclock.sql.pg.oid import oid_of
 from reclock.sql.plan.functions import FUNCTIONS
 from reclock.sql.plan.functions.aggregate import AGGREGATES, WINDOWS, Aggregate
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 _ANY: Final = 2276
 _ANYELEMENT: Final = 2283
-_INTERNAL: Final = {ARRAY_IN: "array_in", 751: "array_out", 2400: "array_recv", 2401: "array_send"}
+_INTERNAL: Final = {
+    ARRAY_IN: "array_in", 751: "array_out", ARRAY_RECEIVE: "array_recv", 2401: "array_send",
+    **dict(RECEIVES.values()),
+}  # fmt: skip
 _OPERATORS: Final = frozenset("+-*/%^=<>~!@#&|?.([ ")
 
 

@@ -50,6 +50,7 @@ def class_oid(objects: Objects) -> Iterator[Values]:
         written = {quoted(name), '"' + name.replace('"', '""') + '"'}
         for text in written:
             found[f"{schema}.{text}"] = found[f'"{schema}".{text}'] = oid
+            found[f'"{schema}" . {text}'] = oid  # as ADBC writes it
             if schema in VISIBLE and (schema == VISIBLE[0] or text not in found):
                 found[text] = oid
     for text, oid in found.items():

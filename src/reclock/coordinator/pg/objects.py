@@ -35,6 +35,7 @@ from reclock.sql.types import Varchar
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from reclock.coordinator.backends import Reach
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Item, TableColumn
     from reclock.coordinator.roles import Roles
@@ -160,6 +161,8 @@ class Viewer:
 
     role: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
+    reach: Reach | None = None
+    """The other sessions, for a query that is about them."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ _PG_CATALOG: Final[Mapping[str, Callable[[Objects], Iterable[Row]]]] = {
     "pg_rewrite": classes.pg_rewrite,
     "pg_roles": server.pg_roles,
     "pg_settings": server.pg_settings,
+    "pg_stat_activity": server.pg_stat_activity,
     "pg_stat_user_tables": listings.pg_stat_user_tables,
     "pg_tables": listings.pg_tables,
     "pg_tablespace": server.pg_tablespace,

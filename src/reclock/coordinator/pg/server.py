@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.client_settings import CLIENT_SETTINGS
 from reclock.coordinator.pg import oids
 from reclock.coordinator.pg.objects import NAMESPACES
-from reclock.coordinator.session_functions import DATABASE
+from reclock.coordinator.session_functions import DATABASE, OWNER
 from reclock.coordinator.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -119,6 +120,33 @@ def pg_settings(objects: Objects) -> Iterator[Row]:
             "boot_val": default,
             "reset_val": value,
         }
+
+
+def pg_stat_activity(objects: Objects) -> Iterator[Row]:
+    """Yield the sessions, as the viewer may see them."""
+    if objects.viewer.reach is None:
+        return
+    numbers = {role.name: role.oid for role in objects.role_rows}
+    for seen in objects.viewer.reach.rows():
+        name = seen.role or OWNER
+        yield {
+            "datid": oids.DATABASE,
+            "datname": DATABASE,
+            "pid": seen.pid,
+            "usesysid": numbers.get(name, objects.owner),
+            "usename": name,
+            "application_name": seen.application,
+            "client_addr": seen.address,
+            "backend_start": _moment(seen.started),
+            "query_start": _moment(seen.asked),
+            "state": seen.state,
+            "query": seen.query,
+            "backend_type": "client backend",
+        }
+
+
+def _moment(ms: int | None) -> datetime | None:
+    return None if ms is None else datetime.fromtimestamp(ms / 1_000, UTC)
 
 
 def _source(now: str, value: str, default: str) -> str:

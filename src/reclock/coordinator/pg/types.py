@@ -103,6 +103,24 @@ _BASE: Final = """
 """
 
 
+_RECEIVES: Final = """
+bool 2436 boolrecv, bytea 2412 bytearecv, char 2434 charrecv, name 2422 namerecv,
+int8 2408 int8recv, int2 2404 int2recv, int2vector 2410 int2vectorrecv, int4 2406 int4recv,
+text 2414 textrecv,
+oid 2418 oidrecv, oidvector 2420 oidvectorrecv, json 324 json_recv, float4 2424 float4recv,
+float8 2426 float8recv, bpchar 2430 bpcharrecv, varchar 2432 varcharrecv, date 2468 date_recv,
+timestamp 2474 timestamp_recv, timestamptz 2476 timestamptz_recv, interval 2478 interval_recv,
+numeric 2460 numeric_recv, record 2402 record_recv, jsonb 3805 jsonb_recv
+"""
+RECEIVES: Final[Mapping[str, tuple[int, str]]] = {
+    name: (int(oid), function)
+    for name, oid, function in (part.split() for part in _RECEIVES.split(","))
+}
+"""What reads values of a type that are binary: clients know types by it."""
+
+ARRAY_RECEIVE: Final = 2400
+
+
 def _kinds() -> Iterator[Kind]:
     for line in _BASE.strip().split("\n"):
         oid, name, title, length, category, array = line.split()
@@ -136,6 +154,7 @@ def pg_type(objects: Objects) -> Iterator[Row]:
             "typelem": kind.element or _ELEMENTS.get(kind.oid, 0),
             "typarray": kind.array,
             "typinput": ARRAY_IN if is_array else 0,
+            "typreceive": ARRAY_RECEIVE if is_array else RECEIVES.get(kind.name, (0, ""))[0],
             "typalign": kind.alignment,
             "typstorage": kind.storage,
             "typtypmod": -1,

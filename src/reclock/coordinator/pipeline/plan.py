@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.item import Item
     from reclock.coordinator.roles import Roles
-    from reclock.sql.parse import Parsed
+    from reclock.sql.statement.parsed import Parsed
 
 
 class Action(Enum):

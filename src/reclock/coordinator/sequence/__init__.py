@@ -24,7 +24,7 @@ from reclock.coordinator.sequence.create_table_as import create_table_as
 from reclock.coordinator.sequence.create_view import create_view
 from reclock.coordinator.sequence.cursor import close_cursor, declare, fetch
 from reclock.coordinator.sequence.delete import delete
-from reclock.coordinator.sequence.discard import deallocate, discard, unlisten
+from reclock.coordinator.sequence.discard import deallocate, discard, prepare, unlisten
 from reclock.coordinator.sequence.drop import drop
 from reclock.coordinator.sequence.explain_plan import explain_plan
 from reclock.coordinator.sequence.explain_timestamp import explain_timestamp
@@ -82,6 +82,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.CreateTable: create_table,
     s.CreateTableAs: create_table_as,
     s.CreateView: create_view,
+    s.Prepare: prepare,
     s.Deallocate: deallocate,
     s.Declare: declare,
     s.Delete: delete,

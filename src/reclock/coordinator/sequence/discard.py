@@ -1,18 +1,30 @@
-"""DEALLOCATE, DISCARD and UNLISTEN: what pools say before somebody else uses a connection.
+"""PREPARE; DEALLOCATE, DISCARD and UNLISTEN: what pools say before another uses a connection.
 
-Tests: tests/coordinator/test_discard.py.
+EXECUTE is no statement that runs: ``prepared.executed`` puts what it names in its place.
+
+Tests: tests/coordinator/test_discard.py, test_prepared.py.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.coordinator.prepared import PreparedStatement, check_free
 from reclock.coordinator.result import Result
 from reclock.errors import InvalidTransactionState
 
 if TYPE_CHECKING:
     from reclock.coordinator.sequence.context import Context
-    from reclock.sql.statement import Deallocate, Discard, Unlisten
+    from reclock.sql.statement import Deallocate, Discard, Prepare, Unlisten
+
+
+def prepare(context: Context, statement: Prepare) -> Result:
+    """Keep a statement, once it is known what it takes and gives, and that the role may run it."""
+    session = context.session
+    check_free(statement.name, session.prepared)
+    described = session.description_of(statement.of, statement.types)
+    session.prepared[statement.name] = PreparedStatement(statement.of, described)
+    return Result("PREPARE")
 
 
 def deallocate(context: Context, statement: Deallocate) -> Result:

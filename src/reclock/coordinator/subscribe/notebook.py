@@ -16,6 +16,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from reclock.change.value import sort_key
+from reclock.coordinator.moment import with_moment
 from reclock.coordinator.result import SHOWN_ROWS, html_table
 from reclock.errors import Error
 
@@ -81,7 +82,7 @@ class Shown:
             rows = [self._rows[key] for key in sorted(self._counts.elements())]
             some = f", the first {SHOWN_ROWS} shown" if len(rows) > SHOWN_ROWS else ""
             what = f"{len(rows)} rows{some}, {what}"
-        at = "" if self._time is None else f" at {self._time}"
+        at = "" if self._time is None else f" at {with_moment(int(self._time))}"
         end = escape(f"; {self._end}") if self._end else ""
         return f"{html_table(self._columns, rows[:SHOWN_ROWS])}<p>{what}{at}{end}</p>"
 

@@ -26,7 +26,7 @@ from reclock.server.protocol.feed import feed_of
 if TYPE_CHECKING:
     from reclock.coordinator.session import Session
     from reclock.server.http.values import Json
-    from reclock.sql.parse import Parsed
+    from reclock.sql.statement.parsed import Parsed
 
 
 @dataclass(frozen=True, slots=True)

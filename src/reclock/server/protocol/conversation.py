@@ -18,7 +18,7 @@ from reclock.errors import Error, Interrupted, InvalidValue, NotSupported, Proto
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
 from reclock.server.codec.message import frame, framed
-from reclock.server.protocol.extended import Extended
+from reclock.server.protocol.extended import Extended, oids_of
 from reclock.server.protocol.portal import Portal, State, described, row_description
 from reclock.server.protocol.report import error_response
 from reclock.server.protocol.startup import reported
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.session import Session
     from reclock.server.codec.message import Message
     from reclock.server.protocol.wire import Wire
-    from reclock.sql.parse import Parsed
+    from reclock.sql.statement.parsed import Parsed
 
 
 _AT_ONCE: Final = frozenset({f.Query.letter, f.FunctionCall.letter})
@@ -193,7 +193,7 @@ class Conversation:
             prepared, formats = bound.prepared, bound.formats
         found = prepared.description
         if kind == "S":
-            self._put(b.ParameterDescription(prepared.oids))
+            self._put(b.ParameterDescription(oids_of(prepared)))
         if found is None or found.schema is None:
             self._put(b.NoData())
         else:
@@ -201,6 +201,7 @@ class Conversation:
 
     async def _query(self, sql: str) -> None:
         """Run the statements of a text, one after the other, some of them together."""
+        self._session.backend.begin(sql)
         self._extended.statements.pop("", None)
         self._extended.close_portal("")
         statements = self._session.known(sql)
@@ -241,6 +242,8 @@ class Conversation:
 
     async def _execute(self, name: str, limit: int) -> None:
         bound = self._extended.portal(name)
+        if bound.portal is not None:
+            self._session.backend.begin(bound.portal.parsed.text)
         if bound.portal is None:
             self._put(b.EmptyQueryResponse())
         elif limit > 0 or (done := await self._looked_up(bound.portal)) is None:
@@ -331,6 +334,7 @@ class Conversation:
         self._put(error_response(error))
 
     async def _ready(self) -> None:
+        self._session.backend.end()
         transaction = self._session.transaction
         if transaction is None:
             self._extended.close_portals()

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from reclock.coordinator.copy_text import utf8
+from reclock.coordinator.prepared import PreparedStatement, check_free, unknown_statement
 from reclock.errors import InvalidSyntax, InvalidValue, ProtocolViolation, StatementError
 from reclock.server.codec import binary, text
 from reclock.server.codec.oid import JSONB, oid_of, type_of
@@ -23,41 +24,26 @@ from reclock.sql.plan.build.parameter import Typed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reclock.coordinator.describe import Description
     from reclock.coordinator.session import Session
     from reclock.server.codec.frontend import Bind, Parse
-    from reclock.sql.parse import Parsed
     from reclock.sql.types import Type
 
 
 _UNKNOWN: Final = 705
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A statement and what it takes and gives; None is a text without a statement.
-
-    ``declared`` are the OIDs that the client gave types by: it is told these, not others of the
-    same type (a varchar is text here).
-    """
-
-    parsed: Parsed | None
-    description: Description | None
-    declared: tuple[int, ...] = ()
-
-    @property
-    def oids(self) -> tuple[int, ...]:
-        """The types of the parameters, as the client is told."""
-        found = () if self.description is None else self.description.parameters
-        given = (oid if oid not in {0, _UNKNOWN} else None for oid in self.declared)
-        return tuple(oid or oid_of(kind) for oid, kind in zip_longest(given, found))
+def oids_of(prepared: PreparedStatement) -> tuple[int, ...]:
+    """Return the types of the parameters, as the client is told."""
+    found = () if prepared.description is None else prepared.description.parameters
+    given = (oid if oid not in {0, _UNKNOWN} else None for oid in prepared.declared)
+    return tuple(oid or oid_of(kind) for oid, kind in zip_longest(given, found))
 
 
 @dataclass(slots=True)
 class Bound:
     """A portal; ``formats`` are those of the rows. None is that of an empty statement."""
 
-    prepared: Prepared
+    prepared: PreparedStatement
     portal: Portal | None
     formats: tuple[int, ...]
 
@@ -70,7 +56,7 @@ class Extended:
     portals: dict[str, Bound] = field(default_factory=dict)
 
     @property
-    def statements(self) -> dict[str, Prepared]:
+    def statements(self) -> dict[str, PreparedStatement]:
         """What is prepared, by name; the session has it, so that DEALLOCATE can forget it."""
         return self.session.prepared
 
@@ -86,25 +72,24 @@ class Extended:
         if description is None:
             return False
         self.statements.pop("", None)
-        self.statements[message.name] = Prepared(found[0], description, message.types)
+        self.statements[message.name] = PreparedStatement(found[0], description, message.types)
         return True
 
     def prepare(self, message: Parse) -> None:
         """Parse and describe a statement."""
-        if message.name and message.name in self.statements:
-            text_ = f'prepared statement "{message.name}" already exists'
-            raise StatementError(text_, code="42P05", hint="close it first")
+        if message.name:
+            check_free(message.name, self.statements)
         self.statements.pop("", None)
         found = self.session.parsed(message.sql)
         if len(found) > 1:
             text_ = "cannot insert multiple commands into a prepared statement"
             raise InvalidSyntax(text_, position=found[1].position, hint="prepare them one by one")
         if not found:
-            self.statements[message.name] = Prepared(None, None)
+            self.statements[message.name] = PreparedStatement(None, None)
             return
         declared = [type_of(oid) for oid in message.types]
         description = self.session.describe(found[0], declared)
-        self.statements[message.name] = Prepared(found[0], description, message.types)
+        self.statements[message.name] = PreparedStatement(found[0], description, message.types)
 
     def bind(self, message: Bind) -> None:
         """Give a statement its values."""
@@ -123,12 +108,11 @@ class Extended:
         portal = Portal(self.session, prepared.parsed, values, formats, schema)
         self.portals[message.portal] = Bound(prepared, portal, formats)
 
-    def statement(self, name: str) -> Prepared:
+    def statement(self, name: str) -> PreparedStatement:
         """Return a prepared statement."""
         found = self.statements.get(name)
         if found is None:
-            text_ = f'prepared statement "{name}" does not exist'
-            raise StatementError(text_, code="26000", hint="prepare it first")
+            raise unknown_statement(name)
         return found
 
     def portal(self, name: str) -> Bound:

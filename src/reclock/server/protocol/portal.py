@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reclock.coordinator.session import Session
-    from reclock.sql.parse import Parsed
     from reclock.sql.schema import Schema
+    from reclock.sql.statement.parsed import Parsed
 
 _COLUMNS: Final = 32_767
 """So many can be counted in the messages of the protocol."""

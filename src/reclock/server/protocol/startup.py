@@ -26,10 +26,12 @@ from reclock.server.codec import frontend as f
 from reclock.server.codec.message import frame
 from reclock.server.protocol.report import notice
 from reclock.server.protocol.scram import authenticate, wrong
+from reclock.server.signpost import USER
 
 if TYPE_CHECKING:
     from reclock.coordinator.roles import Roles
     from reclock.coordinator.session import Session
+    from reclock.coordinator.verifier import Verifier
     from reclock.server.codec.message import Message
     from reclock.server.protocol.throttle import Throttle
     from reclock.server.protocol.wire import Wire
@@ -44,6 +46,8 @@ class Door(Protocol):
 
     trusts_local: bool
     """Whether clients on this machine need no password."""
+    owner: Verifier | None
+    """Who the owner of the state is checked by; None: he logs in as others do."""
     pepper: bytes
     throttle: Throttle
 
@@ -52,7 +56,7 @@ class Door(Protocol):
         """Who there is."""
         ...
 
-    def session(self, role: str | None) -> Session:
+    def session(self, role: str | None, pid: int) -> Session:
         """Begin a session."""
         ...
 
@@ -90,7 +94,7 @@ async def greet(wire: Wire, door: Door, key: Key) -> Session | None:
         door.failed(user, wire.address, error)
         raise
     wire.admitted()
-    session = door.session(role)
+    session = door.session(role, key.process)
     try:
         await wire.send(_welcome(session, parameters, key))
     except BaseException:
@@ -136,6 +140,14 @@ async def _admit(wire: Wire, door: Door, user: str) -> str | None:
         message = "no user name specified in startup packet"
         raise Rejected(message, hint="give a user name")
     role = door.roles.find(user)
+    if role is None and user == USER and door.owner is not None:
+        door.throttle.check(wire.address)
+        try:
+            await authenticate(wire, user, door.owner, door.pepper)
+        except Rejected:
+            door.throttle.failed(wire.address, user)
+            raise
+        return None
     if door.trusts_local and wire.is_local:
         if role is None:
             return None

@@ -10,8 +10,6 @@ position; nothing that was written is ignored. tests/sql/test_parse.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot.tokenizer_core import TokenType
@@ -24,6 +22,7 @@ from reclock.sql.parse.dialect import tokenize
 from reclock.sql.parse.fragment import QUERY_WORDS, query_of
 from reclock.sql.parse.manage import parse_alter, parse_drop, parse_show
 from reclock.sql.parse.missing import missing, unknown
+from reclock.sql.parse.prepare import parameters_of, parse_execute, parse_prepare
 from reclock.sql.parse.read import (
     parse_copy,
     parse_explain,
@@ -42,6 +41,8 @@ from reclock.sql.parse.session import (
 )
 from reclock.sql.parse.sqlcursor import parse_close, parse_declare, parse_fetch
 from reclock.sql.parse.write import parse_truncate, parse_write, writes_after_with
+from reclock.sql.statement.parsed import Parsed
+from reclock.sql.statement.session import Prepare
 from reclock.sql.statement.transaction import Commit, Rollback
 
 if TYPE_CHECKING:
@@ -53,16 +54,7 @@ if TYPE_CHECKING:
     from reclock.sql.syntax.query import Query
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A statement, its text, where that text begins (from 1), and the greatest n of its $n."""
-
-    statement: Statement
-    text: str
-    position: int
-    parameters: int = 0
-
-
+_WRITES = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "CREATE": parse_create,
     "DROP": parse_drop,
@@ -79,6 +71,8 @@ _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "SET": parse_set,
     "RESET": parse_reset,
     "BEGIN": parse_begin,
+    "PREPARE": lambda cursor: parse_prepare(cursor, (*_WRITES, *QUERY_WORDS), _parse),
+    "EXECUTE": parse_execute,
     "DEALLOCATE": parse_deallocate,
     "DISCARD": parse_discard,
     "UNLISTEN": parse_unlisten,
@@ -86,7 +80,6 @@ _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "RELEASE": parse_release,
     "TRUNCATE": parse_truncate,
 }
-_WRITES = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _ENDS: dict[str, type[Commit | Rollback]] = {
     "COMMIT": Commit,
     "END": Commit,
@@ -115,7 +108,8 @@ def parse_statements(text: str) -> tuple[Parsed, ...]:
         except RecursionError:
             raise too_deep(first + 1) from None
         check_depth(statement, tokens)
-        parsed.append(Parsed(statement, text[first : last + 1], first + 1, _parameters(tokens)))
+        count = 0 if isinstance(statement, Prepare) else parameters_of(tokens)
+        parsed.append(Parsed(statement, text[first : last + 1], first + 1, count))
     return tuple(parsed)
 
 
@@ -142,13 +136,6 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
         else:
             groups[-1].append(token)
     return [group for group in groups if group]
-
-
-def _parameters(tokens: list[Token]) -> int:
-    """Return the greatest n of the parameters $n."""
-    pairs = pairwise(tokens)
-    numbers = (str(b.text) for a, b in pairs if a.token_type == TokenType.PARAMETER)
-    return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
 
 def _parse(cursor: Cursor) -> Statement:

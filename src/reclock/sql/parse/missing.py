@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 _SCHEMA = "there is one schema: leave it out, and give objects longer names"
 _TEMPORARY = "create the table without it, and DROP it when it is not needed"
 _FUNCTION = "write the expression where it is used, or make a view of it"
-_PREPARE = "give values with the statement: db.execute(sql, values), as $1, $2, …"
 _MAINTAINED = "leave it out: files are merged and forgotten by themselves"
 _TOLD = "use SUBSCRIBE to hear of changes"
 
@@ -41,8 +40,6 @@ _MISSING: Final = {
     "CLUSTER": _MAINTAINED,
     "CHECKPOINT": _MAINTAINED,
     "LOCK": "leave it out: UPDATE and DELETE read and write under one lock",
-    "PREPARE": _PREPARE,
-    "EXECUTE": _PREPARE,
     "LISTEN": _TOLD,
     "NOTIFY": _TOLD,
     "CALL": _FUNCTION,

@@ -29,6 +29,22 @@ _OBJECTS: Final = {
 _TEXT: Final = {"text", "name", "varchar"}
 
 
+_PROCEDURES: Final = ("typinput", "typoutput", "typreceive", "typsend")
+"""Columns that are a ``regproc``: ADBC knows types by the names of what receives them."""
+
+
+def name_procedures(query: exp.Expr) -> None:
+    """Have columns that are a ``regproc`` be the name where the answer, or a text, has them."""
+    shown = query.expressions if isinstance(query, exp.Select) else []
+    for column in list(query.find_all(exp.Column)):
+        if column.name not in _PROCEDURES:
+            continue
+        parent = column.parent
+        is_output = column in shown or (isinstance(parent, exp.Alias) and parent in shown)
+        if is_output or (isinstance(parent, exp.Cast) and type_name(parent.to) in _TEXT):
+            column.replace(exp.Cast(this=column.copy(), to=exp.ObjectIdentifier(this="regproc")))
+
+
 def type_name(to: exp.Expr) -> str:
     """Return a type's name without its schema, in lower case."""
     match to:

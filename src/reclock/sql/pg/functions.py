@@ -94,6 +94,9 @@ SESSION: Final = frozenset(
 )  # fmt: skip
 """What the session knows, and the text only asks for."""
 
+EFFECTS: Final = frozenset({"pg_cancel_backend", "pg_terminate_backend"})
+"""Functions that do something to another session, given its number."""
+
 _LOOKUPS: Final = """
 class_name: __k oid, __v text
 class_oid: __k text, __v oid

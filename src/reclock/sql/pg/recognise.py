@@ -20,14 +20,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from reclock.errors import NotSupported
 from reclock.sql.parse.node import position_of
-from reclock.sql.pg.functions import MACROS, OWN, TABLE_FUNCTIONS
+from reclock.sql.pg.functions import EFFECTS, MACROS, OWN, TABLE_FUNCTIONS
 from reclock.sql.pg.relations import INFORMATION_SCHEMA, PG_CATALOG, PG_RELATIONS, find_relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SCHEMAS: Final = (PG_CATALOG, INFORMATION_SCHEMA)
-_FUNCTIONS: Final = (MACROS.keys() - OWN - {"array_length", "array_remove"}) | {"pg_backend_pid"}
+_FUNCTIONS: Final = (
+    (MACROS.keys() - OWN - {"array_length", "array_remove"}) | {"pg_backend_pid"} | EFFECTS
+)
 """Functions that make a query without relations one over the catalog."""
 
 _NAMES: Final = frozenset(name for schema, name in PG_RELATIONS if schema == PG_CATALOG)

@@ -23,7 +23,15 @@ from reclock.sql.parse.node import position_of
 from reclock.sql.pg import casts
 from reclock.sql.pg.allowed import check_allowed
 from reclock.sql.pg.format import formatted
-from reclock.sql.pg.functions import BUILTINS, MACROS, OWN, RENAMED, SESSION, TABLE_FUNCTIONS
+from reclock.sql.pg.functions import (
+    BUILTINS,
+    EFFECTS,
+    MACROS,
+    OWN,
+    RENAMED,
+    SESSION,
+    TABLE_FUNCTIONS,
+)
 from reclock.sql.pg.output import name_outputs, special_outputs
 from reclock.sql.pg.parameter import number_of, parameter_types
 from reclock.sql.pg.recognise import SCHEMAS, tables
@@ -85,8 +93,10 @@ class _Translation:
         check_allowed(query)
         special = special_outputs(query)
         parameters = parameter_types(query)
+        casts.name_procedures(query)
         self._name_relations()
         name_outputs(query)
+        effects = _effects(query)
         for node in reversed(list(query.walk())):
             after = self._rewritten(node)
             if after is not node:
@@ -99,6 +109,7 @@ class _Translation:
             tuple(self._session),
             parameters,
             special,
+            effects,
         )
 
     def _name_relations(self) -> None:
@@ -205,6 +216,10 @@ class _Translation:
             if name.startswith(("has_", "pg_has_")) and len(arguments) < wanted:
                 arguments = [self._asked("current_user"), *arguments]
             return casts.call(name, *arguments)
+        if name in EFFECTS:
+            message = f"{name} can only be an output of a query, for a session's number"
+            hint = f"write SELECT {name}(pid) FROM …"
+            raise NotSupported(message, hint=hint, position=position_of(node))
         if name in BUILTINS or name in RENAMED:
             node.set("this", RENAMED.get(name, name))
             return node
@@ -235,6 +250,26 @@ class _Translation:
         made = called if name == "generate_subscripts" else self._call(called)
         inside = exp.Select(expressions=[exp.Alias(this=made.copy(), alias=alias.this.copy())])
         return exp.Lateral(this=exp.Subquery(this=inside), alias=alias.copy())
+
+
+def _effects(query: exp.Expr) -> dict[str, str]:
+    """Have outputs that would do something be the numbers of whom they do it to; return both."""
+    found: dict[str, str] = {}
+    for output in query.expressions if isinstance(query, exp.Select) else ():
+        call = output.this if isinstance(output, exp.Alias) else output
+        schema = call
+        while isinstance(call, exp.Dot):
+            call = call.expression
+        name = str(call.this).lower() if isinstance(call, exp.Anonymous) else ""
+        if name in EFFECTS and len(call.expressions) == 1:
+            alias = output.alias if isinstance(output, exp.Alias) else name
+            found[alias] = name
+            made = exp.cast(call.expressions[0].copy(), "BIGINT")
+            if isinstance(output, exp.Alias):
+                schema.replace(made)
+            else:
+                output.replace(exp.Alias(this=made, alias=exp.to_identifier(name)))
+    return found
 
 
 def _empty(columns: tuple[str, ...], alias: exp.TableAlias) -> exp.Expr:

@@ -14,7 +14,7 @@ from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.objects import AlterOwner, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.role import AlterRole, CreateRole, DropRole, Grant
 from reclock.sql.statement.select import SelectStatement
-from reclock.sql.statement.session import Deallocate, Discard, Unlisten
+from reclock.sql.statement.session import Deallocate, Discard, Execute, Prepare, Unlisten
 from reclock.sql.statement.settings import AlterSystem, SetTransaction, SetVariable
 from reclock.sql.statement.sink import AlterSink, CreateSink
 from reclock.sql.statement.source import AlterSource, CreateSource, RefreshSource
@@ -59,12 +59,14 @@ Statement = (
     | Discard
     | Drop
     | DropRole
+    | Execute
     | ExplainPlan
     | ExplainTimestamp
     | Fetch
     | Grant
     | Insert
     | Merge
+    | Prepare
     | Release
     | Rollback
     | RollbackTo
@@ -106,12 +108,14 @@ __all__ = [
     "Discard",
     "Drop",
     "DropRole",
+    "Execute",
     "ExplainPlan",
     "ExplainTimestamp",
     "Fetch",
     "Grant",
     "Insert",
     "Merge",
+    "Prepare",
     "Refresh",
     "RefreshSource",
     "Release",

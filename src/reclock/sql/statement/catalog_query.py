@@ -19,7 +19,8 @@ class CatalogQuery:
     session is asked for, a setting as ``setting:name``; the text has them as ``$s1``, ``$s2``, ….
     Parameters are ``$p1``, …; their types are those that the text wants, unknown if none.
     ``special`` are names of outputs that are of the type ``"char"`` if they are text, or a
-    ``vector`` if they are an array.
+    ``vector`` if they are an array. ``effects`` are outputs that are numbers of sessions, to which
+    a function does something.
     """
 
     text: str
@@ -28,3 +29,4 @@ class CatalogQuery:
     session: tuple[str, ...] = ()
     parameters: tuple[Type, ...] = ()
     special: Mapping[str, str] = field(default_factory=dict)
+    effects: Mapping[str, str] = field(default_factory=dict)

@@ -1,8 +1,31 @@
-"""What pools of connections say before somebody else uses one: forget what the last one did."""
+"""Prepared statements, and what pools of connections say before somebody else uses one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.syntax.expression import Expression
+    from reclock.sql.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """``PREPARE name [(types)] AS statement``."""
+
+    name: str
+    types: tuple[Type, ...]
+    of: Parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """``EXECUTE name [(arguments)]``."""
+
+    name: str
+    arguments: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from reclock.sql.types import (
     UNKNOWN,
     Array,
     Numeric,
+    Type,
     adjusted,
     as_numeric,
     is_number,
@@ -58,6 +59,16 @@ _LITERAL = "\0"
 """Begins a character that stands for itself; no text has it."""
 
 
+_LONG = {"timestamp": "timestamp without time zone", "timestamptz": "timestamp with time zone"}
+
+
+def _long_name(kind: Type) -> str:
+    """Return a type as PostgreSQL writes it out."""
+    if isinstance(kind, Array):
+        return f"{_long_name(kind.element)}[]"
+    return "numeric" if isinstance(kind, Numeric) else _LONG.get(str(kind), str(kind))
+
+
 def call(  # noqa: PLR0912 - one line per function with rules of its own
     name: str,
     arguments: tuple[Scalar, ...],
@@ -70,6 +81,8 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
         message = f"function {name} is not allowed: its result is not a function of the data"
         hint = "give the value as a parameter, or store it in a table"
         raise InvalidDefinition(message, hint=hint, position=position)
+    if name == "pg_typeof" and len(arguments) == 1:
+        return Literal(_long_name(arguments[0].type), TEXT)
     if name == "coalesce":
         operands = to_common(arguments, "COALESCE")
         return operands[0] if len(operands) == 1 else Coalesce(operands)

@@ -1,0 +1,122 @@
+"""The shell as a client of the process that has the state, and the file that says where that is."""
+
+from __future__ import annotations
+
+import json
+import socket
+import stat
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from reclock.cli.shell.shell import Shell
+from reclock.cli.sql import remote
+from reclock.coordinator.database import Database
+from reclock.errors import StatementError, StorageError
+from reclock.secret import Secret
+from reclock.server.background import serving
+from reclock.server.client import RemoteDatabase
+from reclock.server.server import Options
+from reclock.server.signpost import NAME, Signpost, new_key, read_signpost, signpost
+from reclock.testing.model_engine import ModelEngine
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def served(state):
+    key = new_key()
+    with ExitStack() as stack:
+        db = stack.enter_context(Database(state, ModelEngine()))
+        db.execute("CREATE TABLE t (a INT PRIMARY KEY, b TEXT, n NUMERIC(12,2), w TIMESTAMPTZ)")
+        db.execute(
+            "INSERT INTO t VALUES (1, 'x', 1.5, '2026-01-02 03:04:05+00'), (2, NULL, 0, NULL)"
+        )
+        server = stack.enter_context(serving(db, Options(port=0, grace=1, key=key)))
+        stack.enter_context(signpost(state, "0.0.0.0", server.port, key))
+        yield db
+
+
+def test_rows_are_those_that_the_process_itself_gives(served, state):
+    query = "SELECT * FROM t ORDER BY a"
+    with remote(state) as db:
+        found = db.execute(query)
+        assert found.rows == served.execute(query).rows
+        assert found.rows[0][2:] == (Decimal("1.50"), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+        assert db.execute("CREATE TABLE u (a INT); INSERT INTO u VALUES (1)").tag == "INSERT 0 1"
+        assert served.execute("SELECT a FROM u").rows == [(1,)]
+        assert db.execute("SELECT current_user").rows == [("owner",)]
+
+
+def test_errors_keep_what_they_say(served, state):
+    with remote(state) as db:
+        with pytest.raises(StatementError) as caught:
+            db.execute("SELECT nothing FROM t")
+        assert (caught.value.code, caught.value.position) == ("42703", 8)
+        assert caught.value.hint
+        assert db.execute("SELECT 1").rows == [(1,)], "it goes on"
+
+
+def test_the_shell_does_not_know_the_difference(served, state):
+    said: list[list[str]] = []
+    text = "SELECT a, n FROM t ORDER BY a;\n\\dt\n\\sf t\nCOPY (SELECT a FROM t) TO STDOUT;\n"
+    text += "SUBSCRIBE t AS OF AT LEAST 0 UP TO 9223372036854775807;\n"
+    with remote(state) as db:
+        for one in (db, served):
+            heard: list[str] = []
+            shell = Shell(one, heard.append)
+            shell.feed(text.rpartition("SUBSCRIBE")[0])
+            shell.close()
+            said.append(heard)
+    assert said[0] == said[1]
+    assert "(2 rows)" in said[0][0]
+
+
+def test_a_subscription_is_followed_and_left(served, state):
+    with remote(state) as db:
+        session = db.session()
+        with session.subscribe("SUBSCRIBE (SELECT a FROM t)") as subscription:
+            assert subscription.columns == ("mz_timestamp", "mz_diff", "a")
+            rows = subscription.fetch(1, 1)
+            assert {next(rows)[2], next(rows)[2]} == {1, 2}
+        assert session.execute("SELECT 1").rows == [(1,)], "it was cancelled"
+        session.close()
+
+
+def test_the_file_is_for_its_owner_and_goes(served, state):
+    assert stat.S_IMODE((state / NAME).stat().st_mode) == 0o600
+    assert read_signpost(state).host == "127.0.0.1"
+
+
+def test_what_a_killed_process_leaves_behind_counts_for_nothing(tmp_path):
+    assert remote(tmp_path) is None
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    for text in ("", "{}", json.dumps({"v": 2}), "[]"):
+        (tmp_path / NAME).write_text(text)
+        assert remote(tmp_path) is None
+    (tmp_path / NAME).write_text(
+        json.dumps({"v": 1, "host": "127.0.0.1", "port": port, "key": "k"})
+    )
+    assert remote(tmp_path) is None
+
+
+def test_a_server_that_does_not_know_the_key_is_not_believed(served, state):
+    found = read_signpost(state)
+    with pytest.raises(StorageError):
+        RemoteDatabase(Signpost(found.host, found.port, Secret("another")))
+
+
+def test_a_server_of_another_state_that_lets_all_in_is_not_believed(tmp_path):
+    with (
+        Database(tmp_path / "other", ModelEngine(), background=False) as db,
+        serving(db, Options(port=0, trusts_local=True, grace=1)) as server,
+        signpost(tmp_path, "127.0.0.1", server.port, new_key()),
+    ):
+        assert remote(tmp_path) is None
+    assert not (tmp_path / NAME).exists()
