@@ -222,3 +222,13 @@ def _unseen(name: Name, table: str) -> UndefinedName:
         hint=_SEEN,
         position=name.position,
     )
+
+
+def quoted(name: str) -> str:
+    """Return a name as it stands in a statement.
+
+    >>> quoted("a_1"), quoted("A b")
+    ('a_1', '"A b"')
+    """
+    simple = name.isidentifier() and name.isascii() and name == name.lower()
+    return name if simple else '"' + name.replace('"', '""') + '"'

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reclock.coordinator.pg import classes, oids, server
 from reclock.coordinator.pg.functions import functions
-from reclock.coordinator.pg.objects import NAMESPACES, PRIVILEGES, VISIBLE, quoted
+from reclock.coordinator.pg.objects import NAMESPACES, PRIVILEGES, VISIBLE
 from reclock.coordinator.pg.types import KINDS
 from reclock.coordinator.roles import DATABASE
+from reclock.sql.names import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

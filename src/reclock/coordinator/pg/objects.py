@@ -27,6 +27,7 @@ from reclock.coordinator.roles import DATABASE, PUBLIC
 from reclock.coordinator.session_functions import OWNER
 from reclock.coordinator.system import RELATIONS as SYSTEM_RELATIONS
 from reclock.dataflow.envelope import NONE
+from reclock.sql.names import quoted
 from reclock.sql.pg.definition import default_text, query_text
 from reclock.sql.pg.oid import modifier_of, oid_of
 from reclock.sql.pg.relations import PG_RELATIONS
@@ -348,13 +349,3 @@ def _of_catalog() -> Iterator[Relation]:
             "r" if is_table else "v",
             attributes,
         )
-
-
-def quoted(name: str) -> str:
-    """Return a name as it stands in a statement.
-
-    >>> quoted("a_1"), quoted("A b")
-    ('a_1', '"A b"')
-    """
-    simple = name.isidentifier() and name.isascii() and name == name.lower()
-    return name if simple else '"' + name.replace('"', '""') + '"'

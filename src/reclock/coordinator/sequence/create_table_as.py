@@ -14,11 +14,11 @@ from reclock.coordinator.define import define_table
 from reclock.coordinator.dml.insert import plan_insert
 from reclock.coordinator.dml.target import target_table
 from reclock.coordinator.dml.written import Written
-from reclock.coordinator.pg.objects import quoted
 from reclock.coordinator.result import Result, already_there
 from reclock.coordinator.sequence.drafting import draft_object, draft_query
 from reclock.coordinator.sequence.transaction import commit
 from reclock.errors import NotSupported, SerializationFailure, StatementError
+from reclock.sql.names import quoted
 from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build import plan_query
 from reclock.sql.statement import Begin, Commit, CreateTable, Insert

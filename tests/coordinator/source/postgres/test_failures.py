@@ -223,6 +223,7 @@ def test_rows_that_the_log_cannot_name(db, bank, opener):
     assert "another replica identity" in str(failed(db, "55000"))
 
 
+@pytest.mark.slow(seconds=120)  # a server that stops waits a minute for its reader
 def test_a_server_that_is_killed_is_waited_for(server, db, bank, opener):
     bank("INSERT INTO accounts VALUES (4, 0, 4)")
     tick(db, opener)
@@ -245,6 +246,7 @@ def test_a_server_that_is_killed_is_waited_for(server, db, bank, opener):
         assert db.execute("SELECT * FROM reclock.errors").rows == []
 
 
+@pytest.mark.slow(seconds=120)  # a server that stops waits a minute for its reader
 def test_a_log_that_went_back_is_another_log(server, db, bank, opener):
     bank.session.close()
     server.stop()
@@ -269,6 +271,7 @@ def test_a_log_that_went_back_is_another_log(server, db, bank, opener):
     assert "went back" in str(failed(db, "55000"))
 
 
+@pytest.mark.slow(seconds=120)  # a server that stops waits a minute for its reader
 def test_a_switch_of_the_timeline_is_another_log(server, db, bank, opener):
     bank.session.close()
     server.stop()
