@@ -37,7 +37,7 @@ from reclock.time.position import offsets_of
 from reclock.time.timestamp import Timestamp, round_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -46,11 +46,15 @@ if TYPE_CHECKING:
     from reclock.change.update import Update
     from reclock.coordinator.source.postgres.resolve import TakenTable
     from reclock.dataflow.piece import Covered, Piece
+    from reclock.dataflow.stop import Stop
+    from reclock.dataflow.work import Effort
     from reclock.durable.keyed import Json
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.remap.trace import Remap
     from reclock.time.antichain import Antichain
+
+    Look = Callable[[Effort, Stop], "Taken"]
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,9 @@ class Taken(NamedTuple):
     ``letters`` are the records that were skipped, as a delta (``connectors.letters``);
     ``skipped`` are those that tasks have written. ``tables`` is what the source brings to relations
     that are read through its remap. ``held`` is what waits in files then, of a source of which
-    something may.
+    something may. ``look`` is of one whose changes must be looked at, in tasks and without the
+    lock, before it is known what can be published: it returns what is to be published, or raises
+    ``TakeAgain``.
     """
 
     remap: Remap[Any]
@@ -101,6 +107,11 @@ class Taken(NamedTuple):
     skipped: tuple[Skipped, ...] = ()
     tables: Mapping[ObjectId, TakenTable] = MappingProxyType({})
     held: Mapping[int, Json] | None = None
+    look: Look | None = None
+
+
+class TakeAgain(Exception):
+    """What a tick has taken cannot be published; its source knows why, and offers other things."""
 
 
 class Skipped(NamedTuple):

@@ -45,6 +45,23 @@ class Tasks(Protocol):
 
 
 @dataclass(frozen=True)
+class TasksHere:
+    """Tasks in this process, one after the other."""
+
+    stop: Stop | None = None
+    parallelism: int = 1
+
+    def run(self, task: Callable[[Item], str], items: Sequence[Item]) -> list[str]:
+        """Run one task for each item."""
+        made = []
+        for item in items:
+            if self.stop is not None:
+                self.stop.check()
+            made.append(task(item))
+        return made
+
+
+@dataclass(frozen=True)
 class SparkTasks:
     """Tasks of a Spark job in a scheduling pool; ``title`` is what Spark's pages show."""
 
