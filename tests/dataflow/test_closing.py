@@ -40,9 +40,10 @@ def write(store, name, layout, batch, upper=1):
         return writer.finish()[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
-    st.tuples(st.lists(UPDATES, max_size=3), UPDATES.filter(len)), st.dictionaries(DATA, st.integers(1, 2)),
+    st.tuples(st.lists(UPDATES, max_size=3), UPDATES.filter(len)),
+    st.dictionaries(DATA, st.integers(1, 2)),
     st.sampled_from([(0,), (0, 1)]), st.sampled_from([LoopTasks(3), TasksHere()]),
 )  # fmt: skip
 def test_what_is_found_is_what_was_stated(tmp_path_factory, stated, there, key, tasks):

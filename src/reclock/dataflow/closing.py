@@ -121,7 +121,7 @@ def close(
     with ExitStack() as undo:
         refs = list(closing.refs)
         if others is not None and others.num_rows:
-            with SegmentWriter(store, f"{stem}.memory", durable=False) as writer:
+            with SegmentWriter(store, stem, durable=False) as writer:
                 _write(writer, "memory", closing.runs.keying.layout, others)
                 (ref,) = writer.finish()
             assert ref.segment is not None

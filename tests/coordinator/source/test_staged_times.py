@@ -215,6 +215,39 @@ def test_reading_stops_where_ticks_have_enough_but_a_large_time_is_read_whole(ta
     assert tasked.status() == ("running", None)
 
 
+def test_messages_of_many_updates_are_much(tasked, monkeypatch):
+    monkeypatch.setattr(LoopEngine, "least", 30)
+    tasked.create()
+    for first, by_tasks in ((0, False), (20, True)):
+        for n in range(first, first + 20):
+            tasked.send(updates(*at(3, [(100 * n + i, "b") for i in range(5)])))
+        tasked.tick(1_000)
+        assert bool(intake(tasked).statements.staged.pieces) == by_tasks
+    tasked.send(progress(0, 5, (3, 200)))
+    tasked.tick(1_000)
+    assert tasked.rows("SELECT count(*) FROM cdc") == [(200,)]
+
+
+def test_tasks_go_on_where_the_driver_finds_out_that_there_is_much(tasked, monkeypatch):
+    monkeypatch.setattr(LoopEngine, "least", 30)
+    monkeypatch.setattr("reclock.coordinator.source.intake.PULL_BYTES", 1)
+    tasked.create()
+    for n in range(20):
+        tasked.send(updates(*at(3, [(100 * n + i, "b") for i in range(5)])), partition=n % 2)
+    own = intake(tasked)
+    assert own.pull()
+    of_driver = own.statements.waiting
+    assert 0 < of_driver < 100
+    assert own._reading is None
+    while own.pull():
+        pass
+    assert own.statements.staged.waiting >= 30
+    assert own.statements.waiting == 100
+    tasked.send(progress(0, 5, (3, 100)))
+    tasked.tick(1_000)
+    assert tasked.rows("SELECT count(*) FROM cdc") == [(100,)]
+
+
 def test_a_source_that_is_dropped_leaves_no_file(tasked):
     tasked.create()
     tasked.send(updates((100, "z", 3, 1)), progress(0, 5, (3, 1)), updates(*at(7, MANY)))

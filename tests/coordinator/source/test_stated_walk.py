@@ -28,7 +28,7 @@ STEPS = 30
 SEEDS = (
     [int(os.environ["RECLOCK_SEED"])]
     if "RECLOCK_SEED" in os.environ
-    else [*range(4), *(pytest.param(n, marks=pytest.mark.slow(seconds=6)) for n in range(4, 60))]
+    else [*range(2), *(pytest.param(n, marks=pytest.mark.slow(seconds=6)) for n in range(2, 60))]
 )
 POINTS = [n for n in NAMES if n.startswith(("durable.", "tick.", "ingest.", "arrangement."))]
 KINDS = {

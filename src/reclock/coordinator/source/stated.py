@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from reclock.coordinator.item import Source
     from reclock.coordinator.source.connect import Connected
     from reclock.coordinator.source.staging import Chunk
+    from reclock.coordinator.source.task_reader import TaskReader
     from reclock.coordinator.source.waiting import Offer, Waiting
     from reclock.coordinator.timeline import TimelineState
     from reclock.dataflow.piece import Piece
@@ -165,8 +166,19 @@ class StatedIntake(OwnIntake):
                 self._add(batch)
         except ConflictingStatements as error:
             raise self._conflict(error) from error
-        self._frontier = chunk.frontier
+        before, self._frontier = self._frontier, chunk.frontier
+        if chunk.records and self.tasks is not None and isinstance(self.statements, Statements):
+            self._weigh(self.tasks, chunk, before)
         self._complete_ms = chunk.complete_ms if chunk.frontier == self.upstream else None
+
+    def _weigh(self, tasks: TaskReader, chunk: Chunk, before: Antichain[Any]) -> None:
+        """Note how many updates messages have; leave the rest to tasks, if it is much."""
+        passed = sum(span.stop - span.start for span in ranges_between(before, chunk.frontier))
+        tasks.note(sum(batch.num_rows for batch in chunk.records), passed)
+        if self._reading is None or self.upstream is None:
+            return
+        if tasks.reads(ranges_between(chunk.frontier, self.upstream)):
+            self._give_up()
 
     def _add(self, batch: pa.RecordBatch) -> None:
         columns = batch.columns[2 : 2 + len(self.connected.types)]

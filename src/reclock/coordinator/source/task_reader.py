@@ -106,7 +106,7 @@ class TaskReader:
     _readings: int = field(default=0)
     _rows: int = field(default=0)
     _positions: int = field(default=0)
-    """How many records tasks have read, of how many positions."""
+    """How many records were read, of how many positions."""
     _number: int = field(default_factory=lambda: next(_NUMBERS))
 
     def read(
@@ -127,10 +127,11 @@ class TaskReader:
         rest = ranges_between(begun, end)
         engine, grain = self.core.engine, self._grain
         records = records_of(rest, grain)
-        tasks = 0 if self._is_apart or not rest else engine.reading_tasks(records)
+        tasks = engine.reading_tasks(records * self._weight) if self.reads(rest) else 0
         if not tasks:
             return None
-        dealt = shares(rest, grain, tasks, records if room is None else room)
+        most_records = records if room is None else max(1, room // self._weight)
+        dealt = shares(rest, grain, tasks, most_records)
         if plan is not None:
             dealt = [[timed for span in share for timed in plan.timed(span)] for share in dealt]
         pieces = self.staged(self._stager(most, whole=room is None), dealt)
@@ -138,8 +139,20 @@ class TaskReader:
 
     def reads(self, ranges: Sequence[Range]) -> bool:
         """Return whether tasks should read ranges, and not the driver."""
-        records = records_of(ranges, self._grain)
-        return not self._is_apart and bool(self.core.engine.reading_tasks(records))
+        if self._is_apart or not ranges:
+            return False
+        records = records_of(ranges, self._grain) * self._weight
+        return bool(self.core.engine.reading_tasks(records))
+
+    def note(self, rows: int, positions: int) -> None:
+        """Take note of what the driver has read, where a position may have many rows."""
+        self._rows += rows
+        self._positions += positions
+
+    @property
+    def _weight(self) -> int:
+        """How many rows a position has, on average of those that were read."""
+        return max(1, self._rows // self._positions) if self._positions else 1
 
     def _grain(self, part: int | str) -> int | None:
         """Return how many positions a record has: as many as those that were read, on average."""
