@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from reclock.coordinator.item import Source
 from reclock.coordinator.place import segments_of
 from reclock.errors import Error
+from reclock.testing.failpoints import NAMES, FailpointRaised, armed
 from reclock.testing.task_engine import LoopEngine
 
+POINTS = [n for n in NAMES if n.startswith(("durable.", "tick.", "ingest.", "arrangement."))]
 MANY = [(n, "a") for n in range(40)]
 
 
@@ -84,6 +88,33 @@ def test_updates_wait_in_files_through_restarts_and_never_come_to_the_driver(tas
     tasked.crash()
     assert tasked.rows("SELECT count(*) FROM cdc AS OF 6") == [(1,)]
     assert intake(tasked).statements.waiting == 0
+
+
+@pytest.mark.slow(seconds=2)
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_crash_anywhere_changes_nothing(tasked, point, waits):
+    """In the tick that publishes that updates wait, or in the one that closes their time."""
+    tasked.create()
+    messages = [
+        [updates((100, "z", 3, 1)), progress(0, 5, (3, 1)), updates(*at(7, MANY[:25]))],
+        [updates(*at(7, MANY[20:])), updates((100, "z", 8, -1)), progress(5, 9, (7, 40), (8, 1))],
+    ]
+    for dies, some in zip((waits, not waits), messages, strict=True):
+        tasked.send(*some)
+        with suppress(FailpointRaised, Error), armed({point: "raise"} if dies else {}):
+            tasked.tick(1_000)
+        if dies:
+            tasked.crash()
+            tasked.tick(1_000)
+            tasked.tick(1_000)
+    counts = [tasked.rows(f"SELECT count(*), max(id) FROM cdc AS OF {time}") for time in range(9)]
+    assert counts == [[(0, None)]] * 3 + [[(1, 100)]] * 4 + [[(41, 100)], [(40, 39)]]
+    tasked.crash()
+    tasked.tick(1_000)
+    assert tasked.db.check() == []
+    assert not waiting(tasked)
+    assert files(tasked) <= tasked.db._core.named()
 
 
 def test_a_time_may_lie_in_files_and_in_memory(tasked, monkeypatch):

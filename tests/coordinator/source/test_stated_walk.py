@@ -46,7 +46,8 @@ class Sender:
         self.errs = errs
         self.time = self.stated = 0
         self.rows = Counter()
-        self.log = Counter()
+        self.history = {0: Counter()}
+        self.is_right = not errs
         self.counts = Counter()
         self.queue = []
         self.sent = []
@@ -63,6 +64,7 @@ class Sender:
             made[self.random.randint(20, 99), "gone"] -= 1
         updates = [(*row, self.time, diff) for row, diff in made.items() if diff]
         self.rows.update(made)
+        self.history[self.time] = +self.rows
         self.counts[self.time] += len(updates)
         if updates and self.random.random() < self.errs:
             wrong = list(self.random.choice(updates))
@@ -101,6 +103,7 @@ class Sender:
             self.queue += self.random.sample(self.sent, min(len(self.sent), 5))
 
     def garble(self):
+        self.is_right = False
         self.put(self.random.choice([b"garbage", b'{"array": [{"time": 1}]}', b"{}"]))
 
 
@@ -213,6 +216,8 @@ class Pair:
         for name in (*KINDS, "n"):
             found, wanted = (self.history(db, name) for db in self.dbs)
             assert found == wanted, name
+            if self.sender.is_right and name in KINDS:
+                self.check_model(found)
         for query in (
             "SELECT source, state FROM reclock.source_status",
             "SELECT object, upper FROM reclock.frontiers",
@@ -226,6 +231,15 @@ class Pair:
             ):
                 found, wanted = map(Counter, self.execute(query))
                 assert found == wanted, query
+
+    def check_model(self, found):
+        """What is there at every time is what the sender had."""
+        rows = Counter()
+        for time, there in enumerate(found):
+            rows = self.sender.history.get(time, rows)
+            if isinstance(there, Counter):
+                assert there == rows, time
+        assert isinstance(found[self.sender.time], Counter)
 
 
 class Some(LoopEngine):
