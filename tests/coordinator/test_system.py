@@ -376,12 +376,8 @@ def test_nobody_can_follow_them(shop, what):
 
 def test_there_is_one_relation_per_file():
     package = Path(__file__).parents[2] / "src" / "reclock" / "coordinator" / "system"
-    files = {path.stem for path in package.glob("*.py")} - {
-        "__init__",
-        "relation",
-        "answer",
-        "moment",
-    }
+    others = {"__init__", "relation", "answer", "moment"}
+    files = {path.stem for path in package.glob("*.py")} - others
     assert files == set(NAMES)
 
 

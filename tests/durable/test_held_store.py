@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from reclock.durable.held_store import Held, drop_others
+import pytest
+
+from reclock.durable.held_store import VERSION, Held, drop_others
+from reclock.durable.keyed import Contents
 from reclock.durable.memory import MemoryStore
-from reclock.ids import ObjectId
+from reclock.errors import NewerFormat
+from reclock.ids import CollectionId, ObjectId
+from reclock.time.frontier import at
 
 ONE, TWO = ObjectId("u1"), ObjectId("u2")
 
@@ -29,3 +34,15 @@ def test_what_a_source_held_goes_with_it():
     drop_others(store, [TWO])
     assert [state.collection for state in store.collections("held/")] == ["held/u2"]
     assert Held.open(store, ONE).records() == {}
+
+
+def test_records_of_version_1_are_read_and_newer_ones_refused():
+    store, name = MemoryStore(), CollectionId("held/u1")
+    store.open(name, 1)
+    append, _ = Contents.read(store.snapshot(name)).change({f"{3:016}": {"a": 1}}, at(1))
+    assert store.append([append]) is None
+    assert Held.open(store, ONE).records() == {3: {"a": 1}}
+    assert store.state(name).version == VERSION
+    store.open(name, VERSION + 1)
+    with pytest.raises(NewerFormat):
+        Held.open(store, ONE)

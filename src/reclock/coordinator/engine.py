@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.hydrate import Stream
     from reclock.dataflow.job.load import Load
+    from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.merge import Merge
     from reclock.dataflow.piece import Piece
     from reclock.dataflow.pieces import Pieces
@@ -187,6 +188,17 @@ class Engine(Protocol):
         They are in segments of ``store`` whose names begin with ``stem``. It raises what ``stop``
         does, if that asks for an end.
         """
+        ...
+
+    def tasks(
+        self,
+        rows: int,
+        title: str,
+        *,
+        effort: Effort | None = None,
+        stop: Stop | None = None,
+    ) -> Tasks:
+        """Return what looks at so many updates of a source before a tick publishes them."""
         ...
 
     def close(self) -> None:

@@ -23,9 +23,10 @@ from reclock.dataflow.hydrate import hydrate_beside
 from reclock.dataflow.job.load import Load
 from reclock.dataflow.job.run import Chains, Job, SparkCluster
 from reclock.dataflow.job.spark_tasks import SparkTasks
+from reclock.dataflow.job.tasks import TasksHere
 from reclock.dataflow.merge import merge_here, merge_in_tasks
 from reclock.dataflow.operators.temporal import is_due
-from reclock.dataflow.placement import DRIVER_SECONDS, MERGE, Execution, Place, Placement
+from reclock.dataflow.placement import CLOSE, DRIVER_SECONDS, MERGE, Execution, Place, Placement
 from reclock.dataflow.pool import Pool, title_of
 from reclock.dataflow.session import Spark
 from reclock.dataflow.stage_job import stage
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.exchange import Exchange
     from reclock.dataflow.graph import ArrangementId
+    from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.merge import Merge
     from reclock.dataflow.piece import Piece
     from reclock.dataflow.pieces import Pieces
@@ -240,6 +242,20 @@ class SparkEngine:
         made = merge_here(merges, store, stem, stop)
         costs.note(MERGE, rows, thread_time() - begun)
         return made
+
+    def tasks(
+        self,
+        rows: int,
+        title: str,
+        *,
+        effort: Effort | None = None,
+        stop: Stop | None = None,
+    ) -> Tasks:
+        """Return tasks of Spark for much, of this process for little."""
+        if self._place(rows * self.placement.costs.of([CLOSE]), CLOSE) is Place.SPARK:
+            effort = Effort() if effort is None else effort
+            return SparkTasks(self._spark, title, Pool.TICKS, stop, effort)
+        return TasksHere(stop)
 
     def peek(
         self,

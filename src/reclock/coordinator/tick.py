@@ -14,9 +14,11 @@
 
 *Prepare*, without the lock: reads, writes and changes of the catalog go on.
 
-3. The writes that were pending are gathered: one delta per table, every time its own. The engine
-   computes what they append to every arrangement, and what temporal filters do because their
-   time has come, at the times that it has, also if nothing was written.
+3. What a source offers of what it has in files may have to be looked at (``source.stated``): if it
+   cannot be published, the tick begins again. The writes that were pending are gathered: one
+   delta per table, every time its own. The engine computes what they append to every
+   arrangement, and what temporal filters do because their time has come, at the times that it
+   has, also if nothing was written.
 4. All new runs are written, in one file, or in the publishing transaction if small.
 
 *Land*, under the lock:
@@ -51,6 +53,7 @@ from reclock.coordinator.expirations import Renewal
 from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.item import Table
 from reclock.coordinator.source.letters import letter_changes
+from reclock.coordinator.source.taken import TakeAgain
 from reclock.coordinator.tick_log import Watch
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.changes import Changes, Stamped
@@ -147,10 +150,15 @@ def tick(
 
 
 def _flown(core: Core, flight: Flight) -> bool:
-    """Prepare and land a tick that has begun; return whether nobody got ahead of it."""
+    """Prepare and land a tick that has begun; return whether it did.
+
+    It does not if somebody got ahead of it, or if a source has other changes after a look at them.
+    """
     try:
         try:
             prepare(core, flight)
+        except TakeAgain:
+            return False
         except Exception:
             flight.interrupt.check()
             if flight.fits(core.world):
@@ -171,10 +179,13 @@ def settle(core: Core, pace: Pace, *, ahead: bool = False) -> TimelineState:
     with core.writing(), PRECEDENCE.going_first():
         core.state(pace)
         core.intakes.pull(pace, regular=False)
-        flight = begin(core, pace, ahead=ahead)
-        if flight is not None:
-            prepare(core, flight)
+        while (flight := begin(core, pace, ahead=ahead)) is not None:
+            try:
+                prepare(core, flight)
+            except TakeAgain:
+                continue
             land(core, flight)
+            break
         return core.world[pace]
 
 
@@ -195,6 +206,10 @@ def prepare(core: Core, flight: Flight) -> None:
     world, state, time, watch = flight.world, flight.state, flight.time, flight.watch
     renewal = flight.renewal = core.expirations.renewal(state, flight.due)
     begun = renewal.applied(state)
+    flight.taken = {
+        item: some if some.look is None else some.look(watch.effort, flight.interrupt)
+        for item, some in flight.taken.items()
+    }
     changes = gather(state, world.catalog)
     for item, some in flight.taken.items():
         if some.changes is not None or some.runs:

@@ -58,7 +58,7 @@ class Piece:
     The runs have the times of the ranges, which may be still to come. They are records as they
     come in, or, if ``is_rows``, rows as the collection of the source keeps them. ``letters`` is the
     run of the records that were skipped, ``summary`` that of the transactions that rows belong to
-    (``transaction_runs``).
+    (``transaction_runs``), or of the times of updates (``stated_runs``).
     """
 
     covers: tuple[Covered, ...]

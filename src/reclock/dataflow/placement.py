@@ -50,6 +50,9 @@ ARRANGE: Final = "arrange"
 MERGE: Final = "merge"
 """The cost of merging; what it is called as a kind of work, too."""
 
+CLOSE: Final = "close"
+"""Looking at the updates of times that close, before a tick publishes them."""
+
 
 class Execution(Enum):
     """What the setting says."""

@@ -14,6 +14,9 @@ Rows of transactions wait in their runs until these are whole: the driver gets a
 transactions they are (``transaction_runs``). Their files are durable, as a tick may publish that
 they wait.
 
+So do updates of CDCv2 until their times are closed: the driver gets their times, and what is no
+update, word for word (``stated_runs``).
+
 Records that a source skips are letters. The last of them, as many as a source keeps, are a run of
 their own (``letters_keying``), in the same file.
 
@@ -32,6 +35,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
@@ -40,6 +44,7 @@ from reclock.dataflow import delta as deltas
 from reclock.dataflow.job.reader import by_hash
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.piece import Covered, Cutter, Piece
+from reclock.dataflow.stated_runs import SUMMARY as STATED
 from reclock.dataflow.transaction_runs import SUMMARY
 from reclock.time.description import Description
 from reclock.time.frontier import at
@@ -47,10 +52,9 @@ from reclock.time.frontier import at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import pyarrow as pa
-
     from reclock.arrangement.store import Store
     from reclock.dataflow.piece import Cut, Read
+    from reclock.dataflow.stated_runs import StatedRuns
     from reclock.dataflow.transaction_runs import TransactionRuns
     from reclock.remap.batch import Range
 
@@ -103,11 +107,23 @@ class Stager:
     """What a task must reach, and a call that fails where it does not."""
     transactions: TransactionRuns | None = None
     """How rows of transactions are staged, of a source that has such."""
+    stated: StatedRuns | None = None
+    """How updates are staged that bring their times."""
 
     def staged(self, ranges: Sequence[Range]) -> Iterator[Piece]:
         """Read ranges into runs, piece by piece."""
-        for cut in Cutter(self.most, self.stops).cuts(self.read, ranges):
-            yield self._written(cut)
+        if self.stated is None:
+            yield from map(self._written, Cutter(self.most, self.stops).cuts(self.read, ranges))
+            return
+        for cut in Cutter(self.most, self.stops).cuts(self._read_in_order, ranges):
+            yield self._stated(cut, self.stated)
+
+    def _read_in_order(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+        """Read with the statements of a position together: progress is decoded after updates."""
+        for batch in self.read(ranges):
+            offsets = batch.column(1).to_numpy()
+            is_ordered = bool((offsets[1:] >= offsets[:-1]).all())
+            yield batch if is_ordered else batch.take(pa.array(np.argsort(offsets, kind="stable")))
 
     def _written(self, cut: Cut) -> Piece:
         """Write a piece."""
@@ -149,6 +165,23 @@ class Stager:
         other = others[0] if others else None
         letter, summary = (other, None) if self.transactions is None else (None, other)
         return Piece(tuple(covers), runs, letter, size, errors, cut.fault, is_rows, summary)
+
+    def _stated(self, cut: Cut, how: StatedRuns) -> Piece:
+        """Write a piece of statements that bring their times."""
+        covers = tuple(Covered(span, sum(map(len, found))) for span, found in cut.records)
+        batches = [b for _, found in cut.records for b in found if b.num_rows]
+        if not batches:
+            return Piece(covers, fault=cut.fault)
+        errors = sum(len(b) - b.column(i).null_count for b in batches for i in self.faults)
+        (part, start, *_), *_ = covers[0]
+        updates, told = how.staged(batches)
+        runs = ((f"staged {part}@{start}", how.keying, updates),) if updates.num_rows else ()
+        with SegmentWriter(self.store, self.stem) as writer:
+            for run in (*runs, (f"stated {part}@{start}", STATED, told)):
+                _add(writer, *run)
+            *refs, summary = writer.finish()
+        size = sum(batch.nbytes for batch in batches)
+        return Piece(covers, tuple(refs), None, size, errors, cut.fault, summary=summary)
 
     def _arranged(self, made: Batches, *, is_rows: bool) -> tuple[Keying, pa.RecordBatch]:
         """Return how a piece lies, and its records or rows so."""

@@ -1,7 +1,8 @@
 """What a source has read and may not publish yet, where it lies in files: which files those are.
 
 The collection ``held/<source id>`` has a record for each piece that waits (``dataflow.piece``): its
-references, and which of its transactions are published. Keys are numbers, in the order in which
+references, and which of its transactions are published; of updates that bring their times, from
+version 2 on, the references alone. Keys are numbers, in the order in which
 the pieces were read. A tick changes it in the append that binds the positions of the pieces, so
 that what is bound is published or held (P2). Files that a record names stay.
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from reclock.durable.store import Append, Store
     from reclock.ids import ObjectId
 
-VERSION: Final = 1
+VERSION: Final = 2
 PREFIX: Final = "held/"
 
 

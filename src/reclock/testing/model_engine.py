@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.changes import Changes
     from reclock.dataflow.graph import Arrangement, ArrangementId
     from reclock.dataflow.job.load import Load
+    from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.keying import Keying
     from reclock.dataflow.merge import Merge
     from reclock.dataflow.render.build import Source
@@ -274,6 +275,18 @@ class ModelEngine:
         """Read one share after the other, here: for tests that ask for it."""
         del title
         return [Piece.from_text(p.text()) for share in shares for p in stager.staged(share)]
+
+    def tasks(
+        self,
+        rows: int,
+        title: str,
+        *,
+        effort: Effort | None = None,
+        stop: Stop | None = None,
+    ) -> Tasks:
+        """Return tasks that run one after the other, here."""
+        del rows, title, effort, stop
+        return LoopTasks()
 
     def merge(
         self,

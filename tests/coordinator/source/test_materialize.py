@@ -126,6 +126,7 @@ def test_repetitions_and_later_times_change_nothing(feed):
     assert feed.rows("SELECT * FROM cdc") == []
 
 
+@pytest.mark.placed
 def test_it_goes_on_where_it_was_and_what_waits_is_durable(feed):
     feed.create()
     feed.db.execute("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM cdc")
@@ -440,6 +441,7 @@ def test_what_a_source_waits_for_is_said(feed):
     assert feed.status() == ("waiting", "time 3 lacks 1 of 2 updates; 1 updates wait")
 
 
+@pytest.mark.placed
 def test_more_than_fits_stalls_the_source_says_so_and_stops_nobody(feed, monkeypatch):
     monkeypatch.setattr(stated, "MOST_BYTES", 20_000)
     feed.create()

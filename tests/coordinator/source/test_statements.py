@@ -221,6 +221,21 @@ def test_what_waits_is_checked_by_all_that_is_remembered(order):
     assert durable.upper == 9
 
 
+def test_what_is_published_is_remembered_though_nothing_came_since_a_restart():
+    durable = Durable()
+    durable.statements.add(batch(statement(((1, "a"), 3, 1), ((1, "b"), 7, 1))))
+    durable.statements.add(batch(progress(0, 9, (3, 1), (7, 1))))
+    durable.tick(limit=5)
+    durable.restart()
+    durable.tick()
+    assert durable.upper == 9
+    for late in (statement(((2, "a"), 3, 1)), statement(((2, "a"), 7, 1))):
+        with pytest.raises(ConflictingStatements, match="after it was complete"):
+            durable.statements.add(batch(late))
+    durable.restart()
+    assert min(durable.temp.values()) >= 0
+
+
 def test_it_says_what_it_waits_for():
     said = Statements(Timestamp(0), len(ROW))
     assert said.waiting_for() is None

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.coordinator.source.taken_away import check_taken_away
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.keying import Keying
+from reclock.dataflow.taken_away import check_taken_away
 from reclock.dataflow.trace import DeltaTrace
 from reclock.errors import ConflictingStatements, Error
 

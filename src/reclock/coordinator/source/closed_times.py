@@ -24,14 +24,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from reclock.arrangement.column import canonical
-from reclock.dataflow import delta as deltas
 from reclock.errors import ConflictingStatements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     Hashes = NDArray[np.int64]
@@ -39,6 +36,9 @@ if TYPE_CHECKING:
 TIMES: Final = 1_000
 UPDATES: Final = 50_000
 """How many complete times are remembered, and how many of their updates."""
+
+_SOME: Final = np.empty(0, np.int64)
+"""Hashes that are not known yet, or not remembered."""
 
 _FLOOR: Final = "from "
 _HASHES: Final = "hashes "
@@ -68,13 +68,6 @@ class News(NamedTuple):
     gone: list[tuple[int, str, str]]
 
 
-def hashes_of(row: Sequence[pa.Array], diff: pa.Array) -> Hashes:
-    """Return a hash of each update: of its data and diff."""
-    columns = [*map(canonical, row), diff]
-    made: Hashes = deltas.key_hash(columns, len(diff)).view(np.int64)
-    return made
-
-
 @dataclass
 class ClosedTimes:
     """The complete times from ``floor`` on; ``stored`` is the floor that is durable, if one is."""
@@ -97,6 +90,11 @@ class ClosedTimes:
         self._known = dict(sorted(self._known.items()))
 
     # What is said of them.
+
+    def is_checked(self, time: int) -> bool:
+        """Return whether an update of a complete time can be one that it does not have."""
+        found = self._known.get(time)
+        return time >= self.floor and (found is None or found.hashes is not None)
 
     def check_update(self, time: int, known: int, data: object) -> None:
         """Refuse an update with this hash that a complete time does not have."""
@@ -140,6 +138,21 @@ class ClosedTimes:
         for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
             some = hashes[begin:end] if end - begin <= UPDATES else None
             made.append(Closed(int(times[begin]), int(end - begin), some))
+        return self.news_of(made)
+
+    def remembering(self, counts: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+        """Return of which times hashes are remembered when these are published, in order."""
+        made = [Closed(time, n, _SOME if n <= UPDATES else None) for time, n in counts]
+        return tuple(c.time for c in self.news_of(made).closed if c.hashes is not None)
+
+    def counted(self, counts: Iterable[tuple[int, int]], hashes: Mapping[int, Hashes]) -> News:
+        """Return what changes when so many updates are published; known are some hashes."""
+        return self.news_of(
+            [Closed(t, n, hashes.get(t, _SOME) if n <= UPDATES else None) for t, n in counts]
+        )
+
+    def news_of(self, made: Sequence[Closed]) -> News:
+        """Return what changes when times are complete, in their order."""
         every, room = [*self._known.values(), *made], UPDATES
         kept = 0
         for closed in reversed(every[-TIMES:]):

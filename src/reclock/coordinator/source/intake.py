@@ -219,7 +219,7 @@ class Intake:
             found = self.tasks.read(begun, end, now_ms, self.most, self._room, plan=self._plan_of())
         if found is None:
             return False
-        with self.tasks.undone(found):
+        with self.tasks.undone(found.segments):
             hit("ingest.read.after")
             self.connected.source.verify()
         for piece in found.pieces:

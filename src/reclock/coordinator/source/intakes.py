@@ -128,7 +128,7 @@ class Intakes:
                 made = SuppliedIntake(connected, core, state, source, most)
             else:
                 made = Intake(connected, core.engine, core.clock, remap, most)
-            if not source.states or (source.is_transactional and source.is_strict):
+            if not source.is_transactional or source.is_strict:
                 made.tasks = TaskReader(core, source.id, connected)
             self._intakes[source.id] = made
 

@@ -6,11 +6,14 @@ is read is kept, as statements, until they close a time. Then a tick of the sour
 
     its rows        the updates of the closed times, at these times
     what waits      the statements about later times: the collection TEMP of the source, and
-                    what tasks have read, which stays in files (``staged_rows``)
+                    what tasks have read, which stays in files (``staged_rows``, ``staged_times``)
     a binding       the last closed time, to the positions that were read by then
 
 so what is published at t, what waits at t, and the positions that t is bound to, are always of
 one moment: a process that begins with these three goes on as the first would have (P2).
+
+Updates of the sender's times that are in files are looked at in tasks before they are published,
+without the lock (``_look``): a contradiction among them ends the source as one in memory does.
 
 Tests: tests/coordinator/source/test_materialize.py, test_consistency.py; by chance:
 test_statements.py, test_transactions.py.
@@ -28,16 +31,22 @@ from reclock.connectors.transactions import TransactionsDecode
 from reclock.coordinator.source.intake import LADEN_ROWS, STAGED_BYTES
 from reclock.coordinator.source.own import OwnIntake
 from reclock.coordinator.source.staged_piece import StagedPiece
+from reclock.coordinator.source.staged_times import StagedTimes
+from reclock.coordinator.source.stated_offer import Unseen
 from reclock.coordinator.source.statements import Statements
-from reclock.coordinator.source.taken import Taken
-from reclock.coordinator.source.taken_away import check_taken_away
+from reclock.coordinator.source.taken import TakeAgain, Taken
 from reclock.coordinator.source.task_reader import ranges_between
 from reclock.coordinator.source.transactions import Transactions
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.closing import Closing
 from reclock.dataflow.graph import collection_of, input_of, temp_of
+from reclock.dataflow.job.errand import Kept
+from reclock.dataflow.pool import title_of
 from reclock.dataflow.scan import repeated
+from reclock.dataflow.stated_runs import StatedRuns
+from reclock.dataflow.taken_away import check_taken_away
 from reclock.dataflow.transaction_runs import TransactionRuns
-from reclock.errors import ConflictingStatements, SourceStopped
+from reclock.errors import ConflictingStatements, Error, SourceStopped
 from reclock.time.antichain import Antichain
 from reclock.time.position import offsets_of
 
@@ -46,11 +55,13 @@ if TYPE_CHECKING:
     from reclock.coordinator.item import Source
     from reclock.coordinator.source.connect import Connected
     from reclock.coordinator.source.staging import Chunk
+    from reclock.coordinator.source.task_reader import TaskReader
     from reclock.coordinator.source.waiting import Offer, Waiting
     from reclock.coordinator.timeline import TimelineState
     from reclock.dataflow.piece import Piece
+    from reclock.dataflow.stop import Stop
+    from reclock.dataflow.work import Effort
     from reclock.durable.keyed import Json
-    from reclock.errors import Error
     from reclock.remap.trace import Remap
     from reclock.time.timestamp import Timestamp
 
@@ -74,6 +85,8 @@ class StatedIntake(OwnIntake):
         """What was read when the offer was made."""
         self._takes: list[tuple[Antichain[Any], Offer]] = []
         """What ticks took since one is known to be durable, and up to where each binds."""
+        self._written: list[str] = []
+        """Files of updates that were looked at for ticks since then."""
         self._number = 1 + max(_held(state, source), default=0)
         """Of the next piece that tasks read."""
         self._for_tasks = self._was_said = False
@@ -105,7 +118,7 @@ class StatedIntake(OwnIntake):
     def is_full(self) -> bool:
         """Whether no more can wait; in files, only what a tick can publish is too much."""
         with self.room:
-            return self.is_stuck or self._backlog >= 2 * self.most
+            return self.is_stuck or self.statements.backlog >= 2 * self.most
 
     @property
     def is_stuck(self) -> bool:
@@ -114,16 +127,11 @@ class StatedIntake(OwnIntake):
             return self.statements.size >= MOST_BYTES
 
     @property
-    def _backlog(self) -> int:
-        """How many rows wait in files for a tick."""
-        return self.statements.backlog if isinstance(self.statements, Transactions) else 0
-
-    @property
     def is_laden(self) -> bool:
         """Whether so much waits that a tick need not wait for its turn."""
         with self.room:
             laden = self.statements.size >= STAGED_BYTES // 8
-            return laden or self._backlog >= min(LADEN_ROWS, self.most)
+            return laden or self.statements.backlog >= min(LADEN_ROWS, self.most)
 
     def _end_of(self, begun: Antichain[Any], upstream: Antichain[Any]) -> Antichain[Any]:
         """Return how far to read: of much, what is said of transactions and rows by turns.
@@ -133,9 +141,10 @@ class StatedIntake(OwnIntake):
         self._for_tasks = False
         if self.tasks is None:
             return upstream
-        decode = self.connected.decode
-        assert isinstance(decode, TransactionsDecode)
-        ranges = ranges_between(begun, upstream)
+        decode, ranges = self.connected.decode, ranges_between(begun, upstream)
+        if not isinstance(decode, TransactionsDecode):
+            self._for_tasks = self.tasks.reads(ranges)
+            return upstream
         rows = [span for span in ranges if topic_of(str(span.part)) == decode.topic]
         if not rows or not self.tasks.reads(rows):
             return upstream
@@ -154,37 +163,89 @@ class StatedIntake(OwnIntake):
             self._stage_piece(piece)
         try:
             for batch in chunk.records:
-                columns = batch.columns[2 : 2 + len(self.connected.types)]
-                names = [f"c{i}" for i in range(len(columns))]
-                rows = pa.RecordBatch.from_arrays(columns, names=names)
-                self.statements.add(rows, partial(self._place, batch))
+                self._add(batch)
         except ConflictingStatements as error:
             raise self._conflict(error) from error
-        self._frontier = chunk.frontier
+        before, self._frontier = self._frontier, chunk.frontier
+        if chunk.records and self.tasks is not None and isinstance(self.statements, Statements):
+            self._weigh(self.tasks, chunk, before)
         self._complete_ms = chunk.complete_ms if chunk.frontier == self.upstream else None
+
+    def _weigh(self, tasks: TaskReader, chunk: Chunk, before: Antichain[Any]) -> None:
+        """Note how many updates messages have; leave the rest to tasks, if it is much."""
+        passed = sum(span.stop - span.start for span in ranges_between(before, chunk.frontier))
+        tasks.note(sum(batch.num_rows for batch in chunk.records), passed)
+        if self._reading is None or self.upstream is None:
+            return
+        if tasks.reads(ranges_between(chunk.frontier, self.upstream)):
+            self._give_up()
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        columns = batch.columns[2 : 2 + len(self.connected.types)]
+        names = [f"c{i}" for i in range(len(columns))]
+        rows = pa.RecordBatch.from_arrays(columns, names=names)
+        self.statements.add(rows, partial(self._place, batch))
 
     def _stage_piece(self, piece: Piece) -> None:
         assert self.tasks is not None
-        assert isinstance(self.statements, Transactions)
-        runs = self.tasks.transactions
-        assert runs is not None
-        made = StagedPiece.read(self._number, piece, runs, self._segments)
-        if made is None:
+        if piece.summary is None:
             self.tasks.discard(piece.segments)
             return
+        if isinstance(self.statements, Statements):
+            self._stage_times(piece, self.statements)
+        else:
+            assert isinstance(self.statements, Transactions)
+            runs = self.tasks.transactions
+            assert runs is not None
+            made = StagedPiece.read(self._number, piece, runs, self._segments)
+            assert made is not None
+            self.statements.add_piece(made)
         self._number += 1
-        self.statements.add_piece(made)
         self._discard()
+
+    def _stage_times(self, piece: Piece, statements: Statements) -> None:
+        """Take in what tasks have read of updates: what is none, and the times of the others."""
+        assert self.tasks is not None
+        runs = self.tasks.stated
+        assert runs is not None
+        made, found = StagedTimes.read(self._number, piece, runs, self._segments)
+        parts, offsets = found.places
+        try:
+            if found.said.num_rows:
+                statements.add(
+                    found.said, lambda at: self._placed(parts[at].as_py(), offsets[at].as_py())
+                )
+            try:
+                statements.add_piece(made)
+            except ConflictingStatements as error:
+                raise self._told_again(piece, error) from error
+        except ConflictingStatements as error:
+            raise self._conflict(error) from error
+
+    def _told_again(self, piece: Piece, error: ConflictingStatements) -> ConflictingStatements:
+        """Return what is wrong with a piece and where: its records are read once more."""
+        try:
+            for batch in self.connected.read([covered.range for covered in piece.covers]):
+                self._add(batch)
+        except ConflictingStatements as found:
+            return found
+        except Error:
+            pass  # what is wrong is known, but not where
+        return error
 
     def _discard(self) -> None:
         """Remove the files of which nothing waits any more."""
-        if self.tasks is not None and isinstance(self.statements, Transactions):
-            spent, self.statements.staged.spent = self.statements.staged.spent, []
+        if self.tasks is not None:
+            staged = self.statements.staged
+            spent, staged.spent = staged.spent, []
             self.tasks.discard(spent)
 
     def _place(self, records: pa.RecordBatch, at: int) -> str:
         """Say where a record is from."""
         part, offset = (records.column(n)[at].as_py() for n in range(2))
+        return self._placed(part, offset)
+
+    def _placed(self, part: int | str, offset: int) -> str:
         return f"{self.connected.decode.whose} {part}, offset {offset}"
 
     def _conflict(self, error: ConflictingStatements) -> SourceStopped:
@@ -246,20 +307,62 @@ class StatedIntake(OwnIntake):
                 assert self.failure is not None
                 return self._failed(remap, time, self.failure)
             frontier = Antichain() if offer.complete else self._offered
-            others = [t for t in self._takes if (t[0], t[1].upper) != (frontier, offer.upper)]
-            self._takes = [*others, (frontier, offer)]
             changes = remap.changes(time, frontier)
-            return Taken(
-                remap.bound(time, frontier), changes, offer.closed, offer.waiting,
-                runs=offer.runs, held=offer.held,
-            )  # fmt: skip
+            taken = Taken(remap.bound(time, frontier), changes, None)
+            if isinstance(offer, Unseen):
+                return taken._replace(look=partial(self._look, state, taken, (frontier, offer)))
+            return self._noted(taken, frontier, offer)
+
+    def _noted(self, taken: Taken, frontier: Antichain[Any], offer: Offer) -> Taken:
+        """Return what a tick publishes, and note it."""
+        others = [t for t in self._takes if (t[0], t[1].upper) != (frontier, offer.upper)]
+        self._takes = [*others, (frontier, offer)]
+        return taken._replace(
+            changes=offer.closed, waiting=offer.waiting, runs=offer.runs, held=offer.held
+        )
+
+    def _look(
+        self,
+        state: TimelineState,
+        taken: Taken,
+        offered: tuple[Antichain[Any], Unseen],
+        effort: Effort,
+        stop: Stop,
+    ) -> Taken:
+        """Return what a tick publishes of updates in files, which tasks look at now."""
+        frontier, offer = offered
+        assert self.tasks is not None
+        assert isinstance(self.statements, Statements)
+        runs = offer.concerned[0].runs
+        closing = Closing(
+            runs,
+            tuple(ref for piece in offer.concerned for ref in piece.piece.runs),
+            offer.lower,
+            min(offer.end, _WHOLE),
+            Kept.of(state.traces[collection_of(self._source.id)]),
+            offer.remembered,
+        )
+        others = None if offer.others is None else runs.updates(*offer.others)
+        title = title_of("close", offer.upper.back(), [self._source.name])
+        tasks = self._engine.tasks(offer.rows, title, effort=effort, stop=stop)
+        found = self.tasks.close_times(tasks, closing, others)
+        with self.room, self.tasks.undone(found.segments):
+            try:
+                seen = self.statements.seen(offer, found)
+            except ConflictingStatements as error:
+                self.failure = self._conflict(error)
+                raise TakeAgain from error
+            if seen is None:
+                raise TakeAgain
+            self._written += found.segments
+            return self._noted(taken, frontier, seen)
 
     def _failed(self, remap: Remap[Any], time: Timestamp, failure: Error) -> Taken:
         """Return the end of a source: an error row, and nothing more for ever."""
         sealed = self._sealed(remap, time, failure)
         assert sealed.changes is not None
         row = self.statements.taken_in(deltas.rows_of(sealed.changes))
-        return sealed._replace(changes=deltas.build(row, *sealed.changes.columns[-2:]))
+        return sealed._replace(changes=deltas.build(row, *sealed.changes.columns[-2:]), held={})
 
     def settle_own(self, state: TimelineState) -> None:
         """Forget what is durably published."""
@@ -267,6 +370,8 @@ class StatedIntake(OwnIntake):
             if state.upper > self.statements.upper:
                 self.statements.settle(state.upper, self._durable(state))
                 self._offer, self._takes = None, []
+                self.statements.staged.spent += self._written
+                self._written = []
                 self._discard()
             if self.statements.waiting_for() is None:
                 self.complete_ms = self._complete_ms
@@ -296,7 +401,12 @@ def waiting_of(connected: Connected, state: TimelineState, source: Source) -> Wa
     """Return what of a source waits, as it is durable."""
     if source.is_transactional:
         return transactions_of(connected, state, source)
-    return Statements(state.upper, connected.width, _durable(state, source))
+    runs = StatedRuns(state.shape.graph.keying(collection_of(source.id)))
+    held = (
+        StagedTimes.restored(number, record, runs, state.segments)
+        for number, record in _held(state, source).items()
+    )
+    return Statements(state.upper, connected.width, _durable(state, source), held)
 
 
 def transactions_of(connected: Connected, state: TimelineState, source: Source) -> Transactions:

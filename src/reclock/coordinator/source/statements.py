@@ -15,6 +15,10 @@ goes on where reading stood, makes the same offers (P2).
 A record that does not decode, a *fault*, is of the first time that is open when it comes, or when
 the tick that is under way is published: it is published with it, and told at once (``faults``).
 
+Updates that tasks have read wait in files (``staged_times``). What is to be published of them is
+looked at in tasks first: an offer of such times is ``Unseen``, and ``seen`` makes it one that can
+be published, or none.
+
 Statements that cannot both be true raise ``ConflictingStatements`` when the time is closed that
 they are about: nothing of it is published; at once, if it is complete (``closed_times``).
 ``change.cdcv2.reader`` says the same of open times, message by message, in plain Python.
@@ -37,9 +41,13 @@ import pyarrow.compute as pc
 
 from reclock.change.cdcv2.coverage import END, Coverage
 from reclock.change.cdcv2.message import Progress
-from reclock.coordinator.source.closed_times import ClosedTimes, hashes_of
-from reclock.coordinator.source.waiting import Offer, changed, concat, faults_of
+from reclock.coordinator.source.closed_times import ClosedTimes
+from reclock.coordinator.source.staged_times import StagedUpdates
+from reclock.coordinator.source.stated_offer import Closing, Unseen, summed
+from reclock.coordinator.source.waiting import changed, concat, faults_of
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.changes import Stamped
+from reclock.dataflow.closing import hashes_of, two_diffs
 from reclock.errors import ConflictingStatements
 from reclock.time.antichain import Antichain
 from reclock.time.timestamp import Timestamp
@@ -50,7 +58,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reclock.coordinator.source.closed_times import News
-    from reclock.coordinator.source.waiting import Where
+    from reclock.coordinator.source.staged_times import StagedTimes
+    from reclock.coordinator.source.waiting import Offer, Where
+    from reclock.dataflow.closing import Found
 
     Int64s = NDArray[np.int64]
     Bools = NDArray[np.bool_]
@@ -85,18 +95,15 @@ class _Part:
         return made
 
 
-@dataclass(frozen=True)
-class _Closing(Offer):
-    """An offer, and what is remembered of it."""
-
-    news: News
-
-
 class Statements:
     """The statements about times from ``upper`` on; ``width`` is that of the row."""
 
     def __init__(
-        self, upper: Timestamp, width: int, durable: Iterable[pa.RecordBatch] = ()
+        self,
+        upper: Timestamp,
+        width: int,
+        durable: Iterable[pa.RecordBatch] = (),
+        held: Iterable[StagedTimes] = (),
     ) -> None:
         self.upper = upper
         self._closed = ClosedTimes(int(upper))
@@ -106,7 +113,12 @@ class Statements:
         self._kept: list[_Part] = []  # of which there is a durable copy
         self._fresh: list[_Part] = []
         self.size = 0
-        """Of all that waits, in bytes."""
+        """Of all that waits in memory, in bytes."""
+        self.staged = StagedUpdates()
+        """What waits in files."""
+        self._filled_to: int | None = None
+        for piece in held:
+            self.staged.add(piece, int(upper))
         # What is remembered comes first: what waits is checked by it, in whichever batch it lies.
         for rows in [self._restored(batch) for batch in durable]:
             try:
@@ -126,8 +138,15 @@ class Statements:
 
     def add(self, rows: pa.RecordBatch, where: Where | None = None) -> None:
         """Take statements in, ``where`` says from; repetitions of what is published say nothing."""
+        self._filled_to = None
         if (part := self._noted(rows, where)) is not None:
             self._fresh.append(part)
+
+    def add_piece(self, piece: StagedTimes) -> None:
+        """Take updates in that tasks have read."""
+        self._filled_to = None
+        piece.check_late(int(self.upper), self._closed)
+        self.staged.add(piece, int(self.upper))
 
     def offer(self, limit: int | None, most: int) -> Offer | None:
         """Return what can be published of the times before ``limit``; None if there is none.
@@ -142,13 +161,16 @@ class Statements:
         parts = [*self._kept, *self._fresh]
         due = [p.filter((p.last < end) & p.updates) for p in parts]
         found = concat([p.rows for p in due if p.rows.num_rows])
-        end = self._filled(found, end, most)
+        bounds = self._bounds(found, end)
+        end = self._filled(bounds, end, most)
+        if end > self.upper and self.staged.concerned(end):
+            return self._unseen(found, bounds, end)
         closed = None
         if found is not None and end > self.upper:
             closed = found.filter(pa.array(self._times(found) < end))
             if not self._are_distinct(closed):
                 closed = self._distinct(closed)
-                end = self._filled(closed, end, most)  # what came twice is not two
+                end = self._filled(self._counted(closed), end, most)  # what came twice is not two
                 closed = closed.filter(pa.array(self._times(closed) < end))
                 self._check_diffs(closed)
             self._check_counts(closed)
@@ -158,22 +180,87 @@ class Statements:
         news = self._closed.news(*self._hashed(closed))
         waiting = self._waiting(end, upper, news)
         published, fresh = self._published(closed), len(self._fresh)
-        return _Closing(upper, end == END, published, waiting, fresh, news)
+        held, pieces = self.staged.held(end), frozenset(self.staged.pieces)
+        complete = end == END
+        return Closing(upper, complete, published, waiting, fresh, news, pieces, held=held)
+
+    def _unseen(
+        self, found: pa.RecordBatch | None, bounds: tuple[Int64s, Int64s], end: int
+    ) -> Unseen:
+        """Return an offer of times before ``end``, some of whose updates are in files."""
+        upper, faults, others = self._finite(end), None, None
+        if found is not None:
+            found = found.filter(pa.array(self._times(found) < end))
+            wrong = found.column(self._width + _CODE).is_valid()
+            faults = self._distinct(found.filter(wrong))
+            some = found.filter(pc.invert(wrong))
+            if some.num_rows:
+                row, diff = some.columns[: self._width], some.column(self._width + _DIFF)
+                others = (row, diff, self._times(some))
+        here = bounds[0] < end
+        times, most = (numbers[here].tolist() for numbers in bounds)
+        counts = {t: n for t, n in sorted(self._stated.counts.items()) if t < end}
+        return Unseen(
+            upper, end == END, self._published(faults), None, len(self._fresh),
+            self._closed.news_of(()), frozenset(self.staged.pieces),
+            lower=int(self.upper), end=end, concerned=self.staged.concerned(end), others=others,
+            bounds=dict(zip(times, most, strict=True)), counts=counts,
+            remembered=self._closed.remembering(counts.items()),
+            gone=tuple(p.rows.filter(pa.array(p.last < end)) for p in self._kept),
+            come=tuple(p.rows.filter(pa.array(p.last >= end)) for p in self._fresh),
+            held=self.staged.held(end),
+        )  # fmt: skip
+
+    def seen(self, offer: Unseen, found: Found) -> Offer | None:
+        """Return an offer that can be published, by what was found of its updates.
+
+        None: not so, as updates came twice; what is known now is noted. What cannot be true is
+        raised.
+        """
+        if offer.lower != self.upper:
+            return None
+        self._filled_to = None
+        lacking = [t for t, count in offer.counts.items() if found.counts.get(t, 0) < count]
+        if lacking:
+            exact = ((t, most - found.counts.get(t, 0)) for t, most in offer.bounds.items())
+            self.staged.lower({time: much for time, much in exact if much})
+            return None
+        if found.two_diffs is not None:
+            raise found.two_diffs
+        for time, count in sorted(found.counts.items()):
+            self._check_count(time, count, offer.counts.get(time, 0))
+        if found.taken_away is not None:
+            raise found.taken_away
+        news = self._closed.counted(offer.counts.items(), found.hashes)
+        schema = (*offer.gone, *offer.come)[0].schema  # progress was said
+        waiting = changed(
+            [*offer.gone, self._remembered(schema, news.gone)],
+            [*offer.come, self._remembered(schema, news.come)],
+            int(offer.upper) - 1,
+        )
+        runs = tuple(Stamped(ref, is_rows=True) for ref in found.refs)
+        return Closing(
+            offer.upper, offer.complete, offer.closed, waiting, offer.fresh, news, offer.pieces,
+            runs=runs, held=offer.held,
+        )  # fmt: skip
 
     def settle(self, upper: Timestamp, offer: Offer | None) -> None:
         """Forget what is published before ``upper``; an offer that is durable was that."""
         if upper <= self.upper:
             return
-        known = 0 if offer is None or offer.upper != upper else offer.fresh
+        self._filled_to = None
+        published = offer if isinstance(offer, Closing) and offer.upper == upper else None
+        known = 0 if published is None else published.fresh
         kept, fresh = [*self._kept, *self._fresh[:known]], self._fresh[known:]
         self.upper = upper
         fresh = [self._delayed(part) for part in fresh]
-        if known and isinstance(offer, _Closing):
-            self._closed.settle(offer.news)
-            self._check_fresh(fresh)
+        if published is not None:
+            self._closed.settle(published.news)
+            self._check_fresh(fresh, self.staged.unknown(published.pieces))
         else:  # what was published is not known here
             self._closed = ClosedTimes(int(upper))
         self._stated.forget(int(upper))
+        self.staged.settle(int(upper))
         self._kept = [p for p in (p.filter(p.last >= upper) for p in kept) if len(p.last)]
         self._fresh = [p for p in (p.filter(p.last >= upper) for p in fresh) if len(p.last)]
         self.size = sum(p.rows.nbytes for p in (*self._kept, *self._fresh))
@@ -187,11 +274,13 @@ class Statements:
         last = np.where(fault, np.maximum(part.last, int(self.upper)), part.last)
         return _Part(self._dated(part.rows, last), last, part.updates)
 
-    def _check_fresh(self, parts: Iterable[_Part]) -> None:
+    def _check_fresh(self, parts: Iterable[_Part], pieces: Iterable[StagedTimes]) -> None:
         """Note what came after an offer, and is not true since this is published."""
         try:
             for part in parts:
                 self._check_late(part.rows, part.last, part.updates)
+            for piece in pieces:
+                piece.check_late(int(self.upper), self._closed)
         except ConflictingStatements as error:
             self._wrong = error
 
@@ -202,7 +291,19 @@ class Statements:
     @property
     def waiting(self) -> int:
         """How many updates wait."""
-        return sum(len(p.times) for p in (*self._kept, *self._fresh))
+        return sum(len(p.times) for p in (*self._kept, *self._fresh)) + self.staged.waiting
+
+    @property
+    def backlog(self) -> int:
+        """How many updates wait in files at times that can be closed."""
+        if not self.staged.pieces:
+            return 0
+        if self._filled_to is None:
+            end = self._stated.end
+            due = [p.filter((p.last < end) & p.updates) for p in (*self._kept, *self._fresh)]
+            found = concat([p.rows for p in due if p.rows.num_rows])
+            self._filled_to = self._filled(self._bounds(found, end), end, _NEVER)
+        return self.staged.rows_before(self._filled_to)
 
     @property
     def faults(self) -> list[tuple[str, str]]:
@@ -219,7 +320,8 @@ class Statements:
     def latest(self) -> int | None:
         """The last time that is spoken of, short of all times; None if none is."""
         last = [int(p.last[p.last < _NEVER].max(initial=-1)) for p in (*self._kept, *self._fresh)]
-        return None if max(last, default=-1) < 0 else max(last)
+        found = max([self.staged.latest, *last])
+        return None if found < 0 else found
 
     def waiting_for(self) -> str | None:
         """Say, for a person, what the next time lacks to be closed; None if nothing is open."""
@@ -229,9 +331,8 @@ class Statements:
                 return None
             later = "" if stated.later is None else f"; it is stated from {stated.later} on"
             return f"no progress is stated for time {stated.upper}{later}"
-        parts = [p.times for p in (*self._kept, *self._fresh)]
-        every = np.concatenate([*parts, np.empty(0, np.int64)])
-        times, counts = np.unique(every, return_counts=True)
+        parts = [(p.times, np.ones(len(p.times), np.int64)) for p in (*self._kept, *self._fresh)]
+        times, counts = summed([*parts, *self.staged.read])
         arrived = dict(zip(times.tolist(), counts.tolist(), strict=True))
         for time in sorted(stated.counts):
             if (missing := stated.counts[time] - arrived.get(time, 0)) > 0:
@@ -295,14 +396,23 @@ class Statements:
         times: Int64s = rows.column(self._width + _TIME).to_numpy(zero_copy_only=False)
         return times
 
-    def _filled(self, rows: pa.RecordBatch | None, end: int, most: int) -> int:
+    def _counted(self, rows: pa.RecordBatch | None) -> tuple[Int64s, Int64s]:
+        """Return the times of updates in memory, and how many there are of each."""
+        if rows is None:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        stated = rows.column(self._width + _CODE).is_null().to_numpy(zero_copy_only=False)
+        times, arrived = np.unique(self._times(rows)[stated], return_counts=True)
+        return times, arrived.astype(np.int64)
+
+    def _bounds(self, rows: pa.RecordBatch | None, end: int) -> tuple[Int64s, Int64s]:
+        """Return the times of updates before ``end``, and how many there are at most of each."""
+        return summed([self._counted(rows), *self.staged.bounds(end)])
+
+    def _filled(self, bounds: tuple[Int64s, Int64s], end: int, most: int) -> int:
         """Return how far up to ``end`` no time lacks updates, or there are too many."""
         counted = np.array(sorted(t for t in self._stated.counts if t < end), np.int64)
         wanted = np.array([self._stated.counts[t] for t in counted.tolist()], np.int64)
-        if rows is None:
-            return int(counted[0]) if len(counted) else end
-        stated = rows.column(self._width + _CODE).is_null().to_numpy(zero_copy_only=False)
-        times, arrived = np.unique(self._times(rows)[stated], return_counts=True)
+        times, arrived = bounds
         there = np.zeros(len(counted), np.int64)
         if len(times):
             at = np.minimum(np.searchsorted(times, counted), len(times) - 1)
@@ -344,28 +454,23 @@ class Statements:
 
     def _check_counts(self, rows: pa.RecordBatch) -> None:
         """Refuse updates that are not counted."""
-        stated = rows.column(self._width + _CODE).is_null().to_numpy(zero_copy_only=False)
-        times, arrived = np.unique(self._times(rows)[stated], return_counts=True)
+        times, arrived = self._counted(rows)
         for time, count in zip(times.tolist(), arrived.tolist(), strict=True):
-            wanted = self._stated.counts.get(time, 0)
-            if count > wanted:
-                message = f"more updates are stated for time {time} than are counted"
-                raise ConflictingStatements(message, detail=f"{count} updates, counted {wanted}")
+            self._check_count(time, count, self._stated.counts.get(time, 0))
+
+    @staticmethod
+    def _check_count(time: int, count: int, wanted: int) -> None:
+        if count > wanted:
+            message = f"more updates are stated for time {time} than are counted"
+            raise ConflictingStatements(message, detail=f"{count} updates, counted {wanted}")
 
     def _check_diffs(self, rows: pa.RecordBatch) -> None:
         """Refuse two updates of which only one can be true."""
         data = rows.filter(rows.column(self._width + _CODE).is_null())
         ones = np.ones(data.num_rows, np.int64)
-        made = deltas.consolidated(
-            deltas.build(data.columns[: self._width], self._times(data), ones)
-        )
-        counts = made.column(made.num_columns - 1).to_numpy()
-        if (counts > 1).any():
-            at = int(np.flatnonzero(counts > 1)[0])
-            time = made.column(made.num_columns - 2)[at].as_py()
-            row = tuple(column[at].as_py() for column in deltas.rows_of(made))
-            message = f"two diffs are stated for the same data at time {time}"
-            raise ConflictingStatements(message, detail=f"the data is {row!r:.200}")
+        wrong = two_diffs(deltas.build(data.columns[: self._width], self._times(data), ones))
+        if wrong is not None:
+            raise wrong
 
     def _published(self, rows: pa.RecordBatch | None) -> pa.RecordBatch | None:
         """Return the delta of closed updates."""

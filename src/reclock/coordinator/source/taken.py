@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from reclock.coordinator.timeline import TimelineState
     from reclock.dataflow.changes import Stamped
     from reclock.dataflow.piece import Covered
+    from reclock.dataflow.stop import Stop
+    from reclock.dataflow.work import Effort
     from reclock.durable.keyed import Json
     from reclock.ids import ObjectId
     from reclock.remap.trace import Remap
     from reclock.time.timestamp import Timestamp
+
+    Look = Callable[[Effort, Stop], "Taken"]
 
 
 class TakenTable(Protocol):
@@ -42,7 +46,9 @@ class Taken(NamedTuple):
     ``letters`` are the records that were skipped, as a delta (``connectors.letters``);
     ``skipped`` are those that tasks have written. ``tables`` is what the source brings to relations
     that are read through its remap. ``held`` is what waits in files then, of a source of which
-    something may.
+    something may. ``look`` is of one whose changes must be looked at, in tasks and without the
+    lock, before it is known what can be published: it returns what is to be published, or raises
+    ``TakeAgain``.
     """
 
     remap: Remap[Any]
@@ -54,6 +60,11 @@ class Taken(NamedTuple):
     skipped: tuple[Skipped, ...] = ()
     tables: Mapping[ObjectId, TakenTable] = MappingProxyType({})
     held: Mapping[int, Json] | None = None
+    look: Look | None = None
+
+
+class TakeAgain(Exception):
+    """What a tick has taken cannot be published; its source knows why, and offers other things."""
 
 
 class Skipped(NamedTuple):

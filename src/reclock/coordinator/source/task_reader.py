@@ -6,10 +6,10 @@ were read, how many records there are, and how many have a fault; of a source th
 record, where that is (``dataflow.piece``).
 
 Every source that gets its times from the system can be read so, whatever its records come from, one
-whose times its user supplies (``timed``), and one whose rows come in transactions, in their order
-(``staged_rows``). A file must be the same one where a task runs: tasks
-compare it with what was probed here. Where they have another, or none, at its path, this process
-reads, as long as it lives.
+whose times its user supplies (``timed``), one whose rows come in transactions, in their order
+(``staged_rows``), and one whose records bring their times (``staged_times``). A file must be the
+same one where a task runs: tasks compare it with what was probed here. Where they have another, or
+none, at its path, this process reads, as long as it lives.
 
 Files are this process's until the tick that bound them is published; then ``discard`` removes
 those that no arrangement has adopted (``dataflow.stage``). Those of a process before, which
@@ -29,6 +29,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.arrangement.segment import stem_of
+from reclock.connectors.cdcv2 import Cdcv2Decode
 from reclock.connectors.files.source import FileSource
 from reclock.connectors.kafka.consistent import ConsistentReader
 from reclock.connectors.kafka.source import KafkaReader
@@ -36,11 +37,13 @@ from reclock.connectors.transactions import TransactionsDecode
 from reclock.coordinator.source.letters import MOST_BYTES, MOST_LETTERS
 from reclock.coordinator.source.shares import records_of, shares
 from reclock.coordinator.source.staging import Chunk
+from reclock.dataflow.closing import close
 from reclock.dataflow.graph import collection_of, input_of
 from reclock.dataflow.piece import contiguous
 from reclock.dataflow.pool import title_of
 from reclock.dataflow.snapshot import LastOfEach
 from reclock.dataflow.stage import Skipping, Stager
+from reclock.dataflow.stated_runs import StatedRuns
 from reclock.dataflow.steps.faults import rows_steps
 from reclock.dataflow.transaction_runs import TransactionRuns
 from reclock.errors import SourceRegressed, SourceUnavailable
@@ -51,9 +54,13 @@ from reclock.time.timestamp import Timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import pyarrow as pa
+
     from reclock.coordinator.core import Core
     from reclock.coordinator.source.connect import Connected, Reading
     from reclock.coordinator.source.timed import Plan
+    from reclock.dataflow import closing
+    from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.piece import Piece
     from reclock.errors import SourceStopped
     from reclock.ids import ObjectId
@@ -78,6 +85,11 @@ class Found:
         """What the chunks consist of."""
         return tuple(piece for chunk in self.chunks for piece in chunk.pieces)
 
+    @property
+    def segments(self) -> frozenset[str]:
+        """The files that it is in."""
+        return frozenset().union(*(piece.segments for piece in self.pieces))
+
 
 @dataclass
 class TaskReader:
@@ -94,7 +106,7 @@ class TaskReader:
     _readings: int = field(default=0)
     _rows: int = field(default=0)
     _positions: int = field(default=0)
-    """How many records tasks have read, of how many positions."""
+    """How many records were read, of how many positions."""
     _number: int = field(default_factory=lambda: next(_NUMBERS))
 
     def read(
@@ -115,10 +127,11 @@ class TaskReader:
         rest = ranges_between(begun, end)
         engine, grain = self.core.engine, self._grain
         records = records_of(rest, grain)
-        tasks = 0 if self._is_apart or not rest else engine.reading_tasks(records)
+        tasks = engine.reading_tasks(records * self._weight) if self.reads(rest) else 0
         if not tasks:
             return None
-        dealt = shares(rest, grain, tasks, records if room is None else room)
+        most_records = records if room is None else max(1, room // self._weight)
+        dealt = shares(rest, grain, tasks, most_records)
         if plan is not None:
             dealt = [[timed for span in share for timed in plan.timed(span)] for share in dealt]
         pieces = self.staged(self._stager(most, whole=room is None), dealt)
@@ -126,8 +139,20 @@ class TaskReader:
 
     def reads(self, ranges: Sequence[Range]) -> bool:
         """Return whether tasks should read ranges, and not the driver."""
-        records = records_of(ranges, self._grain)
-        return not self._is_apart and bool(self.core.engine.reading_tasks(records))
+        if self._is_apart or not ranges:
+            return False
+        records = records_of(ranges, self._grain) * self._weight
+        return bool(self.core.engine.reading_tasks(records))
+
+    def note(self, rows: int, positions: int) -> None:
+        """Take note of what the driver has read, where a position may have many rows."""
+        self._rows += rows
+        self._positions += positions
+
+    @property
+    def _weight(self) -> int:
+        """How many rows a position has, on average of those that were read."""
+        return max(1, self._rows // self._positions) if self._positions else 1
 
     def _grain(self, part: int | str) -> int | None:
         """Return how many positions a record has: as many as those that were read, on average."""
@@ -158,13 +183,26 @@ class TaskReader:
         finally:
             self._sweep(stager.stem)
 
+    def close_times(
+        self, tasks: Tasks, wanted: closing.Closing, others: pa.RecordBatch | None
+    ) -> closing.Found:
+        """Look at the updates of some times; what is written of them is this process's."""
+        stem = self._stem()
+        self._begin(stem)
+        try:
+            found = close(tasks, wanted, others, self.core.segments, stem)
+            self._live |= found.segments
+            return found
+        finally:
+            self._sweep(stem)
+
     @contextmanager
-    def undone(self, found: Found) -> Iterator[None]:
-        """Remove what was found if something goes wrong with it."""
+    def undone(self, segments: Iterable[str]) -> Iterator[None]:
+        """Remove files that were written if something goes wrong with what is in them."""
         try:
             yield
         except BaseException:
-            self.discard(name for piece in found.pieces for name in piece.segments)
+            self.discard(segments)
             raise
 
     def _found(
@@ -233,18 +271,21 @@ class TaskReader:
             if left and name not in named:
                 self.core.segments.remove(name)
 
+    def _stem(self) -> str:
+        """Return how the names of new files begin."""
+        self._readings += 1
+        return f"{self._family}{self._number}.{self._readings}"
+
     def _stager(self, most: int, *, whole: bool) -> Stager:
         graph = self.core.world.of(self.core.world.catalog[self.item]).shape.graph
         connected = self.connected
-        self._readings += 1
-        stem = f"{self._family}{self._number}.{self._readings}"
         is_plain = bool(rows_steps(graph, self.item))
         skipping = Skipping(connected.decode.whose, MOST_LETTERS, MOST_BYTES)
         return Stager(
             self._reading,
             graph.keying(input_of(self.item)),
             self.core.segments,
-            stem,
+            self._stem(),
             connected.faults_at,
             most,
             stops=connected.code_at if connected.on_error == "stop" else None,
@@ -253,7 +294,16 @@ class TaskReader:
             rows=graph.keying(collection_of(self.item)) if is_plain else None,
             reaches=self._reaches,
             transactions=self.transactions,
+            stated=self.stated,
         )
+
+    @property
+    def stated(self) -> StatedRuns | None:
+        """How updates are staged that bring their times; None: they bring none."""
+        if not isinstance(self.connected.decode, Cdcv2Decode):
+            return None
+        graph = self.core.world.of(self.core.world.catalog[self.item]).shape.graph
+        return StatedRuns(graph.keying(collection_of(self.item)))
 
     @property
     def transactions(self) -> TransactionRuns | None:

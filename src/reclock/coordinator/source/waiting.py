@@ -51,12 +51,29 @@ class Offer:
     """What waits in files then."""
 
 
+class Files(Protocol):
+    """What waits in files."""
+
+    spent: list[str]
+    """Files of which nothing waits any more."""
+
+
 class Waiting(Protocol):
     """What waits, of one source."""
 
     upper: Timestamp
     size: int
     """Of all that waits, in bytes."""
+
+    @property
+    def staged(self) -> Files:
+        """What waits in files."""
+        ...
+
+    @property
+    def backlog(self) -> int:
+        """How many rows wait in files though there is something to publish."""
+        ...
 
     def add(self, rows: pa.RecordBatch, where: Where | None = None) -> None:
         """Take statements in; ``where`` each is from, is said of those that cannot be true."""
