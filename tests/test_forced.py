@@ -2,7 +2,8 @@
 
 ``loop`` runs jobs on a loop (``reclock.testing.task_engine``): the crash table, sources, supplied
 times, transactions, expirations, joint paces, sinks and temporal filters. ``spark`` runs them on a
-real master: histories, sinks and temporal filters.
+real master: histories, sinks and temporal filters. Tests that choose by themselves where work runs
+get a master only: executors that share nothing with the driver but files.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 900
+EXECUTORS = "local-cluster[2,1,1024]"
 
 LOOP = (
     "coordinator/source/test_consistency.py",
@@ -34,8 +36,12 @@ SPARK = (
 )
 
 
-def run(execution: str, master: str | None, *files: str) -> None:
-    options = [f"--execution={execution}", "--hypothesis-profile=few", "--variants=2"]
+WALK = ("coordinator/test_spark_walk.py",)
+
+
+def run(execution: str | None, master: str | None, *files: str) -> None:
+    options = ["--hypothesis-profile=few", "--variants=2"]
+    options += [f"--execution={execution}"] if execution else []
     options += [f"--master={master}"] if master else []
     paths = [str(ROOT / "tests" / file) for file in files]
     done = subprocess.run(
@@ -47,7 +53,13 @@ def run(execution: str, master: str | None, *files: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("execution", "master", "files"), [("loop", None, LOOP), ("spark", "local[2]", SPARK)]
+    ("execution", "master", "files"),
+    [
+        ("loop", None, LOOP),
+        ("spark", "local[2]", SPARK),
+        (None, EXECUTORS, WALK),
+        pytest.param("spark", EXECUTORS, SPARK, marks=pytest.mark.slow(seconds=150)),
+    ],
 )
 def test_a_few_files(execution, master, files):
     run(execution, master, *files)
