@@ -27,10 +27,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.define import Recording
 from reclock.coordinator.dml.plan import plan_write, privileges
 from reclock.coordinator.dml.target import target_table
 from reclock.coordinator.item import Index, Item, MaterializedView, View
+from reclock.coordinator.recording import Recording
 from reclock.coordinator.roles import DATABASE, gone
 from reclock.coordinator.system import RELATIONS
 from reclock.errors import Forbidden

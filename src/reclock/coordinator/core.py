@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.gc import collect
 from reclock.coordinator.change import reconcile
-from reclock.coordinator.define import load_catalog
 from reclock.coordinator.expirations import Expirations
 from reclock.coordinator.flights import Flights
 from reclock.coordinator.history import History
@@ -49,17 +48,22 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.store import Store as Segments
     from reclock.clock import Clock
+    from reclock.coordinator.catalog import Catalog
     from reclock.coordinator.engine import Engine
     from reclock.coordinator.item import MaterializedView
     from reclock.coordinator.loop import Loop
     from reclock.coordinator.parts import SinkWriters, SourceReadings
     from reclock.coordinator.prepare import Prepared
     from reclock.coordinator.system.relation import SystemRelation
+    from reclock.durable import catalog_store
     from reclock.durable.store import Append, Store
     from reclock.ids import HolderId, ObjectId
     from reclock.time.holds import Hold, Holds
     from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
+
+    LoadCatalog = Callable[[catalog_store.Catalog, Mapping[ObjectId, SystemRelation]], Catalog]
+    """From durable records to the objects that they describe (``define``)."""
 
 
 class Core:
@@ -79,11 +83,13 @@ class Core:
         clock: Clock,
         *,
         system: Mapping[ObjectId, SystemRelation],
+        load_catalog: LoadCatalog,
         is_copy: bool = False,
     ) -> None:
         self.is_copy = is_copy
         """Whether nothing outside may be changed in its name (``look``)."""
         self._system = system
+        self._load_catalog = load_catalog
         self.store = store
         self.segments = segments
         self.engine = engine
@@ -311,7 +317,7 @@ class Core:
         stored are left out: they never came, or have gone.
         """
         stored = self._catalog_store.load()
-        catalog = load_catalog(stored, self._system)
+        catalog = self._load_catalog(stored, self._system)
         self.settings.values = Values.read(stored)
         passing = {} if transients is None else transients
         known: set[Pace] = set(catalog.paces.values())

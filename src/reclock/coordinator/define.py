@@ -23,6 +23,7 @@ from reclock.coordinator.item import (
     View,
     number_of,
 )
+from reclock.coordinator.recording import Recording
 from reclock.coordinator.roles import is_role
 from reclock.coordinator.settings import is_setting
 from reclock.coordinator.sink.define import define_sink, relations_of
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
 
     from reclock.durable import catalog_store
     from reclock.durable.keyed import Json
-    from reclock.sql.names import CatalogItem
     from reclock.sql.plan.node import Node
     from reclock.sql.statement import Refresh
 
@@ -244,27 +244,6 @@ def _position(on: RelationItem, expression: object) -> int:
         hint = f"there are the columns {', '.join(names)}"
         raise StatementError(message, code="42703", hint=hint, position=expression.position)
     return names.index(expression.parts[-1])
-
-
-class Recording:
-    """A catalog that remembers which relations were asked for."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self.found: set[ObjectId] = set()
-        self.system: set[ObjectId] = set()
-        """Those of the system, which nothing depends on: they are always there."""
-
-    def resolve(self, name: tuple[str, ...]) -> CatalogItem | None:
-        """Return the relation of that name, and remember it."""
-        item = self._catalog.resolve(name)
-        if item is not None:
-            (self.found if item.id in self._catalog.items else self.system).add(item.id)
-        return item
-
-    def relation_names(self) -> tuple[str, ...]:
-        """Return the names of all relations."""
-        return self._catalog.relation_names()
 
 
 def plan_view(

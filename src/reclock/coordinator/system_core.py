@@ -11,6 +11,7 @@ from reclock.connectors.kafka.client import KafkaCluster
 from reclock.coordinator.backends import Backends
 from reclock.coordinator.catalog_queries import catalog_queries
 from reclock.coordinator.core import Core
+from reclock.coordinator.define import load_catalog
 from reclock.coordinator.plans import Plans
 from reclock.coordinator.sink.exporters import Exporters
 from reclock.coordinator.sink.outlets import KAFKA_OUTLETS
@@ -41,7 +42,15 @@ class System(Core):
         outlets: Outlets = KAFKA_OUTLETS,
         is_copy: bool = False,
     ) -> None:
-        super().__init__(store, segments, engine, clock, system=RELATIONS, is_copy=is_copy)
+        super().__init__(
+            store,
+            segments,
+            engine,
+            clock,
+            system=RELATIONS,
+            load_catalog=load_catalog,
+            is_copy=is_copy,
+        )
         self.intakes: Intakes = Intakes(self, clusters)
         self.exporters: Exporters = Exporters(self, outlets)
         self.subscribers = Subscribers(self)

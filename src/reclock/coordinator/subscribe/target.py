@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reclock.coordinator.define import Recording
 from reclock.coordinator.item import RelationItem
+from reclock.coordinator.recording import Recording
 from reclock.coordinator.system.answer import refuse_maintained
 from reclock.dataflow.ordering import OrderBy
 from reclock.errors import NotSupported, UndefinedName
