@@ -129,6 +129,7 @@ def computed(
         ) as connection,
     ):
         prepare(connection)
+        connection.execute("SET statement_timeout = '10min'")
         yield connection
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.types import Type
 
-_HAS_ZONE = r"[0-9] *([zZ]|[+-][0-9]{1,2}(:?[0-9]{2}){0,2}|[A-Za-z]+/[A-Za-z_/]+) *$"
+_HAS_ZONE = r"[ tT][0-9][0-9:.]* *([zZ]|[+-][0-9]{1,2}(:?[0-9]{2}){0,2}|[A-Za-z]+/[A-Za-z_/]+) *$"
 
 
 def is_zoned() -> bool:

@@ -1,8 +1,8 @@
 """What depends on the zone of a session: each function has the zone's name as its first argument.
 
-They are not in the table of functions: ``plan.zoned`` puts them in the place of what is the same in UTC. A time of day
-is that of the zone's clocks; days and months are added to what they show, hours to the moment; a
-moment that is cut to an hour or less keeps its offset. So does PostgreSQL.
+They are not in the table of functions: ``plan.zoned`` puts them in the place of what does it in
+UTC. A time of day is that of the zone's clocks; days and months are added to what they show, hours
+to the moment; a moment that is cut to an hour or less keeps its offset. So does PostgreSQL.
 
 Tests: tests/functions/test_zones.py.
 """
