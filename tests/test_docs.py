@@ -42,6 +42,8 @@ MODULE = re.compile(r"`(reclock(?:\.\w+)+)`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 TARGET = re.compile(r"`make ([a-z-]+)`|^make ([a-z-]+)(?= *(?:#|$))", re.MULTILINE)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE | re.DOTALL)
+WIDTH = 120
 FILES = ("reclock.db", "reclock.toml")
 TREE = re.compile(r"^    ([│├└─ ]*)(\w+) +([0-9A-Z]{5})  (.+)$", re.MULTILINE)
 
@@ -133,6 +135,14 @@ def test_what_a_document_names_exists(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_lines_fit_a_screen(document: Path) -> None:
+    """Tables, code and the addresses of links may be longer."""
+    prose = COMMENT.sub("", FENCE.sub("", read(document)))
+    lines = [line for line in prose.splitlines() if not line.startswith("|")]
+    assert not [line for line in lines if len(re.sub(r"\]\([^)]*\)", "]", line)) > WIDTH]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_links_lead_somewhere(document: Path) -> None:
     for link in LINK.findall(FENCE.sub("", read(document))):
         if "://" in link:
@@ -169,7 +179,8 @@ def test_what_does_not_exist_is_noticed(text: str) -> None:
     assert len(missing_in(text)) == 1
 
 
-SPARK = {ROOT / "docs" / "reads.md"}  # its sum is of a time that has passed
+SPARK = {ROOT / "docs/reads.md", ROOT / "docs/sources.md"}
+"""Aggregates as of a past time are Spark jobs."""
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def exported(connection: Connection, name: str, *, temporary: bool = False) -> I
     try:
         with connection.told(), session.cursor() as cursor:
             wish = "(SNAPSHOT 'export')"
-            if session.server_version < 150_000:
+            if session.info.server_version < 150_000:
                 wish = "EXPORT_SNAPSHOT"
             kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
             made = f"CREATE_REPLICATION_SLOT {identifier(name)} {kind} {PLUGIN} {wish}"

@@ -508,7 +508,8 @@ class PostgresIntake(Intake):
                     f"WHERE oid = {table.oid}"
                 )
                 rows, pages = cursor.fetchone()
-                return (rows if rows > 0 else pages * _PAGE_ROWS), pages, session.server_version
+                version = session.info.server_version
+                return (rows if rows > 0 else pages * _PAGE_ROWS), pages, version
         finally:
             session.close()
 
