@@ -1,9 +1,9 @@
 """Every SQL block of every document runs, and does what the document says of it.
 
-A page is one session with a database of its own, without Spark (with it in the slow tests): real
-operators, expressions in plain Python, topics in memory, files in a directory of its own, and
-a clock that stands at noon of 2026-11-16 but for the second that passes before each statement. How
-pages say what happens is told in ``reclock.testing.documents``.
+A page, or the whole tutorial, is one session with a database of its own, without Spark (with it in
+the slow tests): real operators, expressions in plain Python, topics in memory, files in a directory
+of its own, and a clock that stands at noon of 2026-11-16 but for the second that passes before each
+statement. ``reclock.testing.documents`` says how pages state what happens.
 """
 
 from __future__ import annotations
@@ -43,19 +43,25 @@ NOON_MS = 1_794_830_400_000
 REGISTRY = "http://localhost:8081"
 
 
+TUTORIAL = ROOT / "docs" / "tutorial"
+
+
 def read(path: Path) -> str:
+    """Return a page; the pages of the tutorial, which continue each other, as one."""
+    if path.is_dir():
+        return "".join(read(page) for page in sorted(path.glob("*.md")))
     return path.read_text(encoding="utf-8")
 
 
 PAGES = [
     path
-    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-    if any(part.kind == "sql" for part in parts(read(path)))
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), TUTORIAL])
+    if path.parent != TUTORIAL and any(part.kind == "sql" for part in parts(read(path)))
 ]
 
 
 class Reader:
-    """Somebody who does what a page says, from its beginning to its end."""
+    """Runs what a page says, from its beginning to its end."""
 
     def __init__(self, home: Path, undo: ExitStack, engine: Engine) -> None:
         self.home = home
