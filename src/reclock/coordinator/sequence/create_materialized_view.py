@@ -9,6 +9,7 @@ from reclock.coordinator.change import change_catalog
 from reclock.coordinator.define import define_materialized_view
 from reclock.coordinator.result import Result, already_there
 from reclock.coordinator.sequence.drafting import draft_object
+from reclock.coordinator.sequence.in_utc import in_utc
 
 if TYPE_CHECKING:
     from reclock.coordinator.draft import Draft
@@ -36,4 +37,7 @@ def create_materialized_view(context: Context, statement: CreateMaterializedView
         made: bool | None = draft_object(context, statement, make)
     else:
         made = beside(context, make, add)
-    return Result("CREATE MATERIALIZED VIEW", notices=() if made else already_there(statement.name))
+    return Result(
+        "CREATE MATERIALIZED VIEW",
+        notices=in_utc(context, statement) if made else already_there(statement.name),
+    )

@@ -10,6 +10,7 @@ from reclock.coordinator.define import define_view
 from reclock.coordinator.item import View
 from reclock.coordinator.result import Result, already_there
 from reclock.coordinator.sequence.drafting import draft_edit
+from reclock.coordinator.sequence.in_utc import in_utc
 from reclock.errors import DependentObjects
 
 if TYPE_CHECKING:
@@ -58,4 +59,6 @@ def create_view(context: Context, statement: CreateView) -> Result:
             if found is not None:
                 added, gone, roles = found
                 change_catalog(context.core, added, gone, roles=roles)
-    return Result("CREATE VIEW", notices=() if made else already_there(statement.name))
+    return Result(
+        "CREATE VIEW", notices=in_utc(context, statement) if made else already_there(statement.name)
+    )

@@ -34,6 +34,7 @@ from reclock.server.codec.oid import modifier_of, oid_of, size_of
 from reclock.server.codec.rows import copy_rows, data_rows, few_rows
 from reclock.server.protocol.feed import feed_of
 from reclock.server.protocol.report import notice
+from reclock.sql.zone import in_zone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,6 +97,10 @@ class Portal:
 
     def next(self, limit: int | None, *, describe: bool = False) -> Chunk:
         """Return what comes next, at most ``limit`` rows; with ``describe``, columns first."""
+        with in_zone(self._session.settings.time_zone):
+            return self._next(limit, describe=describe)
+
+    def _next(self, limit: int | None, *, describe: bool) -> Chunk:
         if self._tag is not None:
             return self._again()
         head = b""
@@ -146,7 +151,8 @@ class Portal:
         head = b"" if self._described is not None else described(schema, formats)
         self._sent, self._tag = len(found.rows), f"SELECT {len(found.rows)}"
         self._is_looked_up = True
-        return head + few_rows(found.rows, [c.type for c in schema], formats)
+        with in_zone(self._session.settings.time_zone):
+            return head + few_rows(found.rows, [c.type for c in schema], formats)
 
     @property
     def tag(self) -> str:
