@@ -186,4 +186,4 @@ def _beside(path: Path) -> Iterator[Measure]:
     share = beside / alone - 1
     yield Measure("tick of a table and a source, alone", f"{alone:.2f} ms")
     figure = f"{beside:.2f} ms, {share:+.0%}"
-    yield Measure("the same, beside a source in microseconds", figure, "< 10 %", share < 0.1)
+    yield Measure("the same, with a source in microseconds", figure, "< 10 %", share < 0.1)

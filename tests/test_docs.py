@@ -180,7 +180,7 @@ def test_what_does_not_exist_is_noticed(text: str) -> None:
     assert len(missing_in(text)) == 1
 
 
-SPARK = {ROOT / "docs/reads.md", ROOT / "docs/sources.md"}
+SPARK = {ROOT / f"docs/{page}.md" for page in ("reads", "sources", "timelines")}
 """Aggregates as of a past time are Spark jobs."""
 
 

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     [
         ("SET client_encoding TO 'utf-8'", ("client_encoding", "UTF8")),
         ("SET datestyle TO ISO", ("datestyle", "ISO, MDY")),
-        ("SET TIME ZONE 'Etc/UTC'", ("timezone", "UTC")),
+        ("SET TIME ZONE 'etc/utc'", ("timezone", "Etc/UTC")),
+        ("SET TIME ZONE LOCAL", ("timezone", "UTC")),
+        ("SET timezone TO 'europe/berlin'", ("timezone", "Europe/Berlin")),
+        ("SET TIME ZONE INTERVAL '-8:00' HOUR TO MINUTE", ("timezone", "<-08>+08")),
+        ("SET datestyle TO 'ISO, DMY'", ("datestyle", "ISO, DMY")),
         ("SET extra_float_digits = 3", ("extra_float_digits", "3")),
         ("SET application_name = 'x y'", ("application_name", "x y")),
         ("SET search_path TO public", ("search_path", "public")),
@@ -36,7 +40,7 @@ def test_what_drivers_set(db: Database, sql: str, shown: tuple[str, str]) -> Non
     "sql",
     [
         "SET client_encoding TO 'latin1'",
-        "SET TIME ZONE 'Europe/Berlin'",
+        "SET TIME ZONE 'Europe/Atlantis'",
         "SET search_path TO elsewhere",
         "SET datestyle TO German",
         "SET extra_float_digits = many",

@@ -2,7 +2,7 @@
 
 Drivers set their encoding or their date style before the first query, and ask for the version.
 What reclock does not do otherwise anyway is accepted here, and only that: text is UTF-8, dates
-are ISO, times are in UTC. ``default_transaction_isolation`` is another name of
+are ISO. ``default_transaction_isolation`` is another name of
 ``transaction_isolation``, a setting of ours. They are settings of a session; the system has none of
 them, so they are neither in ``SHOW ALL`` nor in ``reclock.settings``.
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from reclock.errors import InvalidValue
+from reclock.sql.zone import DEFAULT, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,10 +53,18 @@ def _only(shown: str, *names: str) -> Callable[[str], str]:
 
 def _date_style(text: str) -> str:
     parts = [part.strip().lower() for part in text.replace(",", " ").split()]
-    if not {"iso", "mdy", "dmy", "ymd", "us", "european"}.issuperset(parts):
+    if not {"iso", *_ORDERS}.issuperset(parts):
         message = 'only "ISO" is supported'
         raise InvalidValue(message, hint="leave it out: dates are ISO")
-    return "ISO, MDY"
+    order = [_ORDERS[part] for part in parts if part in _ORDERS]
+    return f"ISO, {order[-1] if order else 'MDY'}"
+
+
+_ORDERS: Final = {
+    "mdy": "MDY", "us": "MDY", "noneuro": "MDY", "dmy": "DMY", "european": "DMY", "euro": "DMY",
+    "ymd": "YMD",
+}  # fmt: skip
+"""What the order is of a date that is not ISO: of no effect here, but it is shown."""
 
 
 def _on_off(text: str) -> str:
@@ -105,7 +114,5 @@ CLIENT_SETTINGS: Final[Mapping[str, ClientSetting]] = {
         "on", _only("on", "true", "1"), "standard_conforming_strings"
     ),
     "transaction_read_only": ClientSetting("off", _on_off),
-    "timezone": ClientSetting(
-        "UTC", _only("UTC", "etc/utc", "gmt", "etc/gmt", "z", "0", "+00", "+00:00"), "TimeZone"
-    ),
+    "timezone": ClientSetting(DEFAULT, named, "TimeZone"),
 }

@@ -26,6 +26,7 @@ from reclock.config import format_duration, parse_duration
 from reclock.dataflow.placement import Execution
 from reclock.errors import Corrupt, Error, InvalidValue, NewerFormat, NotSupported, UndefinedName
 from reclock.ids import ObjectId
+from reclock.sql.zone import DEFAULT
 from reclock.time.select import Isolation
 
 if TYPE_CHECKING:
@@ -268,6 +269,11 @@ class SessionSettings:
     def isolation(self) -> Isolation:
         """What reads see of other sessions' writes."""
         return Isolation(self.get("transaction_isolation"))
+
+    @property
+    def time_zone(self) -> str:
+        """The zone in which local times are."""
+        return self._given.get("timezone", DEFAULT)
 
     @property
     def statement_timeout(self) -> float | None:

@@ -11,6 +11,7 @@ Cost: a thread. Tests: tests/engine/test_detached.py, test_prepare_busy.py.
 from __future__ import annotations
 
 import threading
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from reclock.engine.interrupt import Interrupt
@@ -40,7 +41,7 @@ def apart(interrupt: Interrupt, work: Callable[[Interrupt], T]) -> T:
             over.set()
 
     name = f"{threading.current_thread().name}-apart"
-    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True)
     try:
         thread.start()
         with interrupt.waking(over.set):

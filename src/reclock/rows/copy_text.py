@@ -9,13 +9,14 @@ Tests: tests/session/test_copy.py.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.errors import InvalidValue
 from reclock.sql import types as t
 from reclock.sql.float_text import float_text
+from reclock.sql.zone import local_text, zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,11 +106,10 @@ def _quoted(text: str) -> str:
 
 
 def _moment(value: datetime) -> str:
-    zone = ""
     if value.tzinfo is not None:
-        value, zone = value.astimezone(UTC).replace(tzinfo=None), "+00"
+        return local_text(value, zone())
     text = value.isoformat(" ")
-    return (text.rstrip("0") if value.microsecond else text) + zone
+    return text.rstrip("0") if value.microsecond else text
 
 
 _TEXTS: Final[dict[type, Callable[[Any], str]]] = {

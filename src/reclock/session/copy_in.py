@@ -19,6 +19,7 @@ from reclock.rows.copy_text import utf8
 from reclock.rows.given import column_from, default_of
 from reclock.session.dml.insert import places_of
 from reclock.session.dml.target import target_table
+from reclock.sql.zone import in_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,6 +59,7 @@ class CopyIn:
         self._headed = statement.format.header == "off"
         self._records = Records(statement.format)
         self._whole = False
+        self._zone = context.settings.time_zone
         self.read_binary: Callable[[bytes, Type], Any] | None = None
         """Reads a value of the binary format: the server's, who has it."""
 
@@ -73,6 +75,10 @@ class CopyIn:
 
     def write(self, data: bytes) -> None:
         """Take some bytes."""
+        with in_zone(self._zone):
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
         if self.format.name == "csv":
             self._take_csv(self._records.cut(data))
             return
@@ -88,6 +94,10 @@ class CopyIn:
 
     def finish(self) -> Result:
         """Make all rows durable, at one time; or part of the transaction."""
+        with in_zone(self._zone):
+            return self._finish()
+
+    def _finish(self) -> Result:
         if self.format.name == "csv":
             self._take_csv(self._records.end())
         elif self.format.name == "binary":

@@ -25,6 +25,7 @@ from reclock.sql import statement as s
 from reclock.sql.syntax import expression as e
 from reclock.sql.syntax.query import SelectItem
 from reclock.sql.types import DATE, TEXT, TIMESTAMP, TIMESTAMPTZ
+from reclock.sql.zone import tzinfo_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,13 +118,10 @@ def _moment(node: e.FunctionText, session: Session) -> e.StringText:
     transaction = session.transaction
     ms = session.core.clock.now_ms() if transaction is None else transaction.began_ms
     at = datetime.fromtimestamp(ms // 1_000, UTC) + timedelta(milliseconds=ms % 1_000)
+    local = at.astimezone(tzinfo_of(session.settings.time_zone)).replace(tzinfo=None)
     if node.name == "current_date":
-        return e.StringText(at.date().isoformat(), node.position)
-    return e.StringText(at.isoformat() if node.name == "now" else _plain(at), node.position)
-
-
-def _plain(at: datetime) -> str:
-    return at.replace(tzinfo=None).isoformat()
+        return e.StringText(local.date().isoformat(), node.position)
+    return e.StringText((at if node.name == "now" else local).isoformat(), node.position)
 
 
 def _unchanged(session: Session, name: str, value: str) -> str:

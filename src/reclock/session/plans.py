@@ -5,9 +5,9 @@ it was made from, and is used only as long as that is the same:
 
 - a parsed text: of the text alone; of queries and the like, so no secret stays in memory;
 - a description: of the text, the declared types, and the catalog;
-- a plan: of the text, the types of its parameters, and the catalog. The values are put in when it
-  is used, if the plan provably does not depend on them (``sql.plan.bind``); a query with a NULL, or
-  whose plan depends on values, is planned each time;
+- a plan: of the text, the types of its parameters, the time zone, and the catalog. The values are
+  put in when it is used, if the plan provably does not depend on them (``sql.plan.bind``);
+  a query with a NULL, or whose plan depends on values, is planned each time;
 - that a role may read what a text names: of the catalog and the roles.
 
 A catalog, or roles, are values that never change: a change makes others, and "the same" is "the
@@ -39,6 +39,7 @@ from reclock.sql.plan.build.parameter import Typed, literal_of
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.schema import Schema
 from reclock.sql.types import Numeric
+from reclock.sql.zone import zone
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -130,7 +131,7 @@ class Plans:
         if not _is_kept(text):
             return plan_once(query, parameters, catalog)
         kinds = kinds_of(parameters)
-        found = None if kinds is None else self._plans.get((text, kinds))
+        found = None if kinds is None else self._plans.get((text, kinds, zone()))
         if found is not None and found.catalog() is catalog and found.plan is not None:
             return bound(found.plan, values_of(parameters)) if parameters else found.plan
         made = plan_once(query, parameters, catalog)
@@ -147,12 +148,12 @@ class Plans:
             late = None
         schema = Schema(made.root.schema.columns[: made.visible])
         point = None if late is None else point_of(late)
-        self._plans.put((text, kinds), Known(ref(catalog), late, schema, point, 1 + again))
+        self._plans.put((text, kinds, zone()), Known(ref(catalog), late, schema, point, 1 + again))
         return made
 
     def known(self, text: str, kinds: Kinds, catalog: Catalog) -> Known | None:
         """Return what is known of a text with parameters of these types."""
-        found = self._plans.get((text, kinds))
+        found = self._plans.get((text, kinds, zone()))
         return found if found is not None and found.catalog() is catalog else None
 
     # Descriptions and rights.

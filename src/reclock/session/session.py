@@ -63,6 +63,9 @@ from reclock.sql.statement import (
     CatalogQuery,
     Copy,
     CopyFrom,
+    CreateIndex,
+    CreateSink,
+    CreateSource,
     CreateView,
     Drop,
     Execute,
@@ -74,6 +77,7 @@ from reclock.sql.statement import (
     Subscribe,
 )
 from reclock.sql.syntax.expression import Name
+from reclock.sql.zone import DEFAULT, in_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,6 +105,9 @@ if TYPE_CHECKING:
 
 _OWNED: Final = (AlterRetainHistory, AlterSource, CreateView, Drop, Grant, RefreshSource)
 """What only the owner of an object may do."""
+
+_KEPT: Final = (CreateIndex, CreateSink, CreateSource, Subscribe)
+"""What is kept is in UTC, whatever the session's zone is; so are queries of views."""
 
 
 class Session:
@@ -211,7 +218,8 @@ class Session:
         try:
             if self._closed:
                 return None
-            return self._looked_up(parsed, parameters, patient=False)
+            with in_zone(self.settings.time_zone):
+                return self._looked_up(parsed, parameters, patient=False)
         finally:
             self._turns.release()
 
@@ -471,7 +479,11 @@ class Session:
     ) -> Iterator[tuple[Parsed, tuple[object, ...]]]:
         """Give what is to be run, and measure it: EXECUTE is what it names, with its values."""
         if not isinstance(parsed.statement, Execute):
-            with self.core.meters.statement(kind_of(parsed.statement)):
+            kept = isinstance(parsed.statement, _KEPT)
+            with (
+                self.core.meters.statement(kind_of(parsed.statement)),
+                in_zone(DEFAULT if kept else self.settings.time_zone),
+            ):
                 yield parsed, parameters
             return
         if self._transaction is not None:
@@ -499,7 +511,8 @@ class Session:
                 self.interrupt.clear()
                 self.backend.begin(query)
             try:
-                yield
+                with in_zone(self.settings.time_zone):
+                    yield
             except BaseException as error:
                 if isinstance(error, ExpressionFailed):
                     witness(self.core, self.role, error, self.interrupt)

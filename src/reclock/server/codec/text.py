@@ -1,7 +1,7 @@
 """Values as text: what PostgreSQL's output functions write, and its input functions read.
 
 ``write`` takes a value as Arrow gives it (``pa.Array.to_pylist``) and ``read`` gives one as
-Python has it, for a parameter. Times are in UTC, the only zone there is; dates are ISO.
+Python has it, for a parameter. Moments are in the session's zone (``sql.zone``); dates are ISO.
 
 Tests: tests/server/codec/test_values.py.
 """

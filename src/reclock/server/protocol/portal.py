@@ -33,6 +33,7 @@ from reclock.server.protocol.feed import feed_of
 from reclock.server.protocol.report import notice
 from reclock.session.answer import Answer, CopyOut
 from reclock.session.copy_in import CopyIn
+from reclock.sql.zone import in_zone
 from reclock.subscribe.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ class Portal:
 
     def next(self, limit: int | None, *, describe: bool = False) -> Chunk:
         """Return what comes next, at most ``limit`` rows; with ``describe``, columns first."""
+        with in_zone(self._session.settings.time_zone):
+            return self._next(limit, describe=describe)
+
+    def _next(self, limit: int | None, *, describe: bool) -> Chunk:
         if self._tag is not None:
             return self._again()
         head = b""
@@ -146,7 +151,8 @@ class Portal:
         head = b"" if self._described is not None else described(schema, formats)
         self._sent, self._tag = len(found.rows), f"SELECT {len(found.rows)}"
         self._is_looked_up = True
-        return head + few_rows(found.rows, [c.type for c in schema], formats)
+        with in_zone(self._session.settings.time_zone):
+            return head + few_rows(found.rows, [c.type for c in schema], formats)
 
     @property
     def tag(self) -> str:

@@ -9,6 +9,7 @@ from reclock.rows.result import Result, already_there
 from reclock.session.background_ddl import beside
 from reclock.session.definition import define_materialized_view
 from reclock.session.statements.drafting import draft_object
+from reclock.session.statements.in_utc import in_utc
 
 if TYPE_CHECKING:
     from reclock.catalog.item import Item
@@ -36,4 +37,7 @@ def create_materialized_view(context: Context, statement: CreateMaterializedView
         made: bool | None = draft_object(context, statement, make)
     else:
         made = beside(context, make, add)
-    return Result("CREATE MATERIALIZED VIEW", notices=() if made else already_there(statement.name))
+    return Result(
+        "CREATE MATERIALIZED VIEW",
+        notices=in_utc(context, statement) if made else already_there(statement.name),
+    )

@@ -11,6 +11,7 @@ from reclock.errors import DependentObjects
 from reclock.rows.result import Result, already_there
 from reclock.session.definition import define_view
 from reclock.session.statements.drafting import draft_edit
+from reclock.session.statements.in_utc import in_utc
 
 if TYPE_CHECKING:
     from reclock.catalog.roles import Roles
@@ -58,4 +59,6 @@ def create_view(context: Context, statement: CreateView) -> Result:
             if found is not None:
                 added, gone, roles = found
                 change_catalog(context.core, added, gone, roles=roles)
-    return Result("CREATE VIEW", notices=() if made else already_there(statement.name))
+    return Result(
+        "CREATE VIEW", notices=in_utc(context, statement) if made else already_there(statement.name)
+    )

@@ -68,6 +68,7 @@ from reclock.session.transaction.replay import (
 from reclock.sql import statement as s
 from reclock.sql.as_of import asked
 from reclock.sql.statement.select import AsOf
+from reclock.sql.zone import here
 from reclock.time import select
 from reclock.time.timeline import TimelineContext
 from reclock.time.timestamp import Timestamp
@@ -281,7 +282,7 @@ class Transaction:
         )
         check_ready(choice)
         check_errors(known.world, plan, choice.timestamp)
-        self._note(plan, Query(plan_of, role, draft))
+        self._note(plan, Query(here(plan_of), role, draft))
         yield Readable(plan, known.world, choice.timestamp, role)
 
     def reads(
@@ -343,7 +344,7 @@ class Transaction:
         before = self.draft()
         after, told = step(before)
         self.check_draft(after)
-        self._log.append(Step(step, told))
+        self._log.append(Step(here(step), told))
         self._draft = after
         return told
 
