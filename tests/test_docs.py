@@ -31,9 +31,11 @@ PACKAGE = ROOT / "src" / "reclock"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 WORDS = (
-    "antichain", "arrangement", "as_of", "binding", "closed", "definite", "diff", "frontier",
-    "hold", "lower", "mint", "oracle", "reclock", "remap", "resume", "since", "tick",
-    "timeline", "timestamp", "until", "update", "upper",
+    "antichain", "arrangement", "as_of", "binding", "chunk", "closed", "dead letter", "definite",
+    "delta", "diff", "draft", "errand", "frontier", "hold", "intake", "look-up", "lower",
+    "manifest", "mint", "oracle", "pace", "reclock", "remap", "resume", "run", "segment", "shard",
+    "since", "staged run", "tick", "timeline", "timestamp", "trace", "until", "update", "upper",
+    "witness", "world",
 )  # fmt: skip
 """What every reader of the code must know; docs/glossary.md may have more."""
 
@@ -269,6 +271,16 @@ def test_the_glossary_has_every_word_and_covers_the_core() -> None:
         if path.name != "__init__.py"
     }
     assert core <= named, "every module of the core defines a word"
+
+
+def test_every_word_of_the_glossary_is_used() -> None:
+    """In the documents or in the code, where CountedAntichain is a counted antichain."""
+    pages = [read(page) for page in DOCUMENTS if page.name != "glossary.md"]
+    text = " ".join([*pages, *(read(path) for path in PACKAGE.rglob("*.py"))]).lower()
+    text = re.sub(r"\s+(?:#:?\s+)?", " ", text)
+    words = [word for row in table("docs/glossary.md", "word") for word in row[0].split(", ")]
+    forms = {word: re.escape(word.lower()).replace("\\ ", " ?") for word in words}
+    assert not [word for word, form in forms.items() if not re.search(rf"\b{form}", text)]
 
 
 def test_errors_are_documented() -> None:
