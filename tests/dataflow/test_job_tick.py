@@ -14,9 +14,9 @@ from random import Random
 import pytest
 
 from reclock.arrangement.store import LocalStore
-from reclock.dataflow.job import run
-from reclock.dataflow.job.run import Chains, SparkCluster
 from reclock.ids import ObjectId
+from reclock.spark import job as run
+from reclock.spark.job import Chains, SparkCluster
 from reclock.testing.evaluate import evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
 from reclock.testing.evaluator import PythonEvaluator

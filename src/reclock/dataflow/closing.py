@@ -36,10 +36,10 @@ from reclock.arrangement.run import RunRef
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.arrangement.shard import Shard, within
 from reclock.dataflow import delta as deltas
-from reclock.dataflow.job.run import parts_for
 from reclock.dataflow.merge import ranges_of
 from reclock.dataflow.taken_away import first_taken_away
 from reclock.errors import ConflictingStatements
+from reclock.spark.job import parts_for
 from reclock.time.description import Description
 from reclock.time.frontier import at
 
