@@ -2,8 +2,7 @@
 
 ``loop`` runs jobs on a loop (``reclock.testing.task_engine``): the crash table, sources, supplied
 times, transactions, expirations, joint paces, sinks and temporal filters. ``spark`` runs them on a
-real master: histories, sinks and temporal filters. Tests that choose by themselves where work runs
-get a master only: executors that share nothing with the driver but files.
+real master: histories, sinks and temporal filters.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 900
-EXECUTORS = "local-cluster[2,1,1024]"
 
 LOOP = (
     "ingest/test_consistency.py",
@@ -36,12 +34,8 @@ SPARK = (
 )
 
 
-WALK = ("session/test_spark_walk.py",)
-
-
-def run(execution: str | None, master: str | None, *files: str) -> None:
-    options = ["--hypothesis-profile=few", "--variants=2"]
-    options += [f"--execution={execution}"] if execution else []
+def run(execution: str, master: str | None, *files: str) -> None:
+    options = [f"--execution={execution}", "--hypothesis-profile=few", "--variants=2"]
     options += [f"--master={master}"] if master else []
     paths = [str(ROOT / "tests" / file) for file in files]
     done = subprocess.run(
@@ -53,13 +47,7 @@ def run(execution: str | None, master: str | None, *files: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("execution", "master", "files"),
-    [
-        ("loop", None, LOOP),
-        ("spark", "local[2]", SPARK),
-        (None, EXECUTORS, WALK),
-        pytest.param("spark", EXECUTORS, SPARK, marks=pytest.mark.slow(seconds=150)),
-    ],
+    ("execution", "master", "files"), [("loop", None, LOOP), ("spark", "local[2]", SPARK)]
 )
 def test_a_few_files(execution, master, files):
     run(execution, master, *files)

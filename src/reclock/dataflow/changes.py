@@ -128,7 +128,8 @@ class Changes:
     @property
     def bytes(self) -> int:
         """About how many bytes they have."""
-        return sum(batch.nbytes for batch in self.batches) + sum(run.bytes for run in self.runs)
+        size: int = sum(batch.nbytes for batch in self.batches)
+        return size + sum(run.bytes for run in self.runs)
 
     @property
     def adoptable(self) -> bool:
