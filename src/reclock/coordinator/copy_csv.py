@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from reclock.coordinator.copy_text import text_of, utf8
+from reclock.coordinator.plain_values import plain_values
 from reclock.coordinator.rows import column_from
 from reclock.dataflow.types import arrow_type
 from reclock.errors import InvalidValue
-from reclock.sql.types import DOUBLE, INTEGERS, TEXT
+from reclock.sql.types import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,12 +155,7 @@ def typed(texts: pa.Array, column: Column) -> pa.Array:
         if texts.null_count < len(texts) and pc.any(pc.match_substring(texts, "\0")).as_py():
             utf8(b"\0")
         return texts.cast(arrow_type(column.type))
-    if column.type in INTEGERS or column.type == DOUBLE:
-        try:
-            return texts.cast(arrow_type(column.type))
-        except pa.ArrowInvalid:
-            pass  # perhaps there are blanks; if not, the error is PostgreSQL's
-    return column_from(texts.to_pylist(), column)
+    return plain_values(texts, column.type) or column_from(texts.to_pylist(), column)
 
 
 def csv_line(
