@@ -49,9 +49,10 @@ class Reader:
             with (self.home / "pipeline.sql").open("a", encoding="utf-8") as file:
                 file.write(text.replace(DOCUMENTED, self.address))
         else:
-            for statement in statements(Part("sql", "", text, 1)):
-                if not statement.text.startswith("SUBSCRIBE"):  # it would not end
-                    self.statement(statement.text, statement.rows)
+            given = statements(Part("sql", "", text, 1))
+            ending = [one for one in given if not one.text.startswith("SUBSCRIBE")]
+            if ending:
+                self.say("; ".join(one.text for one in ending), text)
 
     def command(self, command: str, shown: str) -> None:
         match command.split():
@@ -94,14 +95,14 @@ class Reader:
             assert time.monotonic() < until, f"{command}\n{printed}"
             time.sleep(0.5)
 
-    def statement(self, text: str, rows: str | None) -> None:
+    def say(self, text: str, shown: str) -> None:
+        """Run statements in the shell, with the moments that it has printed before."""
         for documented, moment in self.moments.items():
             text = text.replace(documented, moment)
-        printed = self.run(f'reclock sql -c "{text.replace(chr(34), chr(92) + chr(34))}"')
-        if rows is not None and (shown := MOMENT.search(rows)):
-            found = MOMENT.search(printed)
-            assert found is not None, printed
-            self.moments[shown[0]] = found[0]
+        (self.home / "statements.sql").write_text(text, encoding="utf-8")
+        printed = self.run("reclock sql -f statements.sql")
+        if "mz_now()" in text:
+            self.moments[MOMENT.findall(shown)[0]] = MOMENT.findall(printed)[0]
 
     def run(self, command: str) -> str:
         kafka = re.sub(r"(reclock dev kafka \w+)", rf"\1 {' '.join(self.kafka)}", command)

@@ -15,11 +15,11 @@ import platformdirs
 import psycopg
 import pytest
 
-from reclock.coordinator.database import Database
-from reclock.coordinator.file_roots import FileRoots
 from reclock.dev.jars import locked
 from reclock.server.background import serving
 from reclock.server.server import Options
+from reclock.session.database import Database
+from reclock.session.file_roots import FileRoots
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
