@@ -22,7 +22,7 @@ from reclock.dataflow.types import arrow_type
 from reclock.errors import InvalidValue
 from reclock.rows.copy_text import text_of, utf8
 from reclock.rows.given import column_from
-from reclock.session.plain_values import plain_values
+from reclock.rows.plain_values import plain_values
 from reclock.sql.types import TEXT
 
 if TYPE_CHECKING:

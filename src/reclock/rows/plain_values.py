@@ -4,7 +4,7 @@ A column whose texts are all plain costs no Python object per value. Others (bla
 words, zones by name, what is no value at all) give None, and are read one by one: what a text
 means, and the error of one that means nothing, is decided in one place.
 
-Tests: tests/session/test_plain_values.py.
+Tests: tests/rows/test_plain_values.py.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reclock.dataflow.values import from_python
 from reclock.errors import Error
-from reclock.session.plain_values import plain_values
+from reclock.rows.plain_values import plain_values
 from reclock.sql import types as t
 from reclock.sql.zone import in_zone
 
