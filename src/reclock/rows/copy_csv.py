@@ -155,7 +155,8 @@ def typed(texts: pa.Array, column: Column) -> pa.Array:
         if texts.null_count < len(texts) and pc.any(pc.match_substring(texts, "\0")).as_py():
             utf8(b"\0")
         return texts.cast(arrow_type(column.type))
-    return plain_values(texts, column.type) or column_from(texts.to_pylist(), column)
+    found = plain_values(texts, column.type)
+    return column_from(texts.to_pylist(), column) if found is None else found
 
 
 def csv_line(
