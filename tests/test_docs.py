@@ -15,15 +15,16 @@ import pytest
 
 from reclock import errors
 from reclock.arrangement import run
+from reclock.catalog import item, roles, settings
 from reclock.connectors.files import source as files
 from reclock.connectors.generator import source as generator
-from reclock.coordinator import item, roles, settings, wal
-from reclock.coordinator.database import Database
-from reclock.coordinator.system import RELATIONS
 from reclock.durable import manifest_store, oracle_store
 from reclock.durable.migrate import MIGRATIONS
+from reclock.engine import write_log as wal
 from reclock.failpoints import NAMES
+from reclock.session.database import Database
 from reclock.sinks import consistency
+from reclock.system import RELATIONS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "reclock"

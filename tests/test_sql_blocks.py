@@ -19,12 +19,12 @@ import pytest
 
 from reclock import ManualClock
 from reclock.config import parse_duration
-from reclock.coordinator.database import Database
-from reclock.coordinator.place import segments_of
-from reclock.coordinator.spark_engine import SparkEngine
-from reclock.coordinator.text_table import table
+from reclock.engine.place import segments_of
 from reclock.errors import Error
+from reclock.rows.text_table import table
+from reclock.session.database import Database
 from reclock.sinks.topics import NewTopic
+from reclock.spark.engine import SparkEngine
 from reclock.sql.parse import parse_statement
 from reclock.sql.statement import Copy, CreateSource, Subscribe
 from reclock.sql.statement.source import KafkaConnection
@@ -36,7 +36,7 @@ from reclock.testing.outlets import MemoryOutlets
 from reclock.testing.schema_registry import running_registry
 
 if TYPE_CHECKING:
-    from reclock.coordinator.engine import Engine
+    from reclock.engine.engine import Engine
 
 ROOT = Path(__file__).parents[1]
 NOON_MS = 1_794_830_400_000

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 import reclock
-from reclock.coordinator.database import Database
 from reclock.server.background import serving
 from reclock.server.server import Options
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 from reclock.testing.postgres import running_postgres
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
 
 pytestmark = pytest.mark.postgres
 

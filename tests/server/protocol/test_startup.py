@@ -22,11 +22,11 @@ from reclock.server.protocol.wire import Disconnected
 from ..conftest import Script, finish  # noqa: TID252 - the fixture's own class
 
 if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
-    from reclock.coordinator.roles import Roles
-    from reclock.coordinator.session import Session
-    from reclock.coordinator.verifier import Verifier
+    from reclock.catalog.roles import Roles
+    from reclock.catalog.verifier import Verifier
     from reclock.server.codec.message import Message
+    from reclock.session.database import Database
+    from reclock.session.session import Session
 
 KEY = Key(7, b"key!")
 

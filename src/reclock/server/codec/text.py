@@ -11,8 +11,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from reclock.coordinator.copy_text import in_array, in_record, text_of
 from reclock.interval import Interval
+from reclock.rows.copy_text import in_array, in_record, text_of
 from reclock.sql import types as t
 from reclock.sql.plan.coerce import read_literal
 

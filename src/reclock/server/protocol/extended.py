@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.copy_text import utf8
-from reclock.coordinator.prepared import PreparedStatement, check_free, unknown_statement
 from reclock.errors import InvalidSyntax, InvalidValue, ProtocolViolation, StatementError
+from reclock.rows.copy_text import utf8
 from reclock.server.codec import binary, text
 from reclock.server.codec.oid import JSONB, oid_of, type_of
 from reclock.server.protocol.portal import Portal, formats_of
+from reclock.session.prepared import PreparedStatement, check_free, unknown_statement
 from reclock.sql.plan.build.parameter import Typed
 from reclock.sql.zone import in_zone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reclock.coordinator.session import Session
     from reclock.server.codec.frontend import Bind, Parse
+    from reclock.session.session import Session
     from reclock.sql.types import Type
 
 

@@ -14,12 +14,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from reclock.coordinator.answer import Answer, CopyOut
-from reclock.coordinator.copy_in import CopyIn
-from reclock.coordinator.result import Result
-from reclock.coordinator.subscribe.subscription import Subscription
 from reclock.dataflow.point import COLD
 from reclock.errors import NotSupported, ProtocolViolation, StatementError
+from reclock.rows.result import Result
 from reclock.server.codec import binary
 from reclock.server.codec.backend import (
     ColumnDescription,
@@ -34,14 +31,17 @@ from reclock.server.codec.oid import modifier_of, oid_of, size_of
 from reclock.server.codec.rows import copy_rows, data_rows, few_rows
 from reclock.server.protocol.feed import feed_of
 from reclock.server.protocol.report import notice
+from reclock.session.answer import Answer, CopyOut
+from reclock.session.copy_in import CopyIn
 from reclock.sql.zone import in_zone
+from reclock.subscribe.subscription import Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from reclock.coordinator.session import Session
+    from reclock.session.session import Session
     from reclock.sql.schema import Schema
     from reclock.sql.statement.parsed import Parsed
 
