@@ -168,7 +168,7 @@ class Roles:
 def gone(name: str) -> Forbidden:
     """Return the error of somebody who is logged in as a role that was dropped."""
     message = f'role "{name}" does not exist any more'
-    return Forbidden(message, hint="log in as somebody else")
+    return Forbidden(message, hint="log in as another role")
 
 
 def is_role(record: Json) -> bool:

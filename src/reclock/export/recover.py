@@ -81,7 +81,7 @@ def check(statement: CreateSink, relation: RelationItem, catalog: Catalog) -> No
         raise InvalidDefinition(message, detail=detail, hint=hint, position=position)
     if relation.timeline != EPOCH_MS:
         message = f'sink "{statement.name}" cannot be recovered: its times are not those of a clock'
-        detail = f"timeline {relation.timeline} would begin anew, before what is written"
+        detail = f"timeline {relation.timeline} would start over, before what is written"
         raise NotSupported(message, detail=detail, hint="leave out recover", position=position)
     if statement.envelope == "upsert" and not _is_keyed(statement, relation):
         message = "a sink whose key may repeat cannot be recovered"

@@ -152,7 +152,7 @@ class _Check:
                 pass
             case _:
                 message = "permission denied: this needs a superuser"
-                raise Forbidden(message, hint="ask somebody who is one, or log in as one")
+                raise Forbidden(message, hint="ask a superuser, or log in as one")
 
     def _explain(self, of: object) -> None:
         match of:

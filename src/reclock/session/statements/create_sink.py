@@ -97,7 +97,7 @@ def _publish(context: Context, made: Sink) -> None:
     def make(world: World) -> Item:
         world.catalog.check_new(made.statement.name)
         if relation_of(made.statement.relation, world.catalog).id != made.relation:
-            message = f'relation "{made.statement.relation}" was made anew meanwhile'
+            message = f'relation "{made.statement.relation}" was recreated meanwhile'
             raise UndefinedName(message, code="42P01", hint="create the sink again")
         return context.owned(replace(made, id=world.catalog.next_id), world)
 
