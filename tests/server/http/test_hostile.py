@@ -17,7 +17,7 @@ from reclock.server.http.server import HttpOptions, HttpServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from reclock.server.http.values import dumps
 
 if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 EVERY_SECONDS: Final = 5.0
 KEPT: Final = 720
