@@ -297,6 +297,7 @@ class Facts:
             "step": at,
             "operator": type(graph.steps[at]).__name__,
             "inputs": list(graph.steps[at].inputs),
+            "keeps": bool(held),
             "records": sum(ref.rows for refs in held for ref in refs),
             "bytes": sum(ref.length for refs in held for ref in refs),
             "millis": round(1_000 * seconds / ticks, 4) if ticks else None,

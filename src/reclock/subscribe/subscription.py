@@ -181,6 +181,13 @@ class Subscription:
             raise StopIteration
         return found[0]
 
+    def check_rights(self) -> None:
+        """Refuse, if what is followed is gone, or the role may not read it any more."""
+        if self._target.pace is not None:
+            with self._core.reading() as world:
+                self._there(world)
+                self._rights(world)
+
     def close(self) -> None:
         """End it, from any thread: who waits for it is woken, what it held is released."""
         self._closed = True

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from reclock.engine.update import Update
+    from reclock.server.http.door import Caller
     from reclock.server.http.sql import Ask
     from reclock.session.session import Session
 
@@ -51,7 +52,8 @@ QUIET_SECONDS: Final = 5.0
 KEPT_BYTES: Final = 1 << 20
 """So much of what was sent last is kept for clients that come back."""
 
-Key = tuple[str | None, str, str]
+Key = tuple[object, ...]
+"""Whose stream it is, and of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,14 @@ class Stream:
                 return sent[place + 1 :]
         return sent if self.begun == at and self.complete else None
 
+    def check(self) -> None:
+        """Refuse to go on if the role may not read it any more; in a thread."""
+        try:
+            self.subscription.check_rights()
+        except BaseException:
+            self.close()
+            raise
+
     def close(self) -> None:
         """Let go of everything; in a thread."""
         self.subscription.close()
@@ -189,14 +199,14 @@ class Streams:
         return len(self._open)
 
     async def open(
-        self, session_of: Callable[[], Session], role: str | None, ask: Ask, last: str | None
+        self, session_of: Callable[[], Session], caller: Caller, ask: Ask, last: str | None
     ) -> tuple[Stream, list[Event]]:
         """Return a stream, and what it sends again first."""
         self.sweep()
         if len(self._open) >= STREAMS:
             message = "too many streams"
             raise Rejected(message, code="53300", hint=f"there may be {STREAMS}: close some")
-        key = role, ask.query, repr(ask.params)
+        key = caller.role, caller.verifier, ask.query, repr(ask.params)
         again: list[Event] = []
         stream: Stream | None = None
         if last is not None:
@@ -209,13 +219,17 @@ class Streams:
                     stream, again = parked, found
                     self._parked.remove(parked)
                     break
+        if stream is not None:
+            await self._run(stream.check)
         if stream is None:
             stream = await self._run(lambda: _opened(session_of(), key, ask, last))
         self._open.add(stream)
         return stream, again
 
-    async def events(self, stream: Stream, again: list[Event]) -> AsyncGenerator[Event]:
-        """Yield what comes, until it ends."""
+    async def events(
+        self, stream: Stream, again: list[Event], check: Callable[[], None]
+    ) -> AsyncGenerator[Event]:
+        """Yield what comes, until it ends, or ``check`` says that the client may not have it."""
         yield stream.header()
         for event in again:
             yield event
@@ -225,6 +239,7 @@ class Streams:
             with stream.subscription.waking(woken, progress=stream.tells):
                 while True:
                     woken.event.clear()
+                    check()
                     for event in await self._run(stream.read):
                         yield event
                     if stream.more:
