@@ -1,7 +1,7 @@
 """From a source's statement to what reads it: the connector, and how its records decode.
 
-Connecting talks to nobody: what had to be found out once, the id of a topic and where the
-source begins, was found when it was created (``facts``), and is the same ever after (P2).
+Connecting sends nothing: what had to be found out once, the id of a topic and where the source
+begins, was found when it was created (``facts``), and is the same ever after (P2).
 """
 
 from __future__ import annotations

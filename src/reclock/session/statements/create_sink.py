@@ -108,7 +108,7 @@ def _publish(context: Context, made: Sink) -> None:
 
 
 def _prepared(core: System, sink: Sink) -> Json:
-    """Return the facts of a new sink whose topics are there, and nobody's, or its own to take."""
+    """Return the facts of a new sink whose topics exist, and are free or its own to take."""
     outlets, statement = core.exporters.outlets, sink.statement
     prepare(statement, sink.facts, outlets)
     if recover.is_asked(statement):
