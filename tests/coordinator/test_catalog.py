@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reclock.coordinator.catalog import Catalog
-from reclock.coordinator.define import define_index, define_table, define_view, load_catalog
+from reclock.coordinator.define import define_index, define_view, load_catalog
+from reclock.coordinator.define_table import define_table
 from reclock.coordinator.system import RELATIONS
 from reclock.errors import Corrupt, DependentObjects, DuplicateName, NewerFormat, UndefinedName
 from reclock.ids import ObjectId
@@ -17,10 +18,14 @@ def create(catalog, sql, define):
     return catalog.changed([define(parse_statement(sql), sql, catalog)], ())
 
 
+def one_table(statement, sql, catalog):
+    return define_table(statement, sql, catalog)[0]
+
+
 @pytest.fixture
 def catalog():
     made = create(
-        Catalog(system=RELATIONS), "CREATE TABLE t (a INT PRIMARY KEY, b TEXT)", define_table
+        Catalog(system=RELATIONS), "CREATE TABLE t (a INT PRIMARY KEY, b TEXT)", one_table
     )
     made = create(made, "CREATE VIEW v AS SELECT b FROM t", define_view)
     made = create(made, "CREATE VIEW w AS SELECT v.b FROM v JOIN t ON v.b = t.b", define_view)

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from reclock.coordinator.copy_csv import Records, read_csv, typed
 from reclock.coordinator.copy_text import utf8
+from reclock.coordinator.dml.defaults import Defaults
 from reclock.coordinator.dml.insert import places_of
 from reclock.coordinator.dml.target import target_table
-from reclock.coordinator.rows import column_from, default_of
+from reclock.coordinator.rows import column_from
 from reclock.errors import Error, InvalidValue
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class CopyIn:
         if context.transaction is not None:
             context.transaction.check_write(self._table)
         self._places = places_of(statement.columns, statement.name, self._table)
+        self._defaults = Defaults(context.session)
         self._rest: list[bytes] = []
         self._rows: list[list[Any]] = []
         self._parts: list[list[pa.Array]] = []
@@ -234,8 +236,7 @@ class CopyIn:
                 parts = [part[place] for part in self._parts]
                 made.append(pa.concat_arrays(parts) if parts else column_from([], column.column))
             else:
-                default = column_from([default_of(column, catalog)], column.column)
-                made.append(pa.repeat(default[0], self._count))
+                made.append(self._defaults.column(table, at, self._count, catalog))
         return made
 
     def _where(self, line: int | None = None) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
@@ -35,7 +35,7 @@ from reclock.coordinator.source.postgres.slots import left_behind
 from reclock.coordinator.spark_engine import SparkEngine
 from reclock.coordinator.system_core import System
 from reclock.coordinator.tick import tick
-from reclock.errors import StorageError
+from reclock.errors import Error, StorageError
 from reclock.sql import depth
 from reclock.time.pace import Own
 
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from reclock.coordinator.world import World
     from reclock.dataflow.early import EarlySpark
     from reclock.dataflow.job.load import Load
-    from reclock.errors import Error
     from reclock.time.timestamp import Timestamp
 
 _FRAMES: Final = 64
@@ -262,6 +261,8 @@ class Database:
         self._core.merger.close()
         self._core.expirations.close()
         self._core.pg.close()
+        with suppress(Error):  # then they have a gap
+            self._core.sequences.close()
         with self._core.lock:
             self._store.close()
         self._engine.close()

@@ -27,6 +27,7 @@ from reclock.coordinator.authorize import authorize, rights_of
 from reclock.coordinator.copy_in import CopyIn
 from reclock.coordinator.cursor import Cursors
 from reclock.coordinator.describe import describe
+from reclock.coordinator.dml.defaults import Defaults
 from reclock.coordinator.interrupt import Interrupt
 from reclock.coordinator.look_up import look_up_known
 from reclock.coordinator.meters import kind_of
@@ -42,6 +43,7 @@ from reclock.coordinator.sequence.cursor import fetched
 from reclock.coordinator.sequence.insert import insert_into
 from reclock.coordinator.sequence.select import answer
 from reclock.coordinator.sequence.subscribe import open_subscription
+from reclock.coordinator.serial.calls import SessionNumbers
 from reclock.coordinator.session_functions import is_of_session, with_session
 from reclock.coordinator.settings import SessionSettings
 from reclock.coordinator.transaction import Transaction, refuse_write
@@ -125,6 +127,8 @@ class Session:
         self._open: WeakSet[Subscription | Answer] = WeakSet()
         self._turns = threading.Lock()
         self._closed = False
+        self.numbers: Final = SessionNumbers()
+        """What sequences gave it last."""
         self.cursors: Final = Cursors()
         """What DECLARE declared."""
         self.prepared: Final[dict[str, PreparedStatement]] = {}
@@ -266,9 +270,13 @@ class Session:
         name = Name(tuple(table.split(".")))
         with self._turn(), self.core.meters.statement("insert"):
             self._admitted(Insert(name, (), None), ())
+            defaults = Defaults(self)
 
             def columns(target: Table, catalog: Catalog) -> list[pa.Array]:
-                return columns_from(rows, target, catalog)
+                def default(table: Table, at: int, count: int) -> pa.Array:
+                    return defaults.column(table, at, count, catalog)
+
+                return columns_from(rows, target, default)
 
             return insert_into(Context(self, ""), name, columns)
 

@@ -56,6 +56,7 @@ from reclock.coordinator.replay import (
     now,
     read_by,
 )
+from reclock.coordinator.serial.calls import LocalValues
 from reclock.errors import (
     ConstraintViolation,
     HoldViolation,
@@ -99,7 +100,9 @@ _CURSORS = (s.Declare, s.Fetch, s.CloseCursor)
 _OURS = (s.SetVariable, s.SetTransaction, s.Prepare, s.Execute, s.Deallocate, s.Discard, s.Unlisten)
 _POINTS = (s.Savepoint, s.Release, s.RollbackTo)
 _ROWS = (s.Insert, s.Update, s.Delete, s.Merge, s.Truncate, s.CopyFrom)
-_OBJECTS = (s.CreateTable, s.CreateView, s.CreateMaterializedView, s.CreateIndex, s.Drop)
+_OBJECTS = (
+    s.CreateTable, s.CreateView, s.CreateMaterializedView, s.CreateIndex, s.Drop, s.CreateSequence,
+)  # fmt: skip
 _WRITES = (*_ROWS, *_OBJECTS, s.CreateTableAs)
 _OTHERS = (s.Begin, s.Commit, s.Rollback, *_POINTS, *_CURSORS, *_OURS)
 
@@ -161,6 +164,8 @@ class Transaction:
         self._is_past = False
         self._keys = Keys(core)
         self._savepoints: list[Point] = []
+        self.values: Final = LocalValues()
+        """Where the sequences are that it has made."""
         self.aborted = False
         self.began_ms = core.clock.now_ms()
         """What ``now()`` is in it."""
@@ -393,7 +398,8 @@ class Transaction:
         if draft is None or draft.is_empty:
             return None
         with writing(self.paces if self.paces(self._core.world) else None) as world:
-            return publish(self._core, self._latest(draft, world, interrupt))
+            latest = self._latest(draft, world, interrupt)
+            return publish(self._core, self.values.applied(latest))
 
     def _latest(self, draft: Draft, world: World, interrupt: Interrupt) -> Draft:
         """Return the draft as it is after all that has happened; hold the lock."""

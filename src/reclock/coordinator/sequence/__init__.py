@@ -17,6 +17,7 @@ from reclock.coordinator.sequence.alter_system import alter_system
 from reclock.coordinator.sequence.copy import copy, copy_from
 from reclock.coordinator.sequence.create_index import create_index
 from reclock.coordinator.sequence.create_materialized_view import create_materialized_view
+from reclock.coordinator.sequence.create_sequence import alter_sequence, create_sequence
 from reclock.coordinator.sequence.create_sink import create_sink
 from reclock.coordinator.sequence.create_source import create_source
 from reclock.coordinator.sequence.create_table import create_table
@@ -64,6 +65,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterOwner: alter_owner,
     s.AlterRetainHistory: alter_retain_history,
     s.AlterRole: alter_role,
+    s.AlterSequence: alter_sequence,
     s.AlterSink: alter_sink,
     s.AlterSource: alter_source,
     s.RefreshSource: refresh_source,
@@ -77,6 +79,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.CreateIndex: create_index,
     s.CreateMaterializedView: create_materialized_view,
     s.CreateRole: create_role,
+    s.CreateSequence: create_sequence,
     s.CreateSink: create_sink,
     s.CreateSource: create_source,
     s.CreateTable: create_table,

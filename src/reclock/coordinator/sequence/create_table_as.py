@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.define import define_table
+from reclock.coordinator.define_table import define_table
 from reclock.coordinator.dml.insert import plan_insert
 from reclock.coordinator.dml.target import target_table
 from reclock.coordinator.dml.written import Written
@@ -69,7 +69,7 @@ def _drafted(context: Context, statement: CreateTableAs) -> Result:
         text = _text(statement, plan.relation.schema)
         made = parse_statement(text)
         assert isinstance(made, CreateTable)
-        return context.owned(define_table(made, text, draft.catalog), draft)
+        return context.owned(define_table(made, text, draft.catalog)[0], draft)
 
     def plan_of(catalog: Catalog) -> Written:
         insert = Insert(statement.name, (), statement.query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.coordinator.constraints import fitted
+from reclock.coordinator.dml.defaults import Defaults
 from reclock.coordinator.dml.insert import Given, places_of, plan_insert
 from reclock.coordinator.dml.target import target_table, whole
 from reclock.coordinator.dml.written import Outcome
@@ -38,10 +39,11 @@ _CONSTANTS = (
 
 def insert(context: Context, statement: Insert) -> Result:
     """Add rows to a table."""
+    defaults = Defaults(context.session)
 
     def planned(catalog: Catalog) -> Written | Given:
         table = target_table(statement.name, catalog)
-        return plan_insert(statement, table, catalog, context.parameters)
+        return plan_insert(statement, table, catalog, context.parameters, defaults=defaults)
 
     def plan_of(catalog: Catalog) -> Written:
         found = planned(catalog)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from reclock.coordinator.answer import Answer
 from reclock.coordinator.leaves import leaves
 from reclock.coordinator.result import Result
+from reclock.coordinator.sequence.sequence_calls import called
 from reclock.coordinator.witness import witness
 from reclock.errors import ExpressionFailed, HoldViolation, InvalidValue
 from reclock.ids import HolderId
@@ -40,6 +41,8 @@ def answer(context: Context, statement: SelectStatement | CatalogQuery) -> Answe
     """
     if isinstance(statement, CatalogQuery):
         return context.core.pg.answer(context, statement)
+    if statement.calls:
+        return called(context, statement)
     session, core = context.session, context.core
     plan_of = partial(core.plans.plan, context.text, statement.query, context.parameters)
     while True:
