@@ -3,7 +3,7 @@
 A record is written ahead of the numbers: after a crash a sequence goes on after all that may have
 been given. Which numbers these are is the coordinator's business (``coordinator.serial.values``).
 
-Checked by tests/coordinator/test_sequences.py.
+Checked by tests/session/test_sequences.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """CREATE SEQUENCE, ALTER SEQUENCE, and the options of identity columns.
 
-Tests: tests/sql/test_parse.py, tests/coordinator/test_sequences.py.
+Tests: tests/sql/test_parse.py, tests/session/test_sequences.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A query only computes. So each call that is an output becomes what is known with
 or the value to set, and a ``SequenceCall`` says what is done with each row that comes out
 (``coordinator.serial.calls``). A call elsewhere in a query is refused by the planner.
 
-Tests: tests/coordinator/test_sequences.py.
+Tests: tests/session/test_sequences.py.
 """
 
 from __future__ import annotations

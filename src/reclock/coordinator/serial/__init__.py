@@ -1,5 +1,0 @@
-"""Sequences: numbers that are given once, for keys that nobody makes up.
-
-``item`` is a sequence and its arithmetic, ``define`` makes one of a statement, ``values`` gives
-the numbers, durably, and ``calls`` are the functions ``nextval``, ``setval`` and the like.
-"""
