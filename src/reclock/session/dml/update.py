@@ -30,7 +30,7 @@ def plan_update(
     parameters: tuple[object, ...],
     defaults: Defaults = DRY,
 ) -> Written:
-    """Return the rows as they are, and beside each what it becomes."""
+    """Return the rows as they are, each with what it becomes."""
     planner = WritePlanner(catalog, parameters, statement.common)
     target = Target(planner, table, statement.name, statement.alias, defaults)
     block, source = _matching(target, statement)
