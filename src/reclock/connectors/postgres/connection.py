@@ -11,7 +11,7 @@ Errors. ``SourceUnavailable`` has the code of the server where it refuses (28P01
 55006 …) and 08006 where it does not answer: all of these are tried again. What is lost for good is
 said by those who know it (``slot``, ``stream``).
 
-Tests: tests/coordinator/source/postgres/test_postgres.py.
+Tests: tests/ingest/postgres/test_postgres.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ A table's key here are the columns of its replica identity: the primary key (DEF
 there is one), or those of the index (INDEX). Without one the whole row tells rows apart: FULL, or
 rows that are only ever added.
 
-Tests: tests/coordinator/source/postgres/test_postgres.py.
+Tests: tests/ingest/postgres/test_postgres.py.
 """
 
 from __future__ import annotations

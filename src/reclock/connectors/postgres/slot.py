@@ -8,7 +8,7 @@ slot is left alone, so ``exported`` is a context.
 ``state_of`` says what became of a slot; ``check`` refuses to read on from one that lost what is
 not bound yet, or from another server than the one that was bound: lasting errors.
 
-Tests: tests/coordinator/source/postgres/test_postgres.py.
+Tests: tests/ingest/postgres/test_postgres.py.
 """
 
 from __future__ import annotations

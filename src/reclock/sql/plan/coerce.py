@@ -7,6 +7,7 @@ PostgreSQL: numbers widen, date < timestamp < timestamptz, text only meets text.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ from reclock.sql.plan.array_text import read_array
 from reclock.sql.plan.functions import implicit_cost
 from reclock.sql.plan.late import Late
 from reclock.sql.plan.scalar import Cast, ColumnRef, Literal, Scalar, Unbound
+from reclock.sql.plan.zoned import cast_there
+from reclock.sql.zone import moment, named, zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,7 +89,7 @@ def convert(scalar: Scalar, wanted: Type) -> Scalar:
         folded = _fold(scalar, wanted)
         if folded is not None:
             return folded
-    return Cast(scalar, wanted)
+    return cast_there(scalar, wanted) or Cast(scalar, wanted)
 
 
 def _fold(literal: Literal, wanted: Type) -> Literal | None:
@@ -189,8 +192,7 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
     if wanted == t.TIMESTAMP:
         return datetime.fromisoformat(stripped).replace(tzinfo=None)
     if wanted == t.TIMESTAMPTZ:
-        moment = datetime.fromisoformat(stripped)
-        return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).astimezone(UTC)
+        return _moment(stripped)
     if wanted == t.INTERVAL:
         return parse_interval(text)
     if wanted == t.BYTEA:
@@ -199,6 +201,19 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
         return text.encode()
     message = f"no literal of type {wanted}"
     raise ValueError(message)
+
+
+def _moment(text: str) -> datetime:
+    """Return a moment; a text without an offset is a time of the zone."""
+    name, found = zone(), _ZONED.fullmatch(text)
+    if found is not None:
+        text, name = found[1], named(found[2])
+    at = datetime.fromisoformat(text)
+    return moment(at, name) if at.tzinfo is None else at.astimezone(UTC)
+
+
+_ZONED = re.compile(r"(\d.*?) *((?!T\d|Z$)[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)")
+"""A moment with the name of a zone behind it."""
 
 
 _EXPLICIT = {
