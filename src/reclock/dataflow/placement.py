@@ -51,7 +51,7 @@ _FADING: Final = 0.1
 """How much of what was measured goes with each job that measures nothing."""
 
 ARRANGE: Final = "arrange"
-"""The cost of arranging the updates of a tick, beside that of its operators."""
+"""The cost of arranging the updates of a tick, in addition to that of its operators."""
 
 MERGE: Final = "merge"
 """The cost of merging; what it is called as a kind of work, too."""
