@@ -55,6 +55,8 @@ NAMES: Final[dict[str, str]] = {
     "ddl.prepare.before": "a new object is about to be filled, nothing is done",
     "ddl.prepare.after": "a new object is filled, the last times are missing",
     "ddl.publish.before": "a new object is hydrated, the catalog does not name it yet",
+    "sequence.reserve.before": "numbers of a sequence are asked for, none is reserved yet",
+    "sequence.reserve.after": "numbers of a sequence are reserved, none is given yet",
     "ddl.publish.after": "a change of the catalog is published, its client does not know yet",
     "ingest.read.after": "records were read ahead, no tick has bound them yet",
     "ingest.bind.before": "a tick is about to bind what was read, nothing is computed yet",
