@@ -164,9 +164,9 @@ _metric(
 _metric("reclock_sink_retries_total", "counter", "sink", "How often it had to try again")(
     lambda s: [((x.name,), x.retries) for x in s.sinks]
 )
-_metric(
-    "reclock_sink_in_flight_messages", "gauge", "sink", "Messages of the current transaction"
-)(lambda s: [((x.name,), x.in_flight) for x in s.sinks])
+_metric("reclock_sink_in_flight_messages", "gauge", "sink", "Messages of the current transaction")(
+    lambda s: [((x.name,), x.in_flight) for x in s.sinks]
+)
 _metric(
     "reclock_sink_state", "gauge", "sink state",
     f"1 for the state that the sink is in, of {', '.join(SINK_STATES)}",
