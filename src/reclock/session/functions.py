@@ -30,13 +30,13 @@ from reclock.sql.zone import tzinfo_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reclock.session.session import Session
+    from reclock.session.speaker import Speaker
 
 DATABASE: Final = "reclock"
 OWNER: Final = "owner"
 """Who opened the database himself, and has no role."""
 
-SESSION_FUNCTIONS: Final[Mapping[str, Callable[[Session], str]]] = {
+SESSION_FUNCTIONS: Final[Mapping[str, Callable[[Speaker], str]]] = {
     "current_catalog": lambda _: DATABASE,
     "current_database": lambda _: DATABASE,
     "current_schema": lambda _: "public",
@@ -62,7 +62,7 @@ def is_of_session(text: str) -> bool:
     return _WORDS.search(text) is not None
 
 
-def with_session(statement: s.Statement, text: str, session: Session) -> s.Statement:
+def with_session(statement: s.Statement, text: str, session: Speaker) -> s.Statement:
     """Return a statement with the values of the functions of the session."""
     if not isinstance(statement, _ANSWERED) or not is_of_session(text):
         return statement
@@ -72,7 +72,7 @@ def with_session(statement: s.Statement, text: str, session: Session) -> s.State
     return found
 
 
-def _walked(node: Any, session: Session) -> Any:
+def _walked(node: Any, session: Speaker) -> Any:
     if isinstance(node, tuple):
         return tuple(_walked(part, session) for part in node)
     if isinstance(node, e.FunctionText):
@@ -99,7 +99,7 @@ def _name(expression: e.Expression) -> str | None:
     return expression.name if isinstance(expression, e.FunctionText) else None
 
 
-def _value(node: e.FunctionText, session: Session) -> str | None:
+def _value(node: e.FunctionText, session: Speaker) -> str | None:
     """Return the value of a call; None if it is not one of a function of the session."""
     if node.over is not None or node.distinct or node.star or node.filter is not None:
         return None
@@ -113,7 +113,7 @@ def _value(node: e.FunctionText, session: Session) -> str | None:
     return None
 
 
-def _moment(node: e.FunctionText, session: Session) -> e.StringText:
+def _moment(node: e.FunctionText, session: Speaker) -> e.StringText:
     """Return the time that the statement has."""
     transaction = session.transaction
     ms = session.core.clock.now_ms() if transaction is None else transaction.began_ms
@@ -124,7 +124,7 @@ def _moment(node: e.FunctionText, session: Session) -> e.StringText:
     return e.StringText((at if node.name == "now" else local).isoformat(), node.position)
 
 
-def _unchanged(session: Session, name: str, value: str) -> str:
+def _unchanged(session: Speaker, name: str, value: str) -> str:
     """Return the value of a setting that is to have the one it has: queries change nothing."""
     if checked(name, value) != session.settings.get(name):
         message = "set_config of another value is not supported"
