@@ -10,13 +10,13 @@ A round must take at most half of what the one before took (the first: of what t
 for it follows what happened meanwhile. If one does not, the ticks bring more than can be followed
 at the same time: those of the pace pause (``turns``) while the rest is followed and the object is
 published. So there are at most log2(load / SHORT) rounds, whatever the ticks do. What computes runs
-in a thread of its own (``apart``): a statement that is cancelled ends at once, in every phase
+in a thread of its own (``detached``): a statement that is cancelled ends at once, in every phase
 before the append.
 
 The rows that are followed are held until then. Files that were written have no name before the
 append: a crash leaves nothing but them.
 
-Views over objects that do not become complete together (``joint``) are filled where all of these
+Views over objects that do not become complete together (``multi_pace``) are filled where all of these
 are complete; their copies of these objects are filled too, and follow the objects themselves.
 
 Cost: that of the load, and of the changes meanwhile. Tests: tests/engine/test_prepare.py,

@@ -7,7 +7,7 @@ and a statement that waits for the lock may never get it. So before each tick th
   under way (``waiting``). Those that come later wait for the tick: writers without end do not stop
   the ticks;
 - to a statement that has *paused* the pace (``pausing``), because the ticks outrun it: a new view
-  that follows them (``prepare``), and was not getting nearer. A pause ends with its block, and
+  that follows them (``preparation``), and was not getting nearer. A pause ends with its block, and
   counts for ``LONGEST`` seconds at the most: then ticks go on, and the statement is told nothing.
   It is right all the same, for it takes the lock for the last part.
 

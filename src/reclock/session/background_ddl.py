@@ -1,6 +1,6 @@
 """Statements that add an object: what it needs is prepared first, then they take their turn.
 
-What was prepared (``prepare``) may not fit any more when it is the statement's turn, because
+What was prepared (``preparation``) may not fit any more when it is the statement's turn, because
 objects came or went meanwhile: then it is done again, and after some attempts under the lock.
 
 Tests: tests/engine/test_prepare.py, tests/session/test_read_then_write.py.

@@ -8,7 +8,7 @@ but a query can take minutes, and ticks need the lock. So
 2. any other one before, at the last complete time t. Then, under the lock, if nothing that
    it reads has changed since t, it is still the answer, and is written;
 3. if something has, and the query took but a moment, it is answered again, under the lock;
-4. if it took long, it is kept like a view, filled beside the ticks (``prepare``), and its rows of
+4. if it took long, it is kept like a view, filled beside the ticks (``preparation``), and its rows of
    the last moment are written under the lock, where it then is.
 
 What depends on the moment itself, such as ``mz_now()`` and system relations, is that of t.
