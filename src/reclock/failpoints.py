@@ -52,7 +52,7 @@ NAMES: Final[dict[str, str]] = {
     "merge.write.after": "merged runs are written, no tick has published them yet",
     "renewal.derive.before": "retractions are about to be derived, nothing is computed yet",
     "renewal.derive.after": "derived retractions are written, no tick has published them yet",
-    "ddl.prepare.before": "a new object is about to be filled in the background, nothing is computed",
+    "ddl.prepare.before": "a new object is about to be filled in the background, nothing is done",
     "ddl.prepare.after": "a new object is filled in the background, the last times are missing",
     "ddl.publish.before": "a new object is hydrated, the catalog does not name it yet",
     "ddl.publish.after": "a change of the catalog is published, its client does not know yet",
