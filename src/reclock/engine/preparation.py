@@ -16,8 +16,8 @@ before the append.
 The rows that are followed are held until then. Files that were written have no name before the
 append: a crash leaves nothing but them.
 
-Views over objects that do not become complete together (``multi_pace``) are filled where all of these
-are complete; their copies of these objects are filled too, and follow the objects themselves.
+Views over objects that do not become complete together (``multi_pace``) are filled where all of
+these are complete; their copies of these objects are filled too, and follow the objects themselves.
 
 Cost: that of the load, and of the changes meanwhile. Tests: tests/engine/test_prepare.py,
 test_prepare_busy.py.
