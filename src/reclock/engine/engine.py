@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.shard import Shard
     from reclock.arrangement.store import Store
     from reclock.dataflow.changes import Changes
+    from reclock.dataflow.evaluate import Answer, Request
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.hydrate import Stream
     from reclock.dataflow.job.load import Load
@@ -54,6 +55,10 @@ class Engine(Protocol):
 
     def configure(self, execution: Execution) -> None:
         """Have all that follows run in the driver, in Spark tasks, or where it belongs."""
+        ...
+
+    def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
+        """Return the values of expressions over rows that are not stored: of a CHECK, a default."""
         ...
 
     def outlook(self, shape: Shape, changed: Collection[ObjectId]) -> Outlook | None:
