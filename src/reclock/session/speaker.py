@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from reclock.catalog.settings import SessionSettings
     from reclock.engine.core import Core
     from reclock.engine.interrupt import Interrupt
+    from reclock.session.sequence_functions import SessionNumbers
     from reclock.session.transaction.transaction import Transaction
 
 
@@ -46,4 +47,9 @@ class Speaker(Protocol):
     @property
     def interrupt(self) -> Interrupt:
         """Stops the statement under way, from any thread."""
+        ...
+
+    @property
+    def numbers(self) -> SessionNumbers:
+        """The numbers of sequences that it has drawn."""
         ...
