@@ -1,9 +1,9 @@
 """The owner of the state: one world, one lock, one way to change it.
 
 ``publish`` appends to the durable store and then replaces the world: a reader sees the state before
-or after, never between. Writers hold ``lock`` from looking to publishing. If an append fails, or
-its outcome is unknown, the world is *stale*: the next one to come next reads all of it again from
-the store, as a restarted process would, so memory can never disagree with the disk.
+or after, never between. Writers hold ``lock`` from their first read to the publication. If an
+append fails, or its outcome is unknown, the world is *stale*: the next user reads all of it again
+from the store, as a restarted process would, so memory can never disagree with the disk.
 
 Segments are removed only here, under the lock, and never one that the current world or a world that
 is still being read names.
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
     from reclock.time.timestamp import Timestamp
 
     LoadCatalog = Callable[[catalog_store.Catalog, Mapping[ObjectId, SystemRelation]], Catalog]
-    """From durable records to the objects that they describe (``define``)."""
+    """From durable records to the objects that they describe (``session.definition``)."""
 
 
 class Core:
     """A durable store, a store of segments, an engine and a clock, put to work.
 
-    What reads sources and writes sinks is added by the one that makes it (``system_core``).
+    What reads sources and writes sinks is added by the one that makes it (``session.system``).
     """
 
     intakes: SourceReadings
@@ -89,7 +89,7 @@ class Core:
         is_copy: bool = False,
     ) -> None:
         self.is_copy = is_copy
-        """Whether nothing outside may be changed in its name (``look``)."""
+        """Whether nothing outside may be changed in its name (``session.offline``)."""
         self._system = system
         self._load_catalog = load_catalog
         self.store = store
@@ -102,7 +102,7 @@ class Core:
         self.turns = Turns()
         """Who waits for the lock, and what ticks wait for."""
         self.preparing: list[Prepared] = []
-        """What is filled for new objects (``prepare``)."""
+        """What is filled for new objects (``preparation``)."""
         self.moved = threading.Condition()
         """Told whenever the world was replaced."""
         self.flights = Flights(self)
