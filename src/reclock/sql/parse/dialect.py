@@ -40,6 +40,9 @@ _OWN_GRAMMAR = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM")
 
 class _Parser(PostgresParser):
     FUNCTIONS = {}  # noqa: RUF012  # sqlglot's class attributes are its configuration
+    LAMBDAS = {  # noqa: RUF012  # of PostgreSQL are names => of arguments; j -> 'a' is an operator
+        TokenType.FARROW: PostgresParser.LAMBDAS[TokenType.FARROW],
+    }
     FUNCTION_PARSERS = {  # noqa: RUF012
         name: PostgresParser.FUNCTION_PARSERS[name] for name in _OWN_GRAMMAR
     }

@@ -7,6 +7,7 @@ from itertools import groupby
 from zoneinfo import available_timezones
 
 from reclock.errors import InvalidDefinition, NotSupported, StatementError, WrongType
+from reclock.sql.plan.build.array_call import array_call
 from reclock.sql.plan.build.like import like_pattern
 from reclock.sql.plan.coerce import convert, to_common
 from reclock.sql.plan.comparable import compared, comparison_key
@@ -108,12 +109,13 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
             chosen = compared(name, arguments)
             if chosen is not None:
                 return chosen
+    name, arguments = array_call(name, arguments, position)
     if name in _BY_BYTES and any(has_interval(a.type) for a in arguments):
         arguments = _compared_array(name, arguments, position)
     if name in _ARITHMETIC and len(arguments) == 2:
         arguments = _numbers(name, *arguments)
     if name == "||":
-        name, arguments = _concatenation(arguments)
+        arguments = _concatenation(arguments)
     found = find_function(name, tuple(a.type for a in arguments), position)
     if found.volatile and maintained:
         message = f"{name}() is not allowed in a maintained view"
@@ -191,15 +193,10 @@ def _numbers(symbol: str, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     return convert(a, x), convert(b, y)
 
 
-def _concatenation(arguments: tuple[Scalar, ...]) -> tuple[str, tuple[Scalar, ...]]:
-    types = [a.type for a in arguments]
-    if all(isinstance(t, Array) for t in types):
-        return "array_cat", to_common(arguments, "||")
-    if isinstance(types[0], Array):
-        return "array_append", (arguments[0], convert(arguments[1], types[0].element))
-    if not any(t in {TEXT, UNKNOWN} for t in types):
-        return "||", arguments
-    return "||", tuple(convert(a, TEXT) for a in arguments)
+def _concatenation(arguments: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    if not any(a.type in {TEXT, UNKNOWN} for a in arguments):
+        return arguments
+    return tuple(convert(a, TEXT) for a in arguments)
 
 
 def _written(scalar: Scalar) -> Scalar:
