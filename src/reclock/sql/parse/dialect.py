@@ -52,6 +52,10 @@ class _Parser(PostgresParser):
         TokenType.TRUE: lambda self, token: self.expression(exp.Boolean(this=True), token),
         TokenType.FALSE: lambda self, token: self.expression(exp.Boolean(this=False), token),
     }
+    UNARY_PARSERS = {  # noqa: RUF012
+        **PostgresParser.UNARY_PARSERS,  # of PostgreSQL, ~ binds less tightly than + and *
+        TokenType.RLIKE: lambda self: self.expression(exp.BitwiseNot(this=self._parse_term())),
+    }
     NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
         name: PostgresParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
     }

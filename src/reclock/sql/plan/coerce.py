@@ -7,7 +7,6 @@ PostgreSQL: numbers widen, date < timestamp < timestamptz, text only meets text.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from reclock.sql import types as t
 from reclock.sql.float_text import read_float
 from reclock.sql.interval import parse_interval
 from reclock.sql.plan.array_text import read_array
+from reclock.sql.plan.date_text import read_date, read_timestamp, read_timestamptz
 from reclock.sql.plan.functions import implicit_cost
 from reclock.sql.plan.late import Late
 from reclock.sql.plan.scalar import Cast, ColumnRef, Literal, Scalar, Unbound
@@ -163,6 +163,9 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
     stripped = text.strip()
     if wanted in {t.TEXT, t.JSON, t.UNKNOWN, t.CHAR}:
         return text
+    if t.is_number(wanted) and not stripped.isascii():
+        message = "digits are ASCII's"
+        raise ValueError(message)
     if isinstance(wanted, t.Numeric):
         number = Decimal(stripped)
         return _EXACT.quantize(number, Decimal(1).scaleb(-wanted.scale))
@@ -183,14 +186,11 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
         if lowered in _TRUE | _FALSE:
             return lowered in _TRUE
     if wanted == t.DATE:
-        if len(stripped) > len("2026-01-31"):  # a time of that day
-            return datetime.fromisoformat(stripped).date()
-        return date.fromisoformat(stripped)
+        return read_date(stripped)
     if wanted == t.TIMESTAMP:
-        return datetime.fromisoformat(stripped).replace(tzinfo=None)
+        return read_timestamp(stripped)
     if wanted == t.TIMESTAMPTZ:
-        moment = datetime.fromisoformat(stripped)
-        return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).astimezone(UTC)
+        return read_timestamptz(stripped)
     if wanted == t.INTERVAL:
         return parse_interval(text)
     if wanted == t.BYTEA:

@@ -10,7 +10,7 @@ from reclock.errors import InvalidDefinition, NotSupported, StatementError, Wron
 from reclock.sql.plan.build.array_call import array_call
 from reclock.sql.plan.build.like import like_pattern
 from reclock.sql.plan.coerce import convert, to_common
-from reclock.sql.plan.comparable import compared, comparison_key
+from reclock.sql.plan.comparable import check_order, compared, comparison_key
 from reclock.sql.plan.functions import FORBIDDEN, find_function, interval, parameters_of
 from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
 from reclock.sql.plan.functions.length import adds_little
@@ -41,6 +41,7 @@ from reclock.sql.types import (
 )
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from")
+_ORDERING = ("<", "<=", ">", ">=")
 _ARITHMETIC = ("+", "-", "*", "/", "%")
 _SAME_TYPE = (*COMPARISONS, "nullif", "greatest", "least")
 _BY_BYTES = ("array_position", "array_contains", "array_to_string", "@>", "&&")
@@ -103,6 +104,8 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
         arguments = tuple(a if is_now(a) else as_time(a, position) for a in arguments)
     if name in _SAME_TYPE:
         arguments = to_common(arguments, name.upper())
+        if name in _ORDERING or name in {"greatest", "least"}:
+            check_order(arguments[0].type)
         if name in COMPARISONS:
             arguments = tuple(map(comparison_key, arguments))
         else:
