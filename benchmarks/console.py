@@ -22,8 +22,8 @@ import httpx
 
 from benchmarks.measure import Measure, median_seconds, seconds
 from reclock import ManualClock
-from reclock.coordinator.database import Database
 from reclock.server.http.server import HttpOptions, HttpServer
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

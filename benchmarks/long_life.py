@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import reclock
 from benchmarks.measure import Measure, seconds
-from reclock.coordinator.database import Database
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 import reclock
 from benchmarks.measure import Measure
-from reclock.coordinator.database import Database
-from reclock.coordinator.place import segments_of
-from reclock.coordinator.spark_engine import SparkEngine
+from reclock.engine.place import segments_of
+from reclock.session.database import Database
 from reclock.sinks.topics import NewTopic
+from reclock.spark.engine import SparkEngine
 from reclock.testing.debezium import Change, Connector
 from reclock.testing.kafka_log import MemoryKafka
 
@@ -186,4 +186,4 @@ def _beside(path: Path) -> Iterator[Measure]:
     share = beside / alone - 1
     yield Measure("tick of a table and a source, alone", f"{alone:.2f} ms")
     figure = f"{beside:.2f} ms, {share:+.0%}"
-    yield Measure("the same, beside a source in microseconds", figure, "< 10 %", share < 0.1)
+    yield Measure("the same, with a source in microseconds", figure, "< 10 %", share < 0.1)

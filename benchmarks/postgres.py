@@ -25,9 +25,9 @@ from reclock.connectors.postgres.describe import Wanted, describe
 from reclock.connectors.postgres.slot import drop, exported
 from reclock.connectors.postgres.snapshot import END, Copy
 from reclock.connectors.postgres.stream import Stream
-from reclock.coordinator.source.postgres.assembly import Assembly, Relations
-from reclock.coordinator.source.postgres.define import fields_of
 from reclock.ids import ObjectId
+from reclock.ingest.postgres.assembly import Assembly, Relations
+from reclock.ingest.postgres.define import fields_of
 from reclock.remap.batch import Range
 from reclock.testing.postgres import _installed, running_postgres
 from reclock.time.timestamp import Lsn, Timestamp

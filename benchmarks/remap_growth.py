@@ -1,7 +1,7 @@
 """A million ticks: the number of stored bindings depends on the window, not on the past.
 
 Busy ticks move every partition, idle ones move none; both compact to ``now − window``
-after every tick, as the coordinator does. Runs the real ``Minter`` over the in-memory
+after every tick, as the engine does. Runs the real ``Minter`` over the in-memory
 handle, so that the rules and not a disk are measured.
 """
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.measure import Measure, seconds
 from reclock.connectors.kafka.options import Connection
-from reclock.coordinator.sink.exporter import IDLE_MS
+from reclock.export.exporter import IDLE_MS
 from reclock.sinks.admin import KafkaAdmin
 from reclock.sinks.connect import connect
 from reclock.sinks.encode.json_format import JsonFormat

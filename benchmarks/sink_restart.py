@@ -21,7 +21,7 @@ import reclock
 from benchmarks.measure import Measure
 from benchmarks.sink import COLUMNS, UPSERT, orders, sink
 from reclock.clock import ManualClock, SystemClock
-from reclock.dataflow.session import Spark
+from reclock.spark.session import Spark
 from reclock.testing.kafka import running_kafka
 
 if TYPE_CHECKING:

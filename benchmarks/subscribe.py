@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measure import Measure, seconds
 from reclock import ManualClock
-from reclock.coordinator.database import Database
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from .shards import SECONDS, Shard, turn
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
 
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
     from reclock.testing.kafka import RealKafka
 
 SHARD = pytest.StashKey[Shard]()
@@ -142,7 +142,7 @@ def _forced(pytestconfig: pytest.Config) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark(_forced: None) -> Iterator[Spark]:
     """The process's Spark, started by the first test that uses it, stopped after the last."""
-    from reclock.dataflow.session import Spark  # noqa: PLC0415 - most tests do without
+    from reclock.spark.session import Spark  # noqa: PLC0415 - most tests do without
 
     handle = Spark()
     _ = handle.session

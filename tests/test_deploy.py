@@ -16,8 +16,8 @@ import yaml
 from debian import program
 from reclock.cli.main import cli
 from reclock.cli.options import SETTINGS
-from reclock.coordinator.database import Database
 from reclock.server.http.openapi import PATHS
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 ROOT = Path(__file__).parents[1]

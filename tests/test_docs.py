@@ -15,24 +15,27 @@ import pytest
 
 from reclock import errors
 from reclock.arrangement import run
+from reclock.catalog import item, roles, settings
 from reclock.connectors.files import source as files
 from reclock.connectors.generator import source as generator
-from reclock.coordinator import item, roles, settings, wal
-from reclock.coordinator.database import Database
-from reclock.coordinator.system import RELATIONS
 from reclock.durable import manifest_store, oracle_store
 from reclock.durable.migrate import MIGRATIONS
+from reclock.engine import write_log as wal
 from reclock.failpoints import NAMES
+from reclock.session.database import Database
 from reclock.sinks import consistency
+from reclock.system import RELATIONS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "reclock"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 WORDS = (
-    "antichain", "arrangement", "as_of", "binding", "closed", "definite", "diff", "frontier",
-    "hold", "lower", "mint", "oracle", "reclock", "remap", "resume", "since", "tick",
-    "timeline", "timestamp", "until", "update", "upper",
+    "antichain", "arrangement", "as_of", "binding", "chunk", "closed", "dead letter", "definite",
+    "delta", "diff", "draft", "errand", "frontier", "hold", "intake", "look-up", "lower",
+    "manifest", "mint", "oracle", "pace", "reclock", "remap", "resume", "run", "segment", "shard",
+    "since", "staged run", "tick", "timeline", "timestamp", "trace", "until", "update", "upper",
+    "witness", "world",
 )  # fmt: skip
 """What every reader of the code must know; docs/glossary.md may have more."""
 
@@ -42,6 +45,8 @@ MODULE = re.compile(r"`(reclock(?:\.\w+)+)`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 TARGET = re.compile(r"`make ([a-z-]+)`|^make ([a-z-]+)(?= *(?:#|$))", re.MULTILINE)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE | re.DOTALL)
+WIDTH = 120
 FILES = ("reclock.db", "reclock.toml")
 TREE = re.compile(r"^    ([│├└─ ]*)(\w+) +([0-9A-Z]{5})  (.+)$", re.MULTILINE)
 
@@ -133,6 +138,14 @@ def test_what_a_document_names_exists(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_lines_fit_a_screen(document: Path) -> None:
+    """Tables, code and the addresses of links may be longer."""
+    prose = COMMENT.sub("", FENCE.sub("", read(document)))
+    lines = [line for line in prose.splitlines() if not line.startswith("|")]
+    assert not [line for line in lines if len(re.sub(r"\]\([^)]*\)", "]", line)) > WIDTH]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_links_lead_somewhere(document: Path) -> None:
     for link in LINK.findall(FENCE.sub("", read(document))):
         if "://" in link:
@@ -169,7 +182,8 @@ def test_what_does_not_exist_is_noticed(text: str) -> None:
     assert len(missing_in(text)) == 1
 
 
-SPARK = {ROOT / "docs" / "reads.md"}  # its sum is of a time that has passed
+SPARK = {ROOT / f"docs/{page}.md" for page in ("reads", "sources", "timelines")}
+"""Aggregates as of a past time are Spark jobs."""
 
 
 @pytest.mark.parametrize(
@@ -257,6 +271,16 @@ def test_the_glossary_has_every_word_and_covers_the_core() -> None:
         if path.name != "__init__.py"
     }
     assert core <= named, "every module of the core defines a word"
+
+
+def test_every_word_of_the_glossary_is_used() -> None:
+    """In the documents or in the code, where CountedAntichain is a counted antichain."""
+    pages = [read(page) for page in DOCUMENTS if page.name != "glossary.md"]
+    text = " ".join([*pages, *(read(path) for path in PACKAGE.rglob("*.py"))]).lower()
+    text = re.sub(r"\s+(?:#:?\s+)?", " ", text)
+    words = [word for row in table("docs/glossary.md", "word") for word in row[0].split(", ")]
+    forms = {word: re.escape(word.lower()).replace("\\ ", " ?") for word in words}
+    assert not [word for word, form in forms.items() if not re.search(rf"\b{form}", text)]
 
 
 def test_errors_are_documented() -> None:

@@ -18,19 +18,19 @@ ROOT = Path(__file__).parents[1]
 PATIENCE = 900
 
 LOOP = (
-    "coordinator/source/test_consistency.py",
-    "coordinator/sink/test_sinks.py",
-    "coordinator/source/test_sources.py",
-    "coordinator/source/test_timed.py",
-    "coordinator/test_crash.py",
-    "coordinator/test_expirations.py",
-    "coordinator/test_joint.py",
-    "coordinator/test_temporal.py",
+    "ingest/test_consistency.py",
+    "export/test_sinks.py",
+    "ingest/test_sources.py",
+    "ingest/test_timed.py",
+    "engine/test_crash.py",
+    "engine/test_expirations.py",
+    "engine/test_multi_pace.py",
+    "engine/test_temporal.py",
 )
 SPARK = (
-    "coordinator/sink/test_sinks_spark.py",
-    "coordinator/test_end_to_end.py",
-    "coordinator/test_temporal_spark.py",
+    "export/test_sinks_spark.py",
+    "session/test_end_to_end.py",
+    "engine/test_temporal_spark.py",
 )
 
 

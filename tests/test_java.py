@@ -88,7 +88,7 @@ def test_builds_are_told_apart_and_the_bundled_one_is_the_same_in_every_process(
 @pytest.mark.usefixtures("without_java")
 def test_spark_runs_on_the_bundled_java() -> None:
     text = (
-        "from reclock.dataflow.session import Spark\n"
+        "from reclock.spark.session import Spark\n"
         "spark = Spark()\n"
         "print(spark.session.sql('SELECT 1 + 1 AS x').toArrow().to_pydict())\n"
         "spark.close()\n"

@@ -14,13 +14,13 @@ from packaging.version import Version
 
 import reclock
 from reclock import ManualClock
-from reclock.coordinator.database import Database
-from reclock.coordinator.result import Result
-from reclock.coordinator.session import Session
-from reclock.coordinator.subscribe.subscription import Subscription
-from reclock.coordinator.subscribe.update import Update
+from reclock.engine.update import Update
 from reclock.errors import Error
 from reclock.failpoints import FailpointRaised
+from reclock.rows.result import Result
+from reclock.session.database import Database
+from reclock.session.session import Session
+from reclock.subscribe.subscription import Subscription
 from reclock.testing.scripted import ScriptAborted
 
 ROOT = Path(__file__).parents[1]

@@ -1,9 +1,9 @@
 """Every SQL block of every document runs, and does what the document says of it.
 
-A page is one session with a database of its own, without Spark (with it in the slow tests): real
-operators, expressions in plain Python, topics in memory, files in a directory of its own, and
-a clock that stands at noon of 2026-11-16 but for the second that passes before each statement. How
-pages say what happens is told in ``reclock.testing.documents``.
+A page, or the whole tutorial, is one session with a database of its own, without Spark (with it in
+the slow tests): real operators, expressions in plain Python, topics in memory, files in a directory
+of its own, and a clock that stands at noon of 2026-11-16 but for the second that passes before each
+statement. ``reclock.testing.documents`` says how pages state what happens.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import pytest
 
 from reclock import ManualClock
 from reclock.config import parse_duration
-from reclock.coordinator.database import Database
-from reclock.coordinator.place import segments_of
-from reclock.coordinator.spark_engine import SparkEngine
-from reclock.coordinator.text_table import table
+from reclock.engine.place import segments_of
 from reclock.errors import Error
+from reclock.rows.text_table import table
+from reclock.session.database import Database
 from reclock.sinks.topics import NewTopic
+from reclock.spark.engine import SparkEngine
 from reclock.sql.parse import parse_statement
 from reclock.sql.statement import Copy, CreateSource, Subscribe
 from reclock.sql.statement.source import KafkaConnection
@@ -36,26 +36,32 @@ from reclock.testing.outlets import MemoryOutlets
 from reclock.testing.schema_registry import running_registry
 
 if TYPE_CHECKING:
-    from reclock.coordinator.engine import Engine
+    from reclock.engine.engine import Engine
 
 ROOT = Path(__file__).parents[1]
 NOON_MS = 1_794_830_400_000
 REGISTRY = "http://localhost:8081"
 
 
+TUTORIAL = ROOT / "docs" / "tutorial"
+
+
 def read(path: Path) -> str:
+    """Return a page; the pages of the tutorial, which continue each other, as one."""
+    if path.is_dir():
+        return "".join(read(page) for page in sorted(path.glob("*.md")))
     return path.read_text(encoding="utf-8")
 
 
 PAGES = [
     path
-    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-    if any(part.kind == "sql" for part in parts(read(path)))
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), TUTORIAL])
+    if path.parent != TUTORIAL and any(part.kind == "sql" for part in parts(read(path)))
 ]
 
 
 class Reader:
-    """Somebody who does what a page says, from its beginning to its end."""
+    """Runs what a page says, from its beginning to its end."""
 
     def __init__(self, home: Path, undo: ExitStack, engine: Engine) -> None:
         self.home = home

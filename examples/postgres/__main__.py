@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-import psycopg2
+import psycopg
 
 from reclock.testing.postgres import running_postgres
 
@@ -45,9 +45,8 @@ with reclock.open(state) as db:
 def main() -> None:
     """Follow, kill, follow again, and compare."""
     with running_postgres({"wal_level": "logical"}) as url, tempfile.TemporaryDirectory() as state:
-        bank = psycopg2.connect(url)
-        bank.autocommit = True
-        cursor = bank.cursor()
+        bank = psycopg.connect(url, autocommit=True)
+        cursor = psycopg.ClientCursor(bank)
         cursor.execute(TABLES)
         connection = f"host={url.split('host=')[1]} user=postgres dbname=postgres"
         moved = 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import reclock
 
 if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 SETUP = """
 CREATE TABLE customers (id BIGINT PRIMARY KEY, region TEXT);

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 __version__ = "0.2.0.dev0"
 
@@ -51,13 +51,13 @@ def open(  # noqa: A001 - as reclock.open
     the records. Both stay the same for as long as the database lives.
     """
     # Imports stay cheap, and Spark starts while the rest is loaded.
-    from reclock.dataflow.early import EarlySpark  # noqa: PLC0415
-    from reclock.dataflow.session import Spark  # noqa: PLC0415
+    from reclock.spark.early import EarlySpark  # noqa: PLC0415
+    from reclock.spark.session import Spark  # noqa: PLC0415
 
     early = EarlySpark(path, Spark(master, conf, spark))
     if background:
         early.begin()
-    from reclock.coordinator.database import open_database  # noqa: PLC0415
+    from reclock.session.database import open_database  # noqa: PLC0415
 
     return open_database(
         path, store=store, meta=meta, clock=clock, background=background, early=early

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from reclock import ManualClock, java
 from reclock.cli import doctor as doctors
 from reclock.cli.doctor import doctor
-from reclock.coordinator.database import Database
 from reclock.errors import JavaMissing
+from reclock.session.database import Database
 from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.model_engine import ModelEngine
 

@@ -14,8 +14,8 @@ from reclock import ManualClock
 from reclock.cli.http import Listening, listening
 from reclock.cli.log import Log
 from reclock.cli.options import place_of
-from reclock.coordinator.database import Database
 from reclock.errors import InvalidValue
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

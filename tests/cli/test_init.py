@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from reclock import ManualClock
 from reclock.cli.init import init
-from reclock.coordinator.database import Database
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from reclock import ManualClock
 from reclock.cli.inspect import QUESTIONS, inspect
-from reclock.coordinator.database import Database
+from reclock.session.database import Database
 from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.model_engine import ModelEngine

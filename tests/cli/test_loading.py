@@ -14,8 +14,8 @@ from rich.console import Console
 from reclock import ManualClock
 from reclock.cli.loading import loading
 from reclock.cli.log import Log
-from reclock.coordinator.prepare import Progress
 from reclock.dataflow.job.load import Load
+from reclock.engine.preparation import Progress
 
 
 def watched(*, terminal, work):

@@ -1,6 +1,6 @@
 """An archive of the environment: what it has, what it leaves out, when there is none.
 
-That executors run in it is in tests/dataflow/test_packed.py.
+That executors run in it is in tests/spark/test_packed.py.
 """
 
 from __future__ import annotations

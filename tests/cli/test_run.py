@@ -21,10 +21,10 @@ from reclock import ManualClock
 from reclock.cli.log import Log
 from reclock.cli.progress import PipelineProgress
 from reclock.cli.run import apply, keep, run
-from reclock.coordinator.database import Database
-from reclock.coordinator.look import look
-from reclock.coordinator.result import Result
 from reclock.errors import Fenced, UndefinedName
+from reclock.rows.result import Result
+from reclock.session.database import Database
+from reclock.session.offline import look
 from reclock.testing.model_engine import ModelEngine
 
 PIPELINE = """

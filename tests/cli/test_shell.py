@@ -6,7 +6,7 @@ import pytest
 
 from reclock import ManualClock
 from reclock.cli.shell.shell import Shell, whole
-from reclock.coordinator.database import Database
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 
@@ -119,9 +119,7 @@ def test_a_subscription_can_be_stopped(said, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        "reclock.coordinator.subscribe.subscription.Subscription.fetch", interrupted
-    )
+    monkeypatch.setattr("reclock.subscribe.subscription.Subscription.fetch", interrupted)
     assert said("SUBSCRIBE TO t;\n").endswith("stopped")
     assert not said.shell.failed
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from reclock import ManualClock
 from reclock.cli.log import Log
 from reclock.cli.watch import Watch
-from reclock.coordinator.database import Database
+from reclock.session.database import Database
 from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.model_engine import ModelEngine

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reclock import ManualClock
-from reclock.coordinator.database import Database
+from reclock.session.database import Database
 from reclock.testing.local_engine import LocalEngine
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Every source keeps what the coordinator relies on: the conformance suite, for all of them."""
+"""Every source keeps what ``ingest`` relies on: the conformance suite, for all of them."""
 
 from __future__ import annotations
 

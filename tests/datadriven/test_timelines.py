@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reclock import ManualClock
-from reclock.coordinator.database import Database
 from reclock.errors import Error
+from reclock.session.database import Database
 from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.model_engine import ModelEngine
 

@@ -19,17 +19,17 @@ from hypothesis import strategies as st
 
 from reclock.arrangement.store import LocalStore
 from reclock.change.update import Update
-from reclock.coordinator.shape import Shape
 from reclock.dataflow.changes import Changes
 from reclock.dataflow.envelope import DEBEZIUM, NONE, UPSERT, input_types
 from reclock.dataflow.graph import collection_of, errors_of
-from reclock.dataflow.job import run
 from reclock.dataflow.operators.upsert import Upsert
 from reclock.dataflow.render.build import Source, build_graph
 from reclock.dataflow.trace import DeltaTrace
 from reclock.dataflow.types import arrow_types
+from reclock.engine.shape import Shape
 from reclock.errors import Corrupt
 from reclock.ids import ObjectId
+from reclock.spark import job as run
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import DOUBLE, INTEGER, TEXT
 from reclock.testing.deltas import delta_of
@@ -101,7 +101,7 @@ def batch_of(source, records, first):
 
 
 class Modelled(SourceGraph):
-    """The same by the engine of the coordinator's tests."""
+    """The same by the model engine."""
 
     @property
     def shape(self):

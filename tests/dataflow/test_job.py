@@ -13,8 +13,8 @@ import pytest
 
 import reclock
 from reclock import ManualClock
-from reclock.dataflow.job import run
 from reclock.errors import ExpressionFailed
+from reclock.spark import job as run
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,8 @@ from random import Random
 import pytest
 
 from reclock.arrangement.store import LocalStore
-from reclock.dataflow.job import run
 from reclock.ids import ObjectId
+from reclock.spark import job as run
 from reclock.testing.evaluate import evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
 from reclock.testing.evaluator import PythonEvaluator

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.evaluate import RowRequest
-from reclock.dataflow.exchange import Exchange
 from reclock.dataflow.local import evaluated, is_local
-from reclock.dataflow.spark_evaluator import SparkEvaluator
 from reclock.dataflow.values import from_python
+from reclock.spark.evaluator import SparkEvaluator
+from reclock.spark.exchange import Exchange
 from reclock.sql import types as t
 from reclock.sql.plan.functions import find_function
 from reclock.sql.plan.scalar import NULL, And, Call, Cast, ColumnRef, Literal, Or

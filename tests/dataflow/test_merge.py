@@ -24,9 +24,7 @@ from reclock.arrangement.layout import Layout, kh_of
 from reclock.arrangement.segment import SegmentWriter, stem_of
 from reclock.arrangement.shard import Shard
 from reclock.arrangement.store import LocalStore
-from reclock.coordinator.interrupt import Interrupt
 from reclock.dataflow.graph import ArrangementId
-from reclock.dataflow.job.spark_tasks import SparkTasks
 from reclock.dataflow.merge import (
     Merge,
     Span,
@@ -38,8 +36,10 @@ from reclock.dataflow.merge import (
     ranges_of,
     shared,
 )
-from reclock.dataflow.pool import Pool
+from reclock.engine.interrupt import Interrupt
 from reclock.errors import Interrupted, SegmentMissing
+from reclock.spark.pool import Pool
+from reclock.spark.tasks import SparkTasks
 from reclock.testing.loop_cluster import LoopTasks
 from reclock.testing.strategies.arrangements import (
     changes_in,

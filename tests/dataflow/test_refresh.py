@@ -20,11 +20,11 @@ from reclock.arrangement.cache import process_cache
 from reclock.arrangement.store import LocalStore
 from reclock.arrangement.stream import concat
 from reclock.dataflow.graph import collection_of, errors_of
-from reclock.dataflow.job import run
 from reclock.dataflow.operators import refresh, temporal
 from reclock.dataflow.steps.refresh import UNREFRESHED
 from reclock.dataflow.work import InProcess, Work
 from reclock.ids import ObjectId
+from reclock.spark import job as run
 from reclock.sql.plan.relation import Get
 from reclock.sql.plan.temporal import at_time
 from reclock.testing.evaluate import evaluate

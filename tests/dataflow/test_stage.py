@@ -13,9 +13,9 @@ from reclock.arrangement.store import LocalStore
 from reclock.dataflow.changes import Changes, Stamped
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.stage import Stager
-from reclock.dataflow.stage_job import stage
 from reclock.errors import PositionsLost
 from reclock.remap.batch import Range
+from reclock.spark.staging import stage
 from reclock.time.timestamp import Timestamp
 
 SCHEMA = pa.schema([("c0", pa.int32()), ("c1", pa.int64()), ("c2", pa.decimal128(12, 2))])

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reclock.coordinator.interrupt import Interrupt
-from reclock.dataflow.stoppable import stoppable
+from reclock.engine.interrupt import Interrupt
 from reclock.errors import Interrupted
+from reclock.spark.stoppable import stoppable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
 
 pytestmark = pytest.mark.spark
 

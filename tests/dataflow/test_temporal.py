@@ -25,10 +25,10 @@ from reclock.change.update import Update
 from reclock.dataflow import maintain
 from reclock.dataflow.evaluate import Evaluated
 from reclock.dataflow.graph import collection_of
-from reclock.dataflow.job import run
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.operators import temporal
 from reclock.ids import ObjectId
+from reclock.spark import job as run
 from reclock.sql.plan.scalar import ColumnRef
 from reclock.sql.plan.temporal import at_time
 from reclock.testing.deltas import delta_of, log_of

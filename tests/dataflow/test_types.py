@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.dataflow.exchange import Exchange
 from reclock.dataflow.types import (
     arrow_type,
     arrow_types,
     stored_ddl,
 )
 from reclock.dataflow.values import from_python
+from reclock.spark.exchange import Exchange
 from reclock.sql import types as t
 from reclock.sql.schema import Column, Schema
 from reclock.testing.strategies.values import values_of

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 
 from reclock.arrangement.store import LocalStore
-from reclock.dataflow.peek import peek
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import from_python
 from reclock.errors import Error
 from reclock.ids import ObjectId
 from reclock.server.codec import text
+from reclock.spark.peek import peek
 from reclock.sql import types as t
 from reclock.sql.names import CatalogItem
 from reclock.sql.parse import parse_query
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from reclock.dataflow.evaluate import Evaluator
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
     from reclock.sql.plan.functions.aggregate import Aggregate
     from reclock.sql.plan.relation import QueryPlan
 

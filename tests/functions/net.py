@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reclock.dataflow.local import evaluated, is_local
-from reclock.dataflow.spark_evaluator import Bundle, projection
 from reclock.dataflow.types import arrow_type
 from reclock.dataflow.values import from_python
 from reclock.errors import Error
 from reclock.server.codec import binary, text
+from reclock.spark.evaluator import Bundle, projection
 from reclock.sql import types as t
 from reclock.sql.names import Scope, ScopeColumn
 from reclock.sql.parse import parse_query
@@ -40,7 +40,7 @@ from .edges import of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
     from reclock.sql.plan.scalar import Scalar
 
     from .cases import Case

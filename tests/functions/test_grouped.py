@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reclock.dataflow.evaluate import Evaluator
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
     from reclock.sql.types import Type
 
     from .grouped import Call
@@ -48,8 +48,8 @@ def connection() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def evaluator(spark: Spark) -> Iterator[Evaluator]:
-    from reclock.dataflow.exchange import Exchange  # noqa: PLC0415 - starts Spark
-    from reclock.dataflow.spark_evaluator import SparkEvaluator  # noqa: PLC0415
+    from reclock.spark.evaluator import SparkEvaluator  # noqa: PLC0415
+    from reclock.spark.exchange import Exchange  # noqa: PLC0415 - starts Spark
 
     exchange = Exchange(spark.session)
     yield SparkEvaluator(exchange)

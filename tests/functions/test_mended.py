@@ -15,7 +15,7 @@ from reclock.errors import Error
 from .net import computed, planned
 
 if TYPE_CHECKING:
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
 
 pytestmark = pytest.mark.spark
 

@@ -28,7 +28,7 @@ from .net import TRY, compare, compare_constants, tuples
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
     from reclock.sql.types import Type
 
     from .cases import Case

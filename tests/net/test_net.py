@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reclock.dataflow.evaluate import Evaluator
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
 
 pytestmark = pytest.mark.postgres
 
@@ -60,8 +60,8 @@ def judge() -> Iterator[Judge]:
 
 @pytest.fixture(scope="module")
 def evaluator(spark: Spark) -> Iterator[Evaluator]:
-    from reclock.dataflow.exchange import Exchange  # noqa: PLC0415 - the others do without Spark
-    from reclock.dataflow.spark_evaluator import SparkEvaluator  # noqa: PLC0415
+    from reclock.spark.evaluator import SparkEvaluator  # noqa: PLC0415
+    from reclock.spark.exchange import Exchange  # noqa: PLC0415 - the others do without Spark
 
     exchange = Exchange(spark.session)
     yield SparkEvaluator(exchange)

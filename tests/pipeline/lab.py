@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock import ManualClock
-from reclock.coordinator.database import Database
+from reclock.session.database import Database
 from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.local_engine import LocalEngine
 from reclock.testing.outlets import MemoryOutlets

@@ -57,8 +57,8 @@ KEPT = [
 @pytest.fixture(autouse=True)
 def _small_pulls(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few records are read in several pieces."""
-    monkeypatch.setattr("reclock.coordinator.source.intake.PULL_ROWS", 2)
-    monkeypatch.setattr("reclock.coordinator.source.bindings.SLACK", 2)
+    monkeypatch.setattr("reclock.ingest.intake.PULL_ROWS", 2)
+    monkeypatch.setattr("reclock.engine.source_bindings.SLACK", 2)
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reclock import ManualClock
-from reclock.coordinator.database import Database
 from reclock.server.codec.backend import read_backend
 from reclock.server.codec.frames import LIMIT, Frames
 from reclock.server.protocol.conversation import Conversation
 from reclock.server.protocol.wire import Disconnected
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

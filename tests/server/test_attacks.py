@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 import pytest
 
-from reclock.coordinator.database import Database
-from reclock.coordinator.file_roots import FileRoots
-from reclock.coordinator.sequence import HANDLERS
 from reclock.server.background import serving
 from reclock.server.server import Options
+from reclock.session.database import Database
+from reclock.session.file_roots import FileRoots
+from reclock.session.statements import HANDLERS
 from reclock.sql.parse import parse_statements
 from reclock.testing.kafka_log import MemoryKafka
 from reclock.testing.model_engine import ModelEngine
@@ -234,7 +234,7 @@ def test_a_reader_sees_no_secrets(
 
 
 def system_relations() -> list[str]:
-    from reclock.coordinator.system import RELATIONS  # noqa: PLC0415 - the names alone
+    from reclock.system import RELATIONS  # noqa: PLC0415 - the names alone
 
     return [name.removeprefix("reclock.") for name in RELATIONS]
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from reclock.coordinator.database import Database
 from reclock.server.background import serving
 from reclock.server.server import Options
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 

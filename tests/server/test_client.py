@@ -13,13 +13,13 @@ import pytest
 
 from reclock.cli.shell.shell import Shell
 from reclock.cli.sql import remote
-from reclock.coordinator.database import Database
 from reclock.errors import StatementError, StorageError
 from reclock.secret import Secret
 from reclock.server.background import serving
 from reclock.server.client import RemoteDatabase
 from reclock.server.server import Options
 from reclock.server.signpost import NAME, Signpost, new_key, read_signpost, signpost
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 

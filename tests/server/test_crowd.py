@@ -13,11 +13,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from reclock.coordinator.database import Database
 from reclock.server.background import serving
 from reclock.server.codec.frontend import Query, Startup, write_first
 from reclock.server.codec.message import frame
 from reclock.server.server import Options
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

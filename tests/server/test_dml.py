@@ -17,7 +17,7 @@ from reclock.server.server import Options
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from reclock.coordinator.database import Database
 from reclock.server.background import serving
 from reclock.server.server import Options
+from reclock.session.database import Database
 from reclock.testing.histories import History, check_linearizable
 from reclock.testing.model_engine import ModelEngine
 

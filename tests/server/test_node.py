@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 import pytest
 
-from reclock.coordinator.database import Database
 from reclock.dev.jars import locked
 from reclock.server.background import serving
 from reclock.server.server import Options
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

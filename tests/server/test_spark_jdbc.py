@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from reclock.coordinator.database import Database
 from reclock.dev.jars import JDBC_VERSION, jdbc_jars
 from reclock.server.background import serving
 from reclock.server.server import Options
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
 
 pytestmark = pytest.mark.slow(seconds=10)  # Spark starts, and has a driver to load
 

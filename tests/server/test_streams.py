@@ -12,7 +12,6 @@ import psycopg
 import pytest
 from psycopg import sql as text
 
-from reclock.coordinator.database import Database
 from reclock.server import connection
 from reclock.server.background import serving
 from reclock.server.codec import backend as b
@@ -21,6 +20,7 @@ from reclock.server.codec.backend import read_backend
 from reclock.server.codec.frames import LIMIT, Frames
 from reclock.server.codec.message import frame
 from reclock.server.server import Options
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-from reclock.coordinator.database import Database
 from reclock.server.background import serving
 from reclock.server.server import Options
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

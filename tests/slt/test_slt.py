@@ -18,7 +18,7 @@ from reclock.testing.slt import Script, parse, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 pytestmark = pytest.mark.spark
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.coordinator.copy_text import text_of
 from reclock.errors import StatementError
+from reclock.rows.copy_text import text_of
 from reclock.sql.plan.coerce import read_literal
 from reclock.sql.types import BIGINT, TEXT, Array
 

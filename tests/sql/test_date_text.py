@@ -29,7 +29,9 @@ def test_a_fraction_is_rounded_to_microseconds(digits: str) -> None:
         assert read_date(text) == begin.date()
 
 
-@pytest.mark.parametrize("text", ["2024-W01-1", "2024-1-5", "٢٠٢٤-01-01", "2024-01-01x", "2024", ""])
+@pytest.mark.parametrize(
+    "text", ["2024-W01-1", "2024-1-5", "٢٠٢٤-01-01", "2024-01-01x", "2024", ""]
+)
 def test_what_is_no_date_is_refused(text: str) -> None:
     for read in (read_date, read_timestamp, read_timestamptz):
         with pytest.raises(ValueError, match="."):

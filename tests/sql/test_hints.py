@@ -11,7 +11,18 @@ import reclock
 from reclock.sql.parse import node
 
 ROOT = Path(reclock.__file__).parent
-FILES = sorted([*(ROOT / "sql").rglob("*.py"), *(ROOT / "coordinator").rglob("*.py")])
+PACKAGES = (
+    "sql",
+    "catalog",
+    "engine",
+    "ingest",
+    "export",
+    "subscribe",
+    "system",
+    "session",
+    "server",
+)
+FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 REFUSALS = {"NotSupported", "InvalidSyntax"}
 
 

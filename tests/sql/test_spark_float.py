@@ -15,7 +15,7 @@ from reclock.sql.plan.spark_float import float_as_text
 from reclock.sql.types import DOUBLE, REAL, TEXT
 
 if TYPE_CHECKING:
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
     from reclock.sql.types import Type
 
 pytestmark = pytest.mark.spark

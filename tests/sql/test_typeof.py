@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reclock.coordinator.database import Database
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 

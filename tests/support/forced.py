@@ -30,12 +30,12 @@ def forced(execution: str | None, master: str | None) -> Iterator[None]:
         if execution == "loop":
             _on_a_loop(patch)
         elif execution == "spark":
-            from reclock.coordinator import settings  # noqa: PLC0415 - most tests do without
+            from reclock.catalog import settings  # noqa: PLC0415 - most tests do without
 
             made = replace(settings.SETTINGS["execution"], default="spark")
             patch.setitem(settings.SETTINGS, "execution", made)
         if master is not None:
-            from reclock.dataflow.session import Spark  # noqa: PLC0415
+            from reclock.spark.session import Spark  # noqa: PLC0415
 
             begin = Spark.__init__
             patch.setattr(
@@ -47,7 +47,7 @@ def forced(execution: str | None, master: str | None) -> Iterator[None]:
 
 
 def _on_a_loop(patch: pytest.MonkeyPatch) -> None:
-    from reclock.coordinator import database  # noqa: PLC0415
+    from reclock.session import database  # noqa: PLC0415
     from reclock.testing.local_engine import LocalEngine  # noqa: PLC0415
     from reclock.testing.model_engine import ModelEngine  # noqa: PLC0415
     from reclock.testing.task_engine import LoopEngine  # noqa: PLC0415

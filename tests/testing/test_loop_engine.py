@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forced import forced
 from reclock import ManualClock
-from reclock.coordinator.database import Database
+from reclock.session.database import Database
 from reclock.testing.local_engine import LocalEngine
 from reclock.testing.model_engine import ModelEngine
 

@@ -10,7 +10,7 @@ and appears whole, where the file system has that; else it is uploaded aside and
 uploaded again where it is: a task that is tried twice does not touch what the first try made.
 
 A store travels to tasks with what its file system is made of, which has no secrets: an address may
-not have any (``coordinator.place``). Credentials are each machine's own, and so are copies
+not have any (``engine.place``). Credentials are each machine's own, and so are copies
 (``nearby``). A process has one store, however often it is sent there.
 
 ``TRAFFIC`` counts what this process asked for. Tests: tests/arrangement/test_remote.py.

@@ -19,8 +19,8 @@ not ended, or is among the last ``REMEMBERED`` that were mentioned. What is rele
 when more is read, and OUTPUT and TEMP hold everything that was read, once. Of two rows of one key
 that are released the later one is that of the greater number, then that of the greater place.
 
-This is what ``coordinator.source.transactions`` computes step by step; no part of the system
-runs it. Tests: tests/coordinator/source/test_transactions.py.
+This is what ``ingest.transactions.transactions`` computes step by step; no part of the system
+runs it. Tests: tests/ingest/test_transactions.py.
 """
 
 from __future__ import annotations

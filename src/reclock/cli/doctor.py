@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reclock.cli.options import Elsewhere
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 NEEDED_GB: Final = 1.0
 MAX_SKEW_MS: Final = 1_000
@@ -127,7 +127,7 @@ def slots(db: Database) -> Iterator[Finding]:
 def whole(state: Path, **elsewhere: Unpack[Elsewhere]) -> Iterator[Finding]:
     """Look whether the parts of a state fit each other, and the clock of this machine."""
     from reclock.clock import SystemClock  # noqa: PLC0415
-    from reclock.coordinator.look import look  # noqa: PLC0415
+    from reclock.session.offline import look  # noqa: PLC0415
     from reclock.time.timeline import EPOCH_MS  # noqa: PLC0415
 
     try:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from reclock.cli.options import HTTP_PLACE, place_of
-from reclock.coordinator.file_roots import FileRoots
 from reclock.errors import InvalidValue
+from reclock.session.file_roots import FileRoots
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator
 
     from reclock.cli.log import Log
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 DEFAULT: Final = HTTP_PLACE
 

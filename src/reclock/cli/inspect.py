@@ -1,6 +1,6 @@
 """``reclock inspect``: look into a state, whether a reclock is running in it or not.
 
-What is shown is what was durable a moment ago, from a copy (``reclock.coordinator.look``); nothing
+What is shown is what was durable a moment ago, from a copy (``reclock.session.offline``); nothing
 is changed and nobody is disturbed. Tests: tests/cli/test_inspect.py.
 """
 
@@ -44,9 +44,9 @@ def inspect(what: str, state: Path, *, as_json: bool, **elsewhere: Unpack[Elsewh
     arrangements  what is stored, and how much of it
     errors        errors that views and sources hold
     """  # noqa: D301 - the escape is click's: it leaves the lines as they are
-    from reclock.coordinator.look import look  # noqa: PLC0415
-    from reclock.coordinator.moment import with_moment  # noqa: PLC0415
-    from reclock.coordinator.text_table import table  # noqa: PLC0415 - the other commands start faster
+    from reclock.rows.moment import with_moment  # noqa: PLC0415
+    from reclock.rows.text_table import table  # noqa: PLC0415 - the other commands start faster
+    from reclock.session.offline import look  # noqa: PLC0415
     from reclock.sql.schema import Column, Schema  # noqa: PLC0415
     from reclock.sql.types import TEXT  # noqa: PLC0415
 

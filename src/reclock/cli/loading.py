@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reclock.cli.log import Log
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 _LOOK_SECONDS: Final = 0.1
 _STEPS: Final = 4

@@ -166,7 +166,7 @@ def place(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def opened(where: Where) -> Opened:
     """Return what ``reclock.open`` is told: the settings of Spark of a file, and those given."""
-    from reclock.dataflow.properties import parsed  # noqa: PLC0415 - the other commands start faster
+    from reclock.spark.properties import parsed  # noqa: PLC0415 - the other commands start faster
 
     settings: dict[str, str] = {}
     if (file := where["properties_file"]) is not None:

@@ -3,7 +3,7 @@
 A virtual environment is packed by venv-pack, one of conda by conda-pack; which is installed only
 by those who need it (``reclock[pack]``). What executors have anyway is left out: the jars of Spark
 and the Java that comes with pip, the largest part of it. So is reclock itself, which travels with
-the job (``dataflow.shipping``). A virtual environment is no Python of its own: executors need
+the job (``spark.shipping``). A virtual environment is no Python of its own: executors need
 that which it was made from, at the same path; an environment of conda is whole.
 
 Tests: tests/cli/test_pack.py.

@@ -21,11 +21,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from reclock.coordinator.moment import with_moment
+from reclock.rows.moment import with_moment
 
 if TYPE_CHECKING:
     from reclock.cli.log import Log
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 _SOURCES: Final = (
     "SELECT source, state, rows, errors, upstream, bound, lag_ms, detail "

@@ -1,6 +1,6 @@
 """``reclock run FILE``: make what a file of statements says, and keep it running.
 
-The file is compared with what is there (``reclock.coordinator.pipeline``) before anything is done:
+The file is compared with what is there (``reclock.session.pipeline``) before anything is done:
 what is missing is created, what is there from the same text stays, anything else is a conflict
 that is shown, and nothing is applied. ``--listen`` opens the port of ``reclock serve`` too, so that
 one can look at what runs. ``--dry-run`` stops after planning every statement.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from reclock.cli.log import Log
     from reclock.cli.options import Elsewhere, Where
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 _REFRESH_SECONDS: Final = 0.25
 
@@ -118,7 +118,7 @@ def served(
 def apply(db: Database, text: str, log: Log) -> None:
     """Create what is missing of a file."""
     from reclock.cli.loading import loading  # noqa: PLC0415
-    from reclock.coordinator.pipeline.plan import Action  # noqa: PLC0415
+    from reclock.session.pipeline.plan import Action  # noqa: PLC0415
 
     for step in db.plan(text):
         if step.action in (Action.CREATE, Action.RUN):
@@ -151,7 +151,7 @@ def _interrupt(*_: object) -> None:
 
 def _rehearse(text: str, state: Path, log: Log, **elsewhere: Unpack[Elsewhere]) -> None:
     from reclock.connectors.kafka.client import KafkaCluster  # noqa: PLC0415
-    from reclock.coordinator.look import look  # noqa: PLC0415
+    from reclock.session.offline import look  # noqa: PLC0415
 
     with look(state, KafkaCluster, **elsewhere) as db:
         steps = db.plan(text)

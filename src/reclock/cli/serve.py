@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from reclock.cli.http import Listening
     from reclock.cli.log import Log
     from reclock.cli.options import Where
-    from reclock.coordinator.database import Database
     from reclock.server.server import Options
+    from reclock.session.database import Database
 
 _LOOK_SECONDS: Final = 1.0
 
@@ -66,9 +66,9 @@ def serve(
     from reclock.cli.http import DEFAULT, Listening  # noqa: PLC0415
     from reclock.cli.log import Log  # noqa: PLC0415
     from reclock.cli.run import apply  # noqa: PLC0415
-    from reclock.coordinator.file_roots import FileRoots  # noqa: PLC0415
     from reclock.server.server import Options  # noqa: PLC0415
     from reclock.server.signpost import new_key  # noqa: PLC0415
+    from reclock.session.file_roots import FileRoots  # noqa: PLC0415
 
     private = [state, *(Path(s) for s in [place["store"]] if s is not None and "://" not in s)]
     files = FileRoots.of(file_root, private=private)

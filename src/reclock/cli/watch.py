@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reclock.cli.log import Log
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 _FAILING: Final = ("stalled", "failed")
 _STATES: Final = {

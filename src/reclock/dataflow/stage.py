@@ -25,7 +25,7 @@ run has its positions, so that equal records of other positions are another file
 not made durable: what was not bound before a crash is read again. One consumer per Python worker is
 kept between jobs (``connectors.kafka.fetch``).
 
-Tests: tests/dataflow/test_stage.py; on a cluster: tests/coordinator/source/test_cluster.py.
+Tests: tests/dataflow/test_stage.py; on a cluster: tests/ingest/test_cluster.py.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Stop(Protocol):
-    """Who may ask for an end, from another thread: ``coordinator.interrupt.Interrupt``."""
+    """Who may ask for an end, from another thread: ``engine.interrupt.Interrupt``."""
 
     def check(self) -> None:
         """Raise the reason, if an end was asked for."""

@@ -6,7 +6,7 @@ contradicts itself; nothing of what it says at that time is published, so no vie
 something of a row that is there less often than not at all (P9).
 
 Cost: a look-up of each row that is taken away.
-Tests: tests/coordinator/source/test_taken_away.py.
+Tests: tests/ingest/test_taken_away.py.
 """
 
 from __future__ import annotations

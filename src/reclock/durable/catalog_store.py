@@ -3,7 +3,7 @@
 The upper of the collection ``catalog`` is the catalog's version: changes made to version n
 happen at time n and lead to version n + 1, by compare-and-append. Who changes an outdated
 version loses and is told the current one. Only the present version is kept. What an item
-says is the coordinator's business.
+says is the business of ``session``.
 
 Checked by tests/durable/test_catalog_store.py.
 """

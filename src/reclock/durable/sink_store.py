@@ -2,7 +2,7 @@
 
 The log of a sink says how far it is, exactly; this says how far it was at least, a moment ago.
 It is what the state can hold against a log that was emptied or replaced, and how far the
-history of what the sink is made of may be forgotten (``coordinator.sink.exporter``).
+history of what the sink is made of may be forgotten (``export.exporter``).
 
 One collection per sink, without updates: its upper is the frontier. An append costs one row.
 

@@ -15,7 +15,7 @@ from reclock.server.server import Options, Server
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 
 def _silent(event: str, words: str, **facts: object) -> None:

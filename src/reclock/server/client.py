@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from scramp import ScramClient, ScramException
 
-from reclock.coordinator.result import Result
 from reclock.errors import NotSupported, ProtocolViolation, StatementError, StorageError
+from reclock.rows.result import Result
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
 from reclock.server.codec import text as text_format

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
-    from reclock.coordinator.session import Session
     from reclock.server.codec.message import Message
     from reclock.server.protocol.wire import Alarm
+    from reclock.session.session import Session
 
 T = TypeVar("T")
 

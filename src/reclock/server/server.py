@@ -26,9 +26,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from reclock.catalog.verifier import make_verifier
 from reclock.clock import SystemClock
-from reclock.coordinator.file_roots import FileRoots
-from reclock.coordinator.verifier import make_verifier
 from reclock.errors import Error, InvalidValue, Rejected
 from reclock.server.codec.message import frame
 from reclock.server.connection import Connection
@@ -37,16 +36,17 @@ from reclock.server.protocol.report import error_response
 from reclock.server.protocol.startup import Key, greet
 from reclock.server.protocol.throttle import Throttle
 from reclock.server.protocol.wire import Disconnected
+from reclock.session.file_roots import FileRoots
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from reclock.catalog.roles import Roles
     from reclock.clock import Clock
-    from reclock.coordinator.database import Database
-    from reclock.coordinator.roles import Roles
-    from reclock.coordinator.session import Session
     from reclock.secret import Secret
+    from reclock.session.database import Database
+    from reclock.session.session import Session
 
 LOGIN_SECONDS: Final = 30
 """So long a client may take to log in."""

@@ -1,4 +1,4 @@
-"""Layer 5: the pieces of exactly-once sinks, below the coordinator; no Spark.
+"""Layer 5: the pieces of exactly-once sinks, which ``export`` drives; no Spark.
 
 Read in this order. ``log`` is the contract: an ``Unfenced`` producer can do nothing but fence,
 and only the ``Fenced`` one it becomes can read progress and send. ``consistency`` is what is

@@ -24,7 +24,7 @@ every moment, and nobody has to take anything back: no whole line is ever change
 The lock of the operating system on the progress keeps a second process out; it goes when its
 holder does. Cost: two fsyncs a group of times.
 
-Tests: tests/sinks/test_files.py, tests/coordinator/sink/test_file_sinks.py.
+Tests: tests/sinks/test_files.py, tests/export/test_file_sinks.py.
 """
 
 from __future__ import annotations

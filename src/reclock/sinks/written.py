@@ -12,7 +12,7 @@ nothing of what was there: ``records`` are all of them or an error.
 
 Cost: ``last_time`` reads the ends of partitions, ``records`` the topic.
 
-Tests: tests/sinks/test_written.py; what is made of it: tests/coordinator/sink/test_recover.py.
+Tests: tests/sinks/test_written.py; what is made of it: tests/export/test_recover.py.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import multiprocessing
 from typing import Any, Final
 
 PATIENCE_SECONDS: Final = 60.0
-_LOADED: Final = ["reclock.coordinator.database", "reclock.testing.model_engine"]
+_LOADED: Final = ["reclock.session.database", "reclock.testing.model_engine"]
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(_LOADED)
 

@@ -17,6 +17,7 @@ from reclock.sql.plan.coerce import read_literal
 from reclock.sql.plan.comparable import NAME
 from reclock.sql.plan.functions import interval
 from reclock.sql.plan.functions.length import MAX_BYTES, MAX_SERIES, TOO_LONG
+from reclock.sql.plan.functions.zoned import CUT
 from reclock.sql.plan.scalar import (
     And,
     Call,
@@ -29,6 +30,7 @@ from reclock.sql.plan.scalar import (
     Or,
     Scalar,
 )
+from reclock.sql.zone import DEFAULT, in_zone, local_text, moment, named, tzinfo_of
 from reclock.testing import evaluate_interval as model
 
 if TYPE_CHECKING:
@@ -126,7 +128,8 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:  # noqa: P
         return tuple(None if v is None else cast_value(v, *inner) for v in value)
     if source == t.TEXT:
         try:
-            return fits(read_literal(value, target), target)
+            with in_zone(DEFAULT):  # a plan says itself which zone it is in
+                return fits(read_literal(value, target), target)
         except Error as error:
             raise EvaluationError(code=error.code, message=error.message) from error
     if isinstance(target, t.Numeric):
@@ -435,6 +438,34 @@ def _cut(moment: datetime, field: str) -> datetime:
     return moment.replace(**{name: 1 if name in ("month", "day") else 0 for name in shorter})  # type: ignore[arg-type]
 
 
+def _shifted(zone: str, time: datetime) -> datetime:
+    """Return what clocks show at a moment, or when they show a time."""
+    if time.tzinfo is None:
+        return moment(time, named(_posix(zone)))
+    return time.astimezone(tzinfo_of(named(_posix(zone)))).replace(tzinfo=None)
+
+
+def _posix(zone: str) -> str:
+    """Return an offset as PostgreSQL names it: it counts west."""
+    return zone[1:] if zone[0] == "+" else zone
+
+
+def _shifted_by(zone: str, at: datetime, interval: Interval, sign: int = 1) -> datetime:
+    for part in (Interval(interval.months, 0, 0), Interval(0, interval.days, 0)):
+        if part != Interval(0, 0, 0):
+            at = _shifted(zone, model.plus(_shifted(zone, at), part, sign))
+    moved: datetime = model.plus(at, Interval(0, 0, interval.microseconds), sign)
+    return moved
+
+
+def _cut_there(field: str) -> Callable[[str, datetime], datetime]:
+    def cut(zone: str, at: datetime) -> datetime:
+        local = _shifted(zone, at)
+        return at - (local - _cut(local, field))
+
+    return cut
+
+
 def _milliseconds(time: Any) -> int:
     if isinstance(time, int):
         return time
@@ -497,6 +528,12 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("justify_hours", 1): lambda a: model.justified(a, hours=True, days=False),
     ("justify_days", 1): lambda a: model.justified(a, hours=False, days=True),
     ("justify_interval", 1): lambda a: model.justified(a, hours=True, days=True),
+    ("timezone", 2): _shifted,
+    ("zoned text", 2): lambda zone, at: local_text(at, named(_posix(zone))),
+    ("zoned +", 3): _shifted_by,
+    ("zoned -", 3): lambda zone, at, by: _shifted_by(zone, at, by, -1),
+    **{(f"zoned date_trunc {field}", 2): _cut_there(field) for field in CUT},
+    ("~", 2): lambda s, pattern: re.search(pattern, s) is not None,
     ("&", 2): operator.and_,
     ("|", 2): operator.or_,
 }

@@ -1,6 +1,6 @@
 """Scalars and groups evaluated in plain Python: the dataflow without Spark.
 
-What ``dataflow.spark_evaluator`` asks of Spark, answered by the reference evaluator, so
+What ``spark.evaluator`` asks of Spark, answered by the reference evaluator, so
 that graphs, ticks and whole databases can be tested by the thousand cases.
 """
 

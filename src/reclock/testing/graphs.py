@@ -1,6 +1,6 @@
 """A graph with its state in memory: views kept incrementally, read at every time.
 
-What the coordinator does with arrangements on disk, for tests: ``tick`` runs the graph on
+What the engine does with arrangements on disk, for tests: ``tick`` runs the graph on
 changes of tables and adds what it appends to the state; ``rows_at`` adds up a view's
 updates. ``Changes`` draws random changes of the tables of ``testing.queries``.
 """

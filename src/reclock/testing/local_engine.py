@@ -1,6 +1,6 @@
 """The engine of a database without Spark: real operators, expressions in plain Python.
 
-Ticks and first loads run the graph as ``coordinator.spark_engine`` does, in one piece, and keep
+Ticks and first loads run the graph as ``spark.engine`` does, in one piece, and keep
 the state of operators; expressions are those of the reference evaluator, queries are answered by
 ``ModelEngine``. So what operators keep can be tested through restarts, in a moment.
 """
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.shard import Shard
-    from reclock.coordinator.engine import Updates
-    from reclock.coordinator.shape import Shape
     from reclock.dataflow.changes import Changes
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.stop import Stop
     from reclock.dataflow.work import Effort
+    from reclock.engine.engine import Updates
+    from reclock.engine.shape import Shape
     from reclock.ids import ObjectId
     from reclock.time.timestamp import Timestamp
 
 
 class LocalEngine(ModelEngine):
-    """``coordinator.engine.Engine`` by the operators of ``dataflow``, without Spark."""
+    """``engine.engine.Engine`` by the operators of ``dataflow``, without Spark."""
 
     by_jobs: ClassVar[bool] = False
     """Whether what runs beside ticks is work like all other."""

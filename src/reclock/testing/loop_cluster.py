@@ -1,6 +1,6 @@
 """A cluster that is a loop: stages of jobs run part by part in this process, without Spark.
 
-What ``dataflow.job.chain`` does with DataFrames, done with lists: messages go to the parts they
+What ``spark.chain`` does with DataFrames, done with lists: messages go to the parts they
 name, questions are answered by an evaluator. So the parts of jobs are tested by the thousand
 cases. Every part may be run ``twice``, as after a failure: it must do the same both times. So may
 tasks that do not know each other (``dataflow.job.tasks``).
@@ -54,7 +54,7 @@ class LoopTasks:
 
 @dataclass(frozen=True)
 class LoopCluster:
-    """``dataflow.job.run.Cluster`` in this process."""
+    """``spark.job.Cluster`` in this process."""
 
     evaluator: Evaluator
     parallelism: int = 2

@@ -1,4 +1,4 @@
-"""An engine without Spark: the reference evaluator behind the coordinator's seam.
+"""An engine without Spark: the reference evaluator behind the seam ``engine.engine``.
 
 Every view is computed from scratch at every time at which something changed, and the
 difference is what a tick appends; arrangements that hold the rows of an object get them,
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.shard import Shard
     from reclock.arrangement.store import Store
-    from reclock.coordinator.engine import Updates
-    from reclock.coordinator.shape import Shape
     from reclock.dataflow.changes import Changes
     from reclock.dataflow.graph import Arrangement, ArrangementId
     from reclock.dataflow.job.load import Load
@@ -58,6 +56,8 @@ if TYPE_CHECKING:
     from reclock.dataflow.stage import Stager
     from reclock.dataflow.stop import Stop
     from reclock.dataflow.work import Effort
+    from reclock.engine.engine import Updates
+    from reclock.engine.shape import Shape
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
     from reclock.sql.plan.node import Node
@@ -68,7 +68,7 @@ Contents = dict["ArrangementId", "Rows"]
 
 
 class ModelEngine:
-    """``coordinator.engine.Engine`` in plain Python; ``steps`` counts the ticks it computed.
+    """``engine.engine.Engine`` in plain Python; ``steps`` counts the ticks it computed.
 
     An answer of more than ``whole_rows`` rows is given while it is taken, as from the runs.
     """

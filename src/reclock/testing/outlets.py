@@ -37,7 +37,7 @@ class MemoryAdmin:
 
 
 class MemoryOutlets:
-    """``coordinator.sink.connect.Outlets`` over one broker in memory."""
+    """``export.connect.Outlets`` over one broker in memory."""
 
     def __init__(self, kafka: MemoryKafka) -> None:
         self._kafka = kafka

@@ -1,4 +1,4 @@
-"""What every source must do, whatever is behind it: what the coordinator relies on.
+"""What every source must do, whatever is behind it: what ``ingest`` relies on.
 
 Each case is a function of an ``Upstream``: a source, where it begins, and a way to make it
 grow. Sources in general: `reclock.connectors.source`; what Kafka must do besides is in

@@ -1,6 +1,6 @@
 """Sources, tables and views over them with their state in runs, tick by tick.
 
-What the coordinator does with a graph, without one: ``tick`` runs it on the records of
+What the engine does with a graph, without one: ``tick`` runs it on the records of
 sources and the changes of tables, in the driver or in parts; ``create`` makes views from what
 is kept; ``rows_at`` and ``errors_at`` read any time. Every tick opens its traces anew from the
 runs in the store, so nothing outlives a tick but what a restart would find.
@@ -20,9 +20,9 @@ from reclock.dataflow.changes import Changes
 from reclock.dataflow.envelope import NONE
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.hydrate import Stream
-from reclock.dataflow.job.run import Job
 from reclock.dataflow.render.build import View, build_graph, key_of
 from reclock.dataflow.work import InProcess, Work
+from reclock.spark.job import Job
 from reclock.sql.names import CatalogItem
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.store import Store
-    from reclock.coordinator.engine import Updates
     from reclock.dataflow.graph import ArrangementId
-    from reclock.dataflow.job.run import Cluster
     from reclock.dataflow.render.build import Relation, Source
+    from reclock.engine.engine import Updates
     from reclock.ids import ObjectId
+    from reclock.spark.job import Cluster
     from reclock.sql.plan.node import Node
 
 Rows = Counter[tuple[Any, ...]]

@@ -1,6 +1,6 @@
 """A graph with its state in a segment store, whose ticks run in parts.
 
-What ``coordinator.spark_engine`` does with a tick of many changes, without a coordinator
+What ``spark.engine`` does with a tick of many changes, without a database
 and, with a loop for a cluster, without Spark: so it can be tested by the thousand cases.
 """
 
@@ -14,9 +14,9 @@ from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.shard import Shard
 from reclock.arrangement.stream import concat
 from reclock.dataflow.changes import Changes
-from reclock.dataflow.job.run import Job
 from reclock.dataflow.trace import DeltaTrace
 from reclock.dataflow.work import Work
+from reclock.spark.job import Job
 from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.graphs import Log, MemoryGraph, written
 from reclock.time.description import Description
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.store import Store
     from reclock.dataflow.graph import ArrangementId
-    from reclock.dataflow.job.run import Cluster
     from reclock.ids import ObjectId
+    from reclock.spark.job import Cluster
     from reclock.sql.plan.node import Node
     from reclock.time.refresh import Schedule
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from reclock.dataflow.job.run import Job
 from reclock.dataflow.piece import Piece
+from reclock.spark.job import Job
 from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.local_engine import LocalEngine
 from reclock.testing.loop_cluster import LoopCluster
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from reclock.arrangement.store import Store
-    from reclock.coordinator.engine import Updates
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.stage import Stager
     from reclock.dataflow.work import Work
+    from reclock.engine.engine import Updates
     from reclock.remap.batch import Range
 
 

@@ -10,8 +10,8 @@ from reclock.connectors.postgres.pgoutput import Change, Relation, RelationColum
 from reclock.connectors.postgres.rows import RowsBuilder
 from reclock.connectors.postgres.spill import Spill
 from reclock.connectors.postgres.table import Mapped, Table, TableColumn
-from reclock.coordinator.source.postgres.define import fields_of
 from reclock.errors import SourceRegressed
+from reclock.ingest.postgres.define import fields_of
 
 
 def told(xid, letter, rest):

@@ -13,7 +13,7 @@ from reclock.server.http import app, limits, streams
 from reclock.server.http.server import HttpOptions, HttpServer
 
 if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 
 def test_what_is_not_there_is_not_found(client: httpx.Client) -> None:

@@ -16,9 +16,9 @@ from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from browser import Wrong, running, written
-from reclock.coordinator.database import Database
 from reclock.errors import SourceUnavailable
 from reclock.server.http.server import HttpOptions, HttpServer
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import reclock
 from browser import Wrong, running, written
-from reclock.coordinator.database import Database
 from reclock.server.http.server import HttpOptions, HttpServer
+from reclock.session.database import Database
 from reclock.testing.kafka_conformance import Record
 from reclock.testing.model_engine import ModelEngine
 

@@ -14,7 +14,7 @@ from reclock.server.http.openapi import PATHS
 from reclock.server.http.server import HttpOptions, HttpServer
 
 if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 USER = {"user": "reader", "password": "correct horse"}
 

@@ -10,7 +10,7 @@ from reclock.errors import SourceUnavailable
 if TYPE_CHECKING:
     import httpx
 
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 
 def test_alive(stranger: httpx.Client) -> None:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from prometheus_client.parser import text_string_to_metric_families
 
 from debian import program
-from reclock.coordinator.meters import Histogram
+from reclock.engine.meters import Histogram
 from reclock.server.http.gauges import Gauges
 from reclock.server.http.metrics import FAMILIES, Metrics
 
 if TYPE_CHECKING:
     import httpx
 
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 

@@ -13,7 +13,7 @@ from reclock.server.http.history import KEPT, History
 if TYPE_CHECKING:
     import httpx
 
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 
 def test_everything_is_in_the_overview(client: httpx.Client) -> None:

@@ -10,7 +10,7 @@ from reclock.errors import InvalidValue
 from reclock.server.http.server import HttpOptions, HttpServer
 
 if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 
 def test_a_port_that_is_taken_is_an_error_that_says_so(db: Database, server: HttpServer) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 SESSIONS = [
     "SELECT id, owner, balance FROM accounts ORDER BY id",

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from reclock.coordinator.database import Database
 from reclock.server.http import streams
 from reclock.server.http.server import HttpOptions, HttpServer
+from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:

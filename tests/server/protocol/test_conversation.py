@@ -17,8 +17,8 @@ from reclock.sql.types import BIGINT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reclock.coordinator.database import Database
     from reclock.server.codec.message import Message
+    from reclock.session.database import Database
 
     Talk = Callable[..., list[Message]]
 

@@ -19,8 +19,8 @@ from ..conftest import Script, finish  # noqa: TID252 - the fixture's own class
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reclock.coordinator.database import Database
     from reclock.server.codec.message import Message
+    from reclock.session.database import Database
 
     Talk = Callable[..., list[Message]]
 

@@ -20,8 +20,8 @@ from reclock.server.protocol.wire import Disconnected
 from ..conftest import Script, finish  # noqa: TID252 - the fixture's own class
 
 if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
     from reclock.server.codec.message import Message
+    from reclock.session.database import Database
 
 NAMES = st.sampled_from(["", "a", "b"])
 SQL = st.sampled_from(

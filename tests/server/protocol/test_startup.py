@@ -22,11 +22,11 @@ from reclock.server.protocol.wire import Disconnected
 from ..conftest import Script, finish  # noqa: TID252 - the fixture's own class
 
 if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
-    from reclock.coordinator.roles import Roles
-    from reclock.coordinator.session import Session
-    from reclock.coordinator.verifier import Verifier
+    from reclock.catalog.roles import Roles
+    from reclock.catalog.verifier import Verifier
     from reclock.server.codec.message import Message
+    from reclock.session.database import Database
+    from reclock.session.session import Session
 
 KEY = Key(7, b"key!")
 
@@ -246,7 +246,7 @@ def test_cancel_requests_are_passed_on_and_not_answered(door: Doorkeeper) -> Non
 
 
 def test_what_cannot_be_set_is_a_notice(db: Database) -> None:
-    script = Script(startup(user="x", TimeZone="Europe/Berlin", application_name="app", nope="1"))
+    script = Script(startup(user="x", TimeZone="Europe/Atlantis", application_name="app", nope="1"))
     script.is_local = True
     session = finish(greet(script, Doorkeeper(db, trusts_local=True), KEY))
     notices = [dict(m.parts)["M"] for m in script.said if isinstance(m, b.NoticeResponse)]

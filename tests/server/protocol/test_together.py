@@ -14,8 +14,8 @@ from reclock.sql.parse import parse_statements
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from reclock.coordinator.database import Database
     from reclock.server.codec.message import Message
+    from reclock.session.database import Database
 
     Talk = Callable[..., list[Message]]
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from net.judge import Answer, plain
 from net.tables import CATALOG, SCHEMA
 from reclock.arrangement.store import LocalStore
-from reclock.dataflow.peek import peek
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import rows_of
 from reclock.errors import Error
 from reclock.ids import ObjectId
+from reclock.spark.peek import peek
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.decorrelate import scalars_of
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from net.tables import Contents
     from reclock.dataflow.evaluate import Evaluator
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
     from reclock.sql.plan.node import Node
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from net.tables import Contents
     from net.tree import Node
     from reclock.dataflow.evaluate import Evaluator
-    from reclock.dataflow.session import Spark
+    from reclock.spark.session import Spark
     from reclock.sql.plan.node import Node as Relation
     from reclock.sql.plan.relation import QueryPlan
 

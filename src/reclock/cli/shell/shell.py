@@ -18,8 +18,8 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from reclock.cli.shell.meta import HELP, Ask, Do, command
-from reclock.coordinator.text_table import cells, records, table
 from reclock.errors import Error, InvalidSyntax, InvalidValue
+from reclock.rows.text_table import cells, records, table
 from reclock.sql.parse import parse_statements
 from reclock.sql.parse.dialect import tokenize
 from reclock.sql.statement.copy import Copy
@@ -28,9 +28,9 @@ from reclock.sql.statement.subscribe import Subscribe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reclock.coordinator.database import Database
-    from reclock.coordinator.result import Result
+    from reclock.rows.result import Result
     from reclock.server.client import RemoteDatabase
+    from reclock.session.database import Database
     from reclock.sql.statement.parsed import Parsed
 
 _FETCH_SECONDS: Final = 0.2

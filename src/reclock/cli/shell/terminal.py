@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.document import Document
 
     from reclock.cli.shell.shell import Shell
-    from reclock.coordinator.database import Database
     from reclock.server.client import RemoteDatabase
+    from reclock.session.database import Database
 
 WORDS: Final = """
 ALTER AS BEGIN BY COMMIT COPY COUNT CREATE DELETE DISTINCT DROP ENVELOPE EXCEPT EXPLAIN FORMAT FROM

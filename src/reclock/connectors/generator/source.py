@@ -2,7 +2,7 @@
 
 The offset of a generator is the number of its events. There is nothing upstream to ask:
 each probe says that ``events_per_tick`` more of them have come than are bound, so a
-coordinator that probes once a tick gets that many each tick, whatever the clock does. What
+intake that probes once a tick gets that many each tick, whatever the clock does. What
 is bound can be read again, here or in any other process, to the last bit (P2), which is
 also why nothing can regress.
 

@@ -4,14 +4,14 @@ A ``Connection`` is a value that travels to tasks: a connection string and a pas
 shown nowhere. ``sql`` opens a session for queries, ``replication`` one that speaks the replication
 protocol; both write times, intervals and bytes in one way, whatever the server's settings.
 
-psycopg 3 has no replication mode; psycopg2 has one, which is kept up. Tasks copy with ADBC, which
-reads ``COPY … (FORMAT binary)`` into Arrow.
+Both are psycopg's, over libpq, which speaks the replication protocol too (``stream``). Tasks copy
+with ADBC, which reads ``COPY … (FORMAT binary)`` into Arrow.
 
 Errors. ``SourceUnavailable`` has the code of the server where it refuses (28P01, 42501, 3D000,
 55006 …) and 08006 where it does not answer: all of these are tried again. What is lost for good is
 said by those who know it (``slot``, ``stream``).
 
-Tests: tests/coordinator/source/postgres/test_postgres.py.
+Tests: tests/ingest/postgres/test_postgres.py.
 """
 
 from __future__ import annotations
@@ -86,15 +86,12 @@ class Connection:
     def sql(self) -> Any:
         """Open a session for queries, each its own transaction."""
         with self.told():
-            made = client().connect(**self.parameters)
-            made.autocommit = True
-            return made
+            return client().connect(**self.parameters, autocommit=True)
 
     def replication(self) -> Any:
         """Open a session that speaks the replication protocol."""
-        factory = client().extras.LogicalReplicationConnection
         with self.told():
-            return client().connect(connection_factory=factory, **self.parameters)
+            return client().connect(**self.parameters, autocommit=True, replication="database")
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -102,13 +99,13 @@ class Connection:
         library = client()
         try:
             yield
-        except (library.OperationalError, library.DatabaseError, library.InterfaceError) as error:
+        except library.Error as error:
             raise self.failure(error) from error
 
     def failure(self, error: Exception) -> SourceUnavailable:
         """Return the error to raise for what the client library reports."""
         said = " ".join(self.scrubbed(str(error)).split())
-        code = getattr(error, "pgcode", None) or _code_in(said)
+        code = getattr(error, "sqlstate", None) or _code_in(said)
         if code is None or code.startswith(("08", "57")):
             message = f"PostgreSQL does not answer: {self.shown}"
             return SourceUnavailable(message, detail=said, hint=UNREACHED)
@@ -127,11 +124,10 @@ def parsed(text: str) -> dict[str, str]:
     >>> sorted(parsed("host=db dbname=bank").items())
     [('dbname', 'bank'), ('host', 'db')]
     """
-    from psycopg2.extensions import parse_dsn  # noqa: PLC0415 - an extra
-
+    library = client()
     try:
-        found: dict[str, str] = parse_dsn(text)
-    except client().ProgrammingError as error:
+        found: dict[str, str] = library.conninfo.conninfo_to_dict(text)
+    except library.ProgrammingError as error:
         message = "invalid connection string for PostgreSQL"
         hint = "write 'host=… port=… dbname=… user=…', as libpq takes it"
         raise InvalidValue(message, detail=" ".join(str(error).split()), hint=hint) from error
@@ -142,14 +138,13 @@ def parsed(text: str) -> dict[str, str]:
 
 
 def client() -> Any:
-    """Return psycopg2, or say how to get it."""
+    """Return psycopg, or say how to get it."""
     try:
-        import psycopg2  # noqa: PLC0415 - an extra
-        import psycopg2.extras  # noqa: PLC0415
+        import psycopg  # noqa: PLC0415 - an extra
     except ImportError as error:
         message = "the libraries that read PostgreSQL are not installed"
         raise NotSupported(message, hint="pip install 'reclock[postgres]'") from error
-    return psycopg2
+    return psycopg
 
 
 def identifier(*names: str) -> str:

@@ -8,7 +8,7 @@ A table's key here are the columns of its replica identity: the primary key (DEF
 there is one), or those of the index (INDEX). Without one the whole row tells rows apart: FULL, or
 rows that are only ever added.
 
-Tests: tests/coordinator/source/postgres/test_postgres.py.
+Tests: tests/ingest/postgres/test_postgres.py.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ def _rows(session: Any, query: str) -> list[Any]:
 
 
 def _check_server(connection: Connection, session: Any) -> None:
-    if session.server_version < _LEAST:
+    if session.info.server_version < _LEAST:
         message = "this version of PostgreSQL is not supported as a source"
-        detail = f"it is {session.server_version // 10_000}"
+        detail = f"it is {session.info.server_version // 10_000}"
         raise NotSupported(message, detail=detail, hint="13 and later are")
     ((level, is_standby, may, user),) = _rows(
         session,

@@ -7,7 +7,7 @@ A table with a key becomes records of the envelope ``upsert``, without one of ``
               a tombstone of the old key
     delete    a tombstone of the key                     −old row
     truncate  noted: what it takes away is known only    noted
-              where the rows are (``coordinator.source.postgres``)
+              where the rows are (``ingest.postgres``)
 
 All records of a transaction have the position of its commit record. ``order`` counts all changes
 that a process reads, so that the last change of a key counts, in one transaction and across them.
@@ -15,7 +15,7 @@ that a process reads, so that the last change of a key counts, in one transactio
 A value that the log leaves out because an update did not touch it (*unchanged*) is taken from the
 old row where the log has that; else it is noted, and is filled in from the source's own rows.
 
-Tests: tests/coordinator/source/postgres/test_postgres.py.
+Tests: tests/ingest/postgres/test_postgres.py.
 """
 
 from __future__ import annotations

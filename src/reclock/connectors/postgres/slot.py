@@ -8,7 +8,7 @@ slot is left alone, so ``exported`` is a context.
 ``state_of`` says what became of a slot; ``check`` refuses to read on from one that lost what is
 not bound yet, or from another server than the one that was bound: lasting errors.
 
-Tests: tests/coordinator/source/postgres/test_postgres.py.
+Tests: tests/ingest/postgres/test_postgres.py.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def exported(connection: Connection, name: str, *, temporary: bool = False) -> I
     try:
         with connection.told(), session.cursor() as cursor:
             wish = "(SNAPSHOT 'export')"
-            if session.server_version < 150_000:
+            if session.info.server_version < 150_000:
                 wish = "EXPORT_SNAPSHOT"
             kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
             made = f"CREATE_REPLICATION_SLOT {identifier(name)} {kind} {PLUGIN} {wish}"

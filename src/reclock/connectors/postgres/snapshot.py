@@ -9,7 +9,7 @@ Rows are read by ADBC, as ``COPY … TO STDOUT (FORMAT binary)`` into Arrow; typ
 form here are written as text by the server. Before PostgreSQL 14 a range costs a pass over the
 whole table: then there is one range.
 
-Tests: tests/coordinator/source/postgres/test_copy.py.
+Tests: tests/ingest/postgres/test_copy.py.
 """
 
 from __future__ import annotations

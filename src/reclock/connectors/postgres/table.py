@@ -8,7 +8,7 @@ every change what the table is then (``pgoutput.Relation``); ``Mapping.of`` comp
     another type            lasting: values before and after are not of one kind
     another identity        lasting, if old rows cannot be found by it
 
-Tests: tests/coordinator/source/postgres/test_postgres.py.
+Tests: tests/ingest/postgres/test_postgres.py.
 """
 
 from __future__ import annotations

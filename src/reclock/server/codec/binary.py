@@ -16,9 +16,9 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from reclock.coordinator.copy_text import utf8
 from reclock.errors import InvalidValue, ProtocolViolation
 from reclock.interval import Interval
+from reclock.rows.copy_text import utf8
 from reclock.server.codec.field import INT32, UINT32, VALUE, Fields
 from reclock.server.codec.oid import oid_of
 from reclock.sql import types as t

@@ -22,8 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reclock.server.codec import binary, text
+from reclock.server.codec.zoned import local_times
 from reclock.sql import types as t
 from reclock.sql.statement.copy import CopyFormat
+from reclock.sql.zone import DEFAULT, zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -221,11 +223,14 @@ def _text(column: pa.Array, kind: Type) -> pa.Array:
     if kind == t.BOOLEAN:
         return pc.if_else(column, pa.scalar(b"t", _BYTES), pa.scalar(b"f", _BYTES))
     if kind in {t.TIMESTAMP, t.TIMESTAMPTZ}:
-        whole = column.cast(pa.timestamp("us")).cast(pa.large_string())
+        plain, offsets = column.cast(pa.timestamp("us")), pa.scalar(b"+00", _BYTES)
+        if kind == t.TIMESTAMPTZ and zone() != DEFAULT:
+            plain, offsets = local_times(plain, zone())
+        whole = plain.cast(pa.large_string())
         short = pc.replace_substring_regex(whole, pattern=_FRACTION, replacement="")
         found = short.cast(_BYTES)
         if kind == t.TIMESTAMPTZ:
-            found = pc.binary_join_element_wise(found, pa.scalar(b"+00", _BYTES), _EMPTY)
+            found = pc.binary_join_element_wise(found, offsets, _EMPTY)
         return found
     if isinstance(kind, t.Numeric):
         whole = column.cast(pa.large_string())

@@ -1,7 +1,7 @@
 """Values as text: what PostgreSQL's output functions write, and its input functions read.
 
 ``write`` takes a value as Arrow gives it (``pa.Array.to_pylist``) and ``read`` gives one as
-Python has it, for a parameter. Times are in UTC, the only zone there is; dates are ISO.
+Python has it, for a parameter. Moments are in the session's zone (``sql.zone``); dates are ISO.
 
 Tests: tests/server/codec/test_values.py.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from reclock.coordinator.copy_text import in_array, in_record, text_of
 from reclock.interval import Interval
+from reclock.rows.copy_text import in_array, in_record, text_of
 from reclock.sql import types as t
 from reclock.sql.plan.coerce import read_literal
 

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from reclock.coordinator.session import Session
     from reclock.server.http.door import Caller
     from reclock.server.http.parts import Parts
+    from reclock.session.session import Session
 
 HEADERS: Final = {
     "x-content-type-options": "nosniff",

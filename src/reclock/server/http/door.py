@@ -36,10 +36,10 @@ from reclock.server.protocol.throttle import Throttle
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
 
+    from reclock.catalog.roles import Role
+    from reclock.catalog.verifier import Verifier
     from reclock.clock import Clock
-    from reclock.coordinator.database import Database
-    from reclock.coordinator.roles import Role
-    from reclock.coordinator.verifier import Verifier
+    from reclock.session.database import Database
 
 LIFETIME_SECONDS: Final = 12 * 3_600
 SESSIONS: Final = 10_000

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reclock.coordinator.database import Database
     from reclock.errors import Error
+    from reclock.session.database import Database
 
 Reason = dict[str, Any]
 

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 EVERY_SECONDS: Final = 5.0
 KEPT: Final = 720

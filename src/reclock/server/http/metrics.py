@@ -30,17 +30,17 @@ from prometheus_client.core import (
 )
 
 import reclock
-from reclock.coordinator.facts import SINK_STATES, SOURCE_STATES
-from reclock.coordinator.meters import SECONDS
+from reclock.engine.meters import SECONDS
+from reclock.session.facts import SINK_STATES, SOURCE_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from prometheus_client import Metric
 
-    from reclock.coordinator.database import Database
-    from reclock.coordinator.meters import Counted
+    from reclock.engine.meters import Counted
     from reclock.server.http.gauges import Gauges
+    from reclock.session.database import Database
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
-    from reclock.coordinator.database import Database
-    from reclock.coordinator.file_roots import FileRoots
-    from reclock.coordinator.session import Session
     from reclock.errors import Error
     from reclock.server.http.door import Door
     from reclock.server.http.gauges import Gauges
     from reclock.server.http.history import History
     from reclock.server.http.metrics import Metrics
     from reclock.server.http.streams import Streams
+    from reclock.session.database import Database
+    from reclock.session.file_roots import FileRoots
+    from reclock.session.session import Session
 
 
 @dataclass

@@ -15,8 +15,8 @@ import reclock
 from reclock.server.http.health import readiness
 
 if TYPE_CHECKING:
-    from reclock.coordinator.database import Database
-    from reclock.coordinator.facts import SourceFacts
+    from reclock.session.database import Database
+    from reclock.session.facts import SourceFacts
 
 Json = dict[str, Any]
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 import uvicorn
 
-from reclock.coordinator.file_roots import FileRoots
 from reclock.errors import InvalidValue
 from reclock.server.http.app import App
 from reclock.server.http.door import Door
@@ -28,13 +27,14 @@ from reclock.server.http.limits import STATEMENTS
 from reclock.server.http.metrics import Metrics
 from reclock.server.http.parts import Parts
 from reclock.server.http.streams import Streams
+from reclock.session.file_roots import FileRoots
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
     from types import TracebackType
 
-    from reclock.coordinator.database import Database
+    from reclock.session.database import Database
 
 PORT: Final = 6876
 GRACE: Final = 3

@@ -14,18 +14,18 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reclock.coordinator.answer import Answer, CopyOut
-from reclock.coordinator.copy_in import CopyIn
-from reclock.coordinator.result import Result
-from reclock.coordinator.subscribe.subscription import Subscription
 from reclock.errors import InvalidSyntax, InvalidValue, MalformedMessage, NotSupported
+from reclock.rows.result import Result
 from reclock.server.http.limits import ANSWER_BYTES, MOST_ROWS, ROWS
 from reclock.server.http.values import columns_of, parameter_of, rows_of
 from reclock.server.protocol.feed import feed_of
+from reclock.session.answer import Answer, CopyOut
+from reclock.session.copy_in import CopyIn
+from reclock.subscribe.subscription import Subscription
 
 if TYPE_CHECKING:
-    from reclock.coordinator.session import Session
     from reclock.server.http.values import Json
+    from reclock.session.session import Session
     from reclock.sql.statement.parsed import Parsed
 
 

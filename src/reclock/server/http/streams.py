@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from reclock.coordinator.subscribe.subscription import Subscription
 from reclock.errors import Error, InvalidSyntax, InvalidValue, Rejected
 from reclock.server.http.limits import STREAMS
 from reclock.server.http.sql import values_for
@@ -33,14 +32,15 @@ from reclock.server.protocol.feed import batch_of
 from reclock.sql.parse import parse_statement
 from reclock.sql.schema import Column, Schema
 from reclock.sql.statement import Subscribe
+from reclock.subscribe.subscription import Subscription
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from concurrent.futures import Executor
 
-    from reclock.coordinator.session import Session
-    from reclock.coordinator.subscribe.update import Update
+    from reclock.engine.update import Update
     from reclock.server.http.sql import Ask
+    from reclock.session.session import Session
 
 AT_ONCE: Final = 2_000
 """So many changes are read, and sent, at once."""

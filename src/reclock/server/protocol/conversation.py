@@ -28,9 +28,9 @@ from reclock.server.protocol.wire import Alarm, Disconnected
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from reclock.coordinator.session import Session
     from reclock.server.codec.message import Message
     from reclock.server.protocol.wire import Wire
+    from reclock.session.session import Session
     from reclock.sql.statement.parsed import Parsed
 
 

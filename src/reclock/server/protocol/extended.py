@@ -13,19 +13,20 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.copy_text import utf8
-from reclock.coordinator.prepared import PreparedStatement, check_free, unknown_statement
 from reclock.errors import InvalidSyntax, InvalidValue, ProtocolViolation, StatementError
+from reclock.rows.copy_text import utf8
 from reclock.server.codec import binary, text
 from reclock.server.codec.oid import JSONB, oid_of, type_of
 from reclock.server.protocol.portal import Portal, formats_of
+from reclock.session.prepared import PreparedStatement, check_free, unknown_statement
 from reclock.sql.plan.build.parameter import Typed
+from reclock.sql.zone import in_zone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reclock.coordinator.session import Session
     from reclock.server.codec.frontend import Bind, Parse
+    from reclock.session.session import Session
     from reclock.sql.types import Type
 
 
@@ -102,7 +103,8 @@ class Extended:
             self.portals[message.portal] = Bound(prepared, None, ())
             return
         kinds, schema = prepared.description.parameters, prepared.description.schema
-        values = _values(message, kinds, prepared.declared)
+        with in_zone(self.session.settings.time_zone):
+            values = _values(message, kinds, prepared.declared)
         columns = 0 if schema is None else len(schema)
         formats = formats_of(message.result_formats, columns) if schema is not None else ()
         portal = Portal(self.session, prepared.parsed, values, formats, schema)

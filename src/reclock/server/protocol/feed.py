@@ -1,4 +1,4 @@
-"""Whatever a statement gave, as rows in batches (``coordinator.answer``).
+"""Whatever a statement gave, as rows in batches (``session.answer``).
 
 An answer is that already; a result that is there becomes one batch; a subscription is asked for
 the next rows when the ones before have been sent, so whoever reads slowly makes nobody wait but
@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from reclock.coordinator.answer import Answer
-from reclock.coordinator.result import Result
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import from_python
+from reclock.rows.result import Result
+from reclock.session.answer import Answer
 from reclock.sql import types as t
 from reclock.sql.schema import Column, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from reclock.coordinator.interrupt import Interrupt
-    from reclock.coordinator.subscribe.subscription import Subscription
+    from reclock.engine.interrupt import Interrupt
     from reclock.sql.types import Type
+    from reclock.subscribe.subscription import Subscription
 
 _AT_ONCE: Final = 4_096
 

@@ -14,12 +14,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from reclock.coordinator.answer import Answer, CopyOut
-from reclock.coordinator.copy_in import CopyIn
-from reclock.coordinator.result import Result
-from reclock.coordinator.subscribe.subscription import Subscription
 from reclock.dataflow.point import COLD
 from reclock.errors import NotSupported, ProtocolViolation, StatementError
+from reclock.rows.result import Result
 from reclock.server.codec import binary
 from reclock.server.codec.backend import (
     ColumnDescription,
@@ -34,13 +31,17 @@ from reclock.server.codec.oid import modifier_of, oid_of, size_of
 from reclock.server.codec.rows import copy_rows, data_rows, few_rows
 from reclock.server.protocol.feed import feed_of
 from reclock.server.protocol.report import notice
+from reclock.session.answer import Answer, CopyOut
+from reclock.session.copy_in import CopyIn
+from reclock.sql.zone import in_zone
+from reclock.subscribe.subscription import Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from reclock.coordinator.session import Session
+    from reclock.session.session import Session
     from reclock.sql.schema import Schema
     from reclock.sql.statement.parsed import Parsed
 
@@ -96,6 +97,10 @@ class Portal:
 
     def next(self, limit: int | None, *, describe: bool = False) -> Chunk:
         """Return what comes next, at most ``limit`` rows; with ``describe``, columns first."""
+        with in_zone(self._session.settings.time_zone):
+            return self._next(limit, describe=describe)
+
+    def _next(self, limit: int | None, *, describe: bool) -> Chunk:
         if self._tag is not None:
             return self._again()
         head = b""
@@ -146,7 +151,8 @@ class Portal:
         head = b"" if self._described is not None else described(schema, formats)
         self._sent, self._tag = len(found.rows), f"SELECT {len(found.rows)}"
         self._is_looked_up = True
-        return head + few_rows(found.rows, [c.type for c in schema], formats)
+        with in_zone(self._session.settings.time_zone):
+            return head + few_rows(found.rows, [c.type for c in schema], formats)
 
     @property
     def tag(self) -> str:

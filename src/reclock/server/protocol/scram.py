@@ -20,7 +20,7 @@ import secrets
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Final
 
-from reclock.coordinator.verifier import ITERATIONS, MECHANISM, SALT_BYTES, Verifier
+from reclock.catalog.verifier import ITERATIONS, MECHANISM, SALT_BYTES, Verifier
 from reclock.errors import ProtocolViolation, Rejected
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f

@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from reclock.coordinator.client_settings import CLIENT_SETTINGS
+from reclock.catalog.client_settings import CLIENT_SETTINGS
 from reclock.errors import Error, InvalidValue, ProtocolViolation, Rejected
 from reclock.server.codec import backend as b
 from reclock.server.codec import frontend as f
@@ -29,12 +29,12 @@ from reclock.server.protocol.scram import authenticate, wrong
 from reclock.server.signpost import USER
 
 if TYPE_CHECKING:
-    from reclock.coordinator.roles import Roles
-    from reclock.coordinator.session import Session
-    from reclock.coordinator.verifier import Verifier
+    from reclock.catalog.roles import Roles
+    from reclock.catalog.verifier import Verifier
     from reclock.server.codec.message import Message
     from reclock.server.protocol.throttle import Throttle
     from reclock.server.protocol.wire import Wire
+    from reclock.session.session import Session
 
 _YES: Final = b"S"
 _NO: Final = b"N"

@@ -57,7 +57,7 @@ def parse_set(cursor: Cursor) -> SetVariable | SetTransaction:
     if not local:
         cursor.accept("SESSION")
     if cursor.accept("TIME", "ZONE"):
-        return SetVariable("timezone", _one_value(cursor), local)
+        return SetVariable("timezone", _zone(cursor), local)
     if cursor.accept("NAMES"):
         return SetVariable("client_encoding", _one_value(cursor), local)
     name, value = parse_assignment(cursor)
@@ -70,8 +70,25 @@ def _one_value(cursor: Cursor) -> str | None:
     return value
 
 
+def _zone(cursor: Cursor) -> str | None:
+    """Read the zone of SET TIME ZONE: a name, hours, an interval, LOCAL or DEFAULT."""
+    if cursor.accept("LOCAL"):
+        cursor.end()
+        return None
+    if not cursor.accept("INTERVAL"):
+        return _one_value(cursor)
+    value = cursor.string()
+    if cursor.accept("HOUR", "TO"):
+        cursor.expect("MINUTE")
+    cursor.end()
+    return value
+
+
 def parse_reset(cursor: Cursor) -> SetVariable:
     """Read what follows RESET."""
+    if cursor.accept("TIME", "ZONE"):
+        cursor.end()
+        return SetVariable("timezone", None)
     name = None if cursor.accept("ALL") else cursor.identifier()
     cursor.end()
     return SetVariable(name, None)

@@ -11,7 +11,7 @@ the query around it, AS OF too. A position that is not bound has the timestamp N
 no source is an error. Arguments are constants or parameters: which of the two directions is
 meant is seen here.
 
-Tests: tests/sql/test_translate.py; over bindings: tests/coordinator/source/test_translate.py.
+Tests: tests/sql/test_translate.py; over bindings: tests/ingest/test_translate.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Invariant: what is not listed is refused (0A000): nothing is allowed by being forgotten, or by
 being new in sqlglot.
 
-Tests: tests/coordinator/pg/test_break_in.py.
+Tests: tests/server/pg_catalog/test_break_in.py.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ LOOKUPS: Final[Mapping[str, Mapping[str, ColumnType]]] = {
     name: {c.split()[0]: column_type(c.split()[1]) for c in columns.split(", ")}
     for name, _, columns in (line.partition(": ") for line in _LOOKUPS.strip().split("\n"))
 }
-"""What macros look up; ``reclock.coordinator.pg`` makes the rows."""
+"""What macros look up; ``reclock.server.pg_catalog`` makes the rows."""
 
 TABLE_FUNCTIONS: Final = frozenset(
     {"pg_available_extensions", "pg_get_keywords", "pg_timezone_names"}

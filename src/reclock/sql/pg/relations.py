@@ -1,6 +1,7 @@
 """The columns of PostgreSQL's catalog, as clients of PostgreSQL 15 expect them.
 
-A relation is ``name: column type, …``; its rows are made by ``reclock.coordinator.pg``. Many have
+A relation is ``name: column type, …``; its rows are made by ``reclock.server.pg_catalog``. Many
+have
 none: reclock has no sequences, triggers or foreign keys, and tools ask for them all the same.
 
 Invariant: a relation is called by its name alone or after its schema, as in PostgreSQL, where

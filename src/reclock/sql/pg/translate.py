@@ -7,7 +7,7 @@ files is off, too, is a second wall.
 
 Cost: a few milliseconds, once per statement.
 
-Tests: tests/sql/pg/test_translate.py; break-ins: tests/coordinator/pg/test_break_in.py.
+Tests: tests/sql/pg/test_translate.py; break-ins: tests/server/pg_catalog/test_break_in.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``unnest`` in FROM, as DuckDB has it.
 
-Tests: tests/sql/pg/test_translate.py, tests/coordinator/pg/test_like_postgresql.py.
+Tests: tests/sql/pg/test_translate.py, tests/server/pg_catalog/test_like_postgresql.py.
 """
 
 from __future__ import annotations

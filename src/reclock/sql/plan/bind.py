@@ -7,7 +7,7 @@ in the plan, once, and with the values at hand it is the plan that these values 
 
 Cost: ``plan_late`` plans once more; ``bound`` rebuilds the nodes that hold values.
 
-Tests: tests/sql/test_late.py; with and without it, any statement: tests/coordinator/test_plans.py.
+Tests: tests/sql/test_late.py; with and without it, any statement: tests/session/test_plans.py.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from reclock.sql.plan.date_text import read_date, read_timestamp, read_timestamp
 from reclock.sql.plan.functions import implicit_cost
 from reclock.sql.plan.late import Late
 from reclock.sql.plan.scalar import Cast, ColumnRef, Literal, Scalar, Unbound
+from reclock.sql.plan.zoned import cast_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,7 +87,7 @@ def convert(scalar: Scalar, wanted: Type) -> Scalar:
         folded = _fold(scalar, wanted)
         if folded is not None:
             return folded
-    return Cast(scalar, wanted)
+    return cast_there(scalar, wanted) or Cast(scalar, wanted)
 
 
 def _fold(literal: Literal, wanted: Type) -> Literal | None:

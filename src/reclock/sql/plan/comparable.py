@@ -12,7 +12,7 @@ and the rows themselves keep their bytes: tables, deltas and decorrelation tell 
 of several equal values a group shows is not said by SQL; here it is that of its least row, so
 that a view does not depend on arrival.
 
-Tests: tests/coordinator/test_intervals.py.
+Tests: tests/session/test_intervals.py.
 """
 
 from __future__ import annotations

@@ -12,8 +12,12 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
+from reclock.sql.zone import moment, named, zone
+
 _DATE: Final = re.compile(r"\d{4}(-\d\d-\d\d|\d{4})(?![^T ])", re.ASCII)
 _ROUNDED_UP: Final = re.compile(r"[.]\d{5}([13579]50*|\d([6-9]\d*|5\d*[1-9]\d*))(?!\d)", re.ASCII)
+_ZONED: Final = re.compile(r"(\d.*?) *((?!T\d|Z$)[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)")
+"""A moment with the name of a zone behind it."""
 
 
 def read_date(text: str) -> date:
@@ -38,13 +42,18 @@ def read_timestamp(text: str) -> datetime:
 
 
 def read_timestamptz(text: str) -> datetime:
-    """Return the moment in UTC, which is the zone of a text without one.
+    """Return the moment in UTC; a text without an offset is a time of the session's zone.
 
     >>> read_timestamptz("2026-01-31 00:00:00.9999999+02").isoformat()
     '2026-01-30T22:00:01+00:00'
+    >>> read_timestamptz("2026-01-31 00:00:00 Europe/Berlin").isoformat()
+    '2026-01-30T23:00:00+00:00'
     """
-    moment = _read(text)
-    return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).astimezone(UTC)
+    name, found = zone(), _ZONED.fullmatch(text)
+    if found is not None:
+        text, name = found[1], named(found[2])
+    at = _read(text)
+    return moment(at, name) if at.tzinfo is None else at.astimezone(UTC)
 
 
 def rounding_text(value: str) -> str:

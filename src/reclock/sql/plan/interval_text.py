@@ -5,7 +5,7 @@ stored nor compared. So an interval is ``STRUCT<days: INT, micros: BIGINT, month
 Arrow, runs and hashes take as it is, and SQL's rules are texts here. Structs compare number by
 number, SQL compares spans: what sorts, groups or joins uses ``key_text`` (``comparable``).
 
-Tests: tests/coordinator/test_intervals_spark.py, against PostgreSQL.
+Tests: tests/session/test_intervals_spark.py, against PostgreSQL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEY: Final = Numeric(24, 0)
 """The type of a span in microseconds: months of 32 bits, 30 days each, need 73 bits."""
 
 READER: Final = "reclock_read_interval"
-"""The function of the session that reads a text: the parser itself (``dataflow.exact_text``)."""
+"""The function of the session that reads a text: the parser itself (``spark.exact_text``)."""
 
 _INT: Final = 2147483648
 _LONG: Final = "9223372036854775808D"

@@ -1,7 +1,7 @@
 """Arrays and records as PostgreSQL's text, in Spark SQL: ``{1,NULL,"a b"}``, ``(1,,"a b")``.
 
 An element is quoted if it is empty, is the word NULL (in arrays), or has a blank, a quote, a
-backslash or what separates elements. The same in Python: ``reclock.coordinator.copy_text``.
+backslash or what separates elements. The same in Python: ``reclock.rows.copy_text``.
 
 Tests: tests/functions/test_net.py.
 """

@@ -37,6 +37,7 @@ from reclock.sql.syntax import expression as s
 from reclock.sql.syntax import query as q
 from reclock.sql.syntax.place import placed
 from reclock.sql.types import BIGINT, TEXT, UNKNOWN
+from reclock.sql.zone import DEFAULT, in_zone, zone
 
 if TYPE_CHECKING:
     from reclock.sql.names import CatalogItem, CatalogView
@@ -52,8 +53,11 @@ def plan_query(
     maintained: bool = False,
     parameters: tuple[object, ...] = (),
 ) -> QueryPlan:
-    """Plan ``query`` against ``catalog``; ``parameters`` are the values of $1, $2, …."""
-    with placed(query):
+    """Plan ``query`` against ``catalog``; ``parameters`` are the values of $1, $2, ….
+
+    What is maintained is planned in UTC: its rows are not one session's.
+    """
+    with placed(query), in_zone(DEFAULT if maintained else zone()):
         plan = _query(Planner(catalog, maintained, parameters, _query), query, None)
         if maintained:
             check_temporal(plan.root)

@@ -20,6 +20,7 @@ from reclock.sql.plan.functions.text import SHORT
 from reclock.sql.plan.interval_text import has_interval
 from reclock.sql.plan.scalar import NULL, Call, Case, Cast, Coalesce, Literal, Scalar
 from reclock.sql.plan.temporal import FORM, is_now
+from reclock.sql.plan.zoned import call_there, is_zoned
 from reclock.sql.types import (
     BIGINT,
     BOOLEAN,
@@ -29,6 +30,7 @@ from reclock.sql.types import (
     INTEGERS,
     INTERVAL,
     TEXT,
+    TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
     Array,
@@ -71,7 +73,7 @@ def _long_name(kind: Type) -> str:
     return "numeric" if isinstance(kind, Numeric) else _LONG.get(str(kind), str(kind))
 
 
-def call(  # noqa: PLR0912 - one line per function with rules of its own
+def call(  # noqa: PLR0912, PLR0915 - one line per function with rules of its own
     name: str,
     arguments: tuple[Scalar, ...],
     position: int | None = None,
@@ -119,6 +121,10 @@ def call(  # noqa: PLR0912 - one line per function with rules of its own
         arguments = _numbers(name, *arguments)
     if name == "||":
         arguments = _concatenation(arguments)
+    there = call_there(name, arguments)
+    if isinstance(there, Scalar):
+        return there
+    name, arguments = there
     found = find_function(name, tuple(a.type for a in arguments), position)
     if found.volatile and maintained:
         message = f"{name}() is not allowed in a maintained view"
@@ -159,6 +165,8 @@ def as_time(scalar: Scalar, position: int | None = None) -> Scalar:
         scalar = convert(scalar, BIGINT if number or scalar == NULL else TIMESTAMPTZ)
     if scalar.type in INTEGERS:
         return convert(scalar, BIGINT)
+    if scalar.type in {DATE, TIMESTAMP} and is_zoned():
+        scalar = convert(scalar, TIMESTAMPTZ)
     if scalar.type not in DATETIMES:
         message = f"mz_now() cannot be compared with type {scalar.type}"
         hint = "compare it with a timestamp, a date, or milliseconds as bigint; you may need a cast"

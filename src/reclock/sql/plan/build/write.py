@@ -1,6 +1,6 @@
 """The parts of a statement that writes, planned: what it reads, its conditions and its values.
 
-A write is planned as a query whose rows say what is taken away and added (``coordinator.dml``);
+A write is planned as a query whose rows say what is taken away and added (``session.dml``);
 this plans what that query is made of. All parts see what WITH before the statement names.
 """
 

@@ -32,7 +32,7 @@ _LATER = (
     "WHEN from_utc_timestamp(__u + INTERVAL '{}' MINUTE, {{0}}) = CAST({{1}} AS TIMESTAMP)"
     " THEN __u + INTERVAL '{}' MINUTE"
 )
-_MOMENT = (
+MOMENT = (
     "element_at(transform(array(to_utc_timestamp(CAST({1} AS TIMESTAMP), {0})), __u -> CASE "
     + " ".join(_LATER.format(minutes, minutes) for minutes in (60, 30, 120))
     + " ELSE __u END), 1)"
@@ -95,7 +95,7 @@ OVERLOADS = (
              " CAST({2} AS STRING)) AS DATE) END",
              (Failure("22008", "date field value out of range"),)),
     Overload("timezone", (TEXT, TIMESTAMP), TIMESTAMPTZ,
-             _MOMENT, (_TIMESTAMP_YEARS,)),
+             MOMENT, (_TIMESTAMP_YEARS,)),
     Overload("timezone", (TEXT, TIMESTAMPTZ), TIMESTAMP,
              "CAST(from_utc_timestamp({1}, {0}) AS TIMESTAMP_NTZ)", (_TIMESTAMP_YEARS,)),
     Overload("to_timestamp", (DOUBLE,), TIMESTAMPTZ,

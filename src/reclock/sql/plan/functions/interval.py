@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reclock.sql.types import Type
 
 OUT_OF_RANGE: Final = Failure("22008", "interval out of range")
-_TIME_RANGE: Final = Failure(
+TIME_RANGE: Final = Failure(
     "22008",
     "timestamp out of range",
     "{value} IS NULL OR year({value}) < 1 OR year({value}) > 9999",
@@ -106,9 +106,9 @@ def _arithmetic() -> list[Overload]:
     ]
     for t in (TIMESTAMP, TIMESTAMPTZ):
         made.append(Overload("-", (t, t), i, _difference(t), wide))
-        made.append(Overload("+", (t, i), t, moved("{0}", *_numbers("{1}.?")), (_TIME_RANGE,)))
-        made.append(Overload("+", (i, t), t, moved("{1}", *_numbers("{0}.?")), (_TIME_RANGE,)))
-        made.append(Overload("-", (t, i), t, moved("{0}", *_negative("{1}")), (_TIME_RANGE,)))
+        made.append(Overload("+", (t, i), t, moved("{0}", *_numbers("{1}.?")), (TIME_RANGE,)))
+        made.append(Overload("+", (i, t), t, moved("{1}", *_numbers("{0}.?")), (TIME_RANGE,)))
+        made.append(Overload("-", (t, i), t, moved("{0}", *_negative("{1}")), (TIME_RANGE,)))
     return made
 
 
@@ -243,7 +243,7 @@ def _made() -> list[Overload]:
 def _bins() -> list[Overload]:
     """Return ``date_bin``: the last of equal steps from an origin that is not after a time."""
     stride = f"try_add(try_multiply(bigint({{0}}.days), {DAY}), {{0}}.micros)"
-    failures = (_NO_MONTHS, _STRIDE, _TIME_RANGE)
+    failures = (_NO_MONTHS, _STRIDE, TIME_RANGE)
     made = []
     for t, back in (
         (TIMESTAMPTZ, "timestamp_micros(%s)"),

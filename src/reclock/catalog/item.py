@@ -1,0 +1,402 @@
+"""Catalog objects, and the records that keep them.
+
+A record is JSON with a version. It holds the statement that made the object, as it was
+written, and what the text does not say: its name, timeline, the ids it depends on, the
+columns a view's rows are arranged by. Everything else is read from the text again when a
+database is opened, so there is one truth about an object: its SQL.
+
+Invariant: an object depends only on objects with smaller ids, so records in the order of
+their ids can be read one after the other; but for sinks, on which nothing depends: they are read
+last.
+
+Tests: tests/catalog/test_catalog.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from reclock.dataflow.envelope import NONE, OWN_TIMES, TRANSACTIONS
+from reclock.dataflow.keying import Keying
+from reclock.dataflow.types import arrow_types
+from reclock.ids import ObjectId
+from reclock.sql.names import CatalogItem
+from reclock.sql.schema import Column, Schema
+from reclock.sql.types import Varchar
+from reclock.time.expiry import DataflowKind
+from reclock.time.frontier import CLOSED
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reclock.durable.keyed import Json
+    from reclock.sql.plan.node import Keys, Node
+    from reclock.sql.statement import CreateSink, CreateSource
+    from reclock.sql.syntax.expression import Expression
+    from reclock.sql.types import Declared
+    from reclock.time.frontier import Frontier
+    from reclock.time.refresh import Schedule
+    from reclock.time.timeline import Timeline
+
+VERSION: Final = 2
+"""Of records: 2 may have an ``owner``. What a record of 1 can say is written as one."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """What every object has; ``sql`` is the statement that made it."""
+
+    kind: ClassVar[str] = "object"
+    keeps_state: ClassVar[bool] = True
+
+    id: ObjectId
+    name: str
+    sql: str
+    timeline: Timeline | None
+    depends: frozenset[ObjectId] = frozenset()
+    retain_history_ms: int | None = None
+    owner: str | None = field(default=None, kw_only=True)
+    """The role that made it, or was given it; None is whoever opened the database."""
+
+    @property
+    def arranges(self) -> bool:
+        """Whether a timeline's graph has something because of it."""
+        return self.keeps_state
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        made: Json = {"v": 1, "kind": self.kind, "name": self.name, "sql": self.sql}
+        if self.owner is not None:
+            made |= {"v": VERSION, "owner": self.owner}
+        if self.timeline is not None:
+            made["timeline"] = str(self.timeline)
+        if self.depends:
+            made["depends"] = sorted(self.depends, key=number_of)
+        if self.retain_history_ms is not None:
+            made["retain_history_ms"] = self.retain_history_ms
+        return made
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class RelationItem(Item):
+    """An object with rows: one that a query can name."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        raise NotImplementedError
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of a table; ``default`` None is NULL, ``length`` that of a varchar."""
+
+    column: Column
+    default: Expression | None = None
+    length: int | None = None
+
+    @property
+    def declared(self) -> Declared:
+        """The type as it was declared."""
+        return self.column.type if self.length is None else Varchar(self.length)
+
+
+@dataclass(frozen=True)
+class Table(RelationItem):
+    """Rows that users write; ``primary_key`` holds positions, and is checked if ``enforced``."""
+
+    kind: ClassVar[str] = "table"
+
+    columns: tuple[TableColumn, ...] = ()
+    primary_key: tuple[int, ...] = ()
+    enforced: bool = True
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns."""
+        return Schema(tuple(c.column for c in self.columns))
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The columns its rows are arranged by: the key that is checked, else all."""
+        if self.primary_key and self.enforced:
+            return self.primary_key
+        return tuple(range(len(self.columns)))
+
+    @property
+    def checks_key(self) -> bool:
+        """Whether a second row with the same key is refused."""
+        return bool(self.primary_key) and self.enforced
+
+    @cached_property
+    def keying(self) -> Keying:
+        """How its rows are arranged, in its collection and in the log of writes."""
+        return Keying(arrow_types(self.schema), self.key)
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it."""
+        keys: Keys = frozenset({frozenset(self.key)}) if self.checks_key else frozenset()
+        return CatalogItem(self.id, self.name, self.kind, self.schema, self.timeline, keys)
+
+
+@dataclass(frozen=True)
+class Source(RelationItem):
+    """Rows made of records that are read from outside; ``envelope`` says how.
+
+    ``primary_key`` holds positions; the envelopes that have one see to it that it is unique.
+    ``statement`` has the secrets that ``sql`` does not show; ``facts`` are what was found
+    out when the source was created. All it may depend on is what supplies its bindings: a relation
+    (``using``), or the source of a database that it is a table of (``parent``).
+    """
+
+    kind: ClassVar[str] = "source"
+
+    columns: tuple[TableColumn, ...] = ()
+    primary_key: tuple[int, ...] = ()
+    envelope: str = NONE
+    statement: CreateSource = field(kw_only=True, repr=False)
+    facts: Json = field(kw_only=True, default_factory=dict)
+    secrets: Mapping[str, str] = field(kw_only=True, default_factory=dict, repr=False)
+    parent: ObjectId | None = field(kw_only=True, default=None)
+    """The source that it is a table of: then it has no remap of its own."""
+
+    @property
+    def bound_by(self) -> ObjectId:
+        """The source whose remap says its times."""
+        return self.parent or self.id
+
+    @property
+    def brings_times(self) -> bool:
+        """Whether the times of its rows are not the system's: it has a pace of its own."""
+        given = self.is_transactional and (self.statement.reclock_into_epoch or not self.is_strict)
+        return (self.states and not given) or self.using is not None
+
+    @property
+    def using(self) -> ObjectId | None:
+        """The relation that supplies its bindings, if one does: ``RECLOCK USING``."""
+        return None if self.parent is not None else next(iter(self.depends), None)
+
+    @property
+    def states(self) -> bool:
+        """Whether its records state times, or transactions: what they say waits for the rest."""
+        return self.envelope in OWN_TIMES or self.is_transactional
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether a consistency topic says which of its rows belong together."""
+        return self.statement.consistency_topic is not None
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether its transactions are released in their order."""
+        return dict(self.statement.options).get("transaction_order", "strict") == "strict"
+
+    @property
+    def on_error(self) -> str:
+        """What becomes of records that do not decode; ``fail`` is another word for ``report``."""
+        given = dict(self.statement.options).get("on_error", "report")
+        return "report" if given == "fail" else given
+
+    @property
+    def skips(self) -> bool:
+        """Whether records that do not decode are dead letters from now on."""
+        return self.on_error == "skip"
+
+    @property
+    def keeps_letters(self) -> bool:
+        """Whether it has, or may get, dead letters: once it skips it keeps what it skipped."""
+        return self.skips or bool(self.facts.get("dead_letters"))
+
+    @property
+    def records(self) -> str:
+        """The envelope of what is read; ``envelope`` is that of what comes into the graph."""
+        return TRANSACTIONS if self.is_transactional else self.envelope
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        made = super().record() | {"facts": self.facts}
+        return made | {"secrets": dict(self.secrets)} if self.secrets else made
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns."""
+        return Schema(tuple(c.column for c in self.columns))
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The columns its rows are arranged by: the primary key, else all."""
+        return self.primary_key or tuple(range(len(self.columns)))
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it."""
+        unique = bool(self.primary_key) and self.envelope != NONE
+        keys: Keys = frozenset({frozenset(self.primary_key)}) if unique else frozenset()
+        return CatalogItem(self.id, self.name, self.kind, self.schema, self.timeline, keys)
+
+
+@dataclass(frozen=True)
+class View(RelationItem):
+    """A query under a name; it stores nothing."""
+
+    kind: ClassVar[str] = "view"
+    keeps_state: ClassVar[bool] = False
+
+    plan: Node = field(kw_only=True)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.plan.schema
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it: the query it stands for."""
+        keys = self.plan.unique_keys
+        return CatalogItem(
+            self.id, self.name, self.kind, self.schema, self.timeline, keys, self.plan
+        )
+
+
+@dataclass(frozen=True)
+class MaterializedView(RelationItem):
+    """A query whose rows are kept; ``key`` holds the positions they are arranged by.
+
+    With a ``schedule`` they are those of its last refresh.
+    """
+
+    kind: ClassVar[str] = "materialized view"
+    dataflow: ClassVar[DataflowKind] = DataflowKind.MATERIALIZED_VIEW
+
+    plan: Node = field(kw_only=True)
+    key: tuple[int, ...] = ()
+    schedule: Schedule | None = None
+
+    @property
+    def until(self) -> Frontier:
+        """From when on nobody reads it."""
+        return CLOSED
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.plan.schema
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        made = super().record() | {"key": list(self.key)}
+        return made if self.schedule is None else made | {"created": self.schedule.created}
+
+    def relation(self) -> CatalogItem:
+        """Return what planning sees of it: its rows, or its query if that reads nothing."""
+        keys = self.plan.unique_keys
+        if (
+            self.plan.timeline.timeline is None and self.schedule is None
+        ):  # constants hold in every timeline
+            plan = self.plan
+            return CatalogItem(self.id, self.name, self.kind, self.schema, None, keys, plan)
+        return CatalogItem(self.id, self.name, self.kind, self.schema, self.timeline, keys)
+
+
+@dataclass(frozen=True)
+class Index(Item):
+    """The rows of ``on``, arranged by some of its columns.
+
+    One on a view keeps the rows of the view: ``plan`` is what computes them. A view that is but
+    another name of a relation has the rows of that, ``rows``.
+    """
+
+    kind: ClassVar[str] = "index"
+    dataflow: ClassVar[DataflowKind] = DataflowKind.INDEX
+
+    on: ObjectId = field(kw_only=True)
+    key: tuple[int, ...] = ()
+    schedule: ClassVar[Schedule | None] = None
+    plan: Node | None = field(kw_only=True, default=None)
+    rows: ObjectId | None = field(kw_only=True, default=None)
+
+    @property
+    def arranged(self) -> ObjectId:
+        """The object whose rows it has in another order, if it keeps no view."""
+        return self.rows or self.on
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        return super().record() | {"on": self.on, "key": list(self.key)}
+
+
+class Phase(NamedTuple):
+    """A relation that a sink writes the changes of, from ``start`` on."""
+
+    relation: ObjectId
+    start: Timestamp
+
+
+@dataclass(frozen=True)
+class Sink(Item):
+    """The changes of ``relation``, written outside.
+
+    ``facts`` are what was decided: the time it begins at, its topics, and which other relations
+    it was made of before which times, while those are not written yet. ``statement`` has the
+    secrets that ``sql`` does not show. ``shadow`` are the columns that its relations are arranged
+    by for its sake: those of a key that may repeat.
+    """
+
+    kind: ClassVar[str] = "sink"
+    keeps_state: ClassVar[bool] = False
+
+    relation: ObjectId = field(kw_only=True)
+    statement: CreateSink = field(kw_only=True, repr=False)
+    facts: Json = field(kw_only=True, default_factory=dict)
+    secrets: Mapping[str, str] = field(kw_only=True, default_factory=dict, repr=False)
+    shadow: tuple[int, ...] = field(kw_only=True, default=())
+
+    @property
+    def arranges(self) -> bool:
+        """Whether a timeline's graph has something because of it."""
+        return bool(self.shadow)
+
+    @property
+    def as_of(self) -> Timestamp:
+        """The time it begins at."""
+        return Timestamp(self.facts["as_of"])
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """What it is made of, and from when on; the last one for good."""
+        past = self.facts.get("past", ())
+        relations = [*(ObjectId(relation) for relation, _ in past), self.relation]
+        starts = [self.as_of, *(Timestamp(until) for _, until in past)]
+        return tuple(map(Phase, relations, starts))
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        made = super().record() | {"relation": self.relation, "facts": self.facts}
+        return made | {"secrets": dict(self.secrets)} if self.secrets else made
+
+
+def article(noun: str) -> str:
+    """Return a noun with its article, for messages.
+
+    >>> article("table"), article("index")
+    ('a table', 'an index')
+    """
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def number_of(item: ObjectId) -> int:
+    """Return the number in an id: ids are ordered by it.
+
+    >>> from reclock.ids import ObjectId
+    >>> number_of(ObjectId("u12"))
+    12
+    """
+    return int(item[1:])

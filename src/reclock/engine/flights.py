@@ -1,0 +1,80 @@
+"""Which ticks are under way without the lock, and what they keep until they have landed.
+
+At most one tick of a pace is (``tick``). While it is
+
+- the segments of the world that it started from stay; none at all are removed, because those
+  that it writes have no name yet;
+- writes of its timeline get times after the one that it closes (``closing``). That this is known
+  in memory only is enough: a process that dies publishes nothing of the tick;
+- who needs the pace as it will be then waits for it (``wait``), without the lock.
+
+Tests: tests/engine/test_flights.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from reclock.errors import Interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reclock.engine.core import Core
+    from reclock.engine.tick import Flight
+    from reclock.time.pace import Pace
+    from reclock.time.timestamp import Timestamp
+
+
+class Flights:
+    """The ticks under way, by pace; for all threads."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._changed = threading.Condition()
+        self._under_way: dict[Pace, Flight] = {}
+
+    def add(self, flight: Flight) -> None:
+        """Note that a tick has begun, and keep what it reads and writes; hold the lock."""
+        self._core.pin(flight.world)
+        with self._changed:
+            assert flight.pace not in self._under_way
+            self._under_way[flight.pace] = flight
+
+    def end(self, flight: Flight) -> None:
+        """Note that a tick has landed, or never will; again is harmless."""
+        with self._changed:
+            if self._under_way.get(flight.pace) is not flight:
+                return
+            del self._under_way[flight.pace]
+            self._changed.notify_all()
+        self._core.unpin(flight.world)
+
+    def __bool__(self) -> bool:
+        """Return whether some tick is."""
+        return bool(self._under_way)
+
+    def among(self, paces: Iterable[Pace]) -> set[Pace]:
+        """Return those of some paces that a tick is under way of."""
+        with self._changed:
+            return self._under_way.keys() & set(paces)
+
+    def closing(self, pace: Pace) -> Timestamp | None:
+        """Return the time that a tick under way closes."""
+        with self._changed:
+            found = self._under_way.get(pace)
+            return None if found is None else found.time
+
+    def wait(self, paces: Iterable[Pace], seconds: float | None = None) -> bool:
+        """Wait until no tick of some paces is under way, or for so long; do not hold the lock."""
+        wanted = set(paces)
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._under_way.keys() & wanted, seconds)
+
+    def cancel(self) -> None:
+        """Have no tick land that is under way, and what computes for them stop."""
+        with self._changed:
+            flights = tuple(self._under_way.values())
+        for flight in flights:
+            flight.interrupt.set(Interrupted("the database is closed", code="57P01"))

@@ -1,0 +1,1 @@
+"""Transactions of a source: their rows and numbers, what waits, and what a tick releases."""

@@ -1,0 +1,318 @@
+r"""COPY table FROM STDIN in PostgreSQL's formats, text, CSV and binary, as rows of one INSERT.
+
+Bytes come in pieces of any size. Rows are checked as they come and kept as Arrow columns; the end
+makes all of them durable at one timestamp, or none. ``\.`` on a line of its own is the end too.
+
+Tests: tests/session/test_copy_in.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from reclock.errors import Error, InvalidValue
+from reclock.rows.copy_csv import Records, read_csv, typed
+from reclock.rows.copy_text import utf8
+from reclock.rows.given import column_from, default_of
+from reclock.session.dml.insert import places_of
+from reclock.session.dml.target import target_table
+from reclock.sql.zone import in_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from reclock.catalog.catalog import Catalog
+    from reclock.catalog.item import Table
+    from reclock.rows.result import Result
+    from reclock.session.statements.context import Context
+    from reclock.sql.statement import CopyFrom
+    from reclock.sql.statement.copy import CopyFormat
+    from reclock.sql.types import Type
+
+_AT_ONCE: Final = 10_000
+_SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
+_HEAD: Final = len(_SIGNATURE) + 8
+_ESCAPES: Final = {
+    b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"
+}  # fmt: skip
+_ESCAPE: Final = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
+
+
+class CopyIn:
+    """Takes what is copied into a table; ``finish`` writes it."""
+
+    def __init__(self, context: Context, statement: CopyFrom) -> None:
+        self._context = context
+        self._statement = statement
+        self._table = target_table(statement.name, context.catalog)
+        if context.transaction is not None:
+            context.transaction.check_write(self._table)
+        self._places = places_of(statement.columns, statement.name, self._table)
+        self._rest: list[bytes] = []
+        self._rows: list[list[Any]] = []
+        self._parts: list[list[pa.Array]] = []
+        self._count = 0
+        self._ended = False
+        self._headed = statement.format.header == "off"
+        self._records = Records(statement.format)
+        self._whole = False
+        self._zone = context.settings.time_zone
+        self.read_binary: Callable[[bytes, Type], Any] | None = None
+        """Reads a value of the binary format: the server's, who has it."""
+
+    @property
+    def width(self) -> int:
+        """How many columns a line has."""
+        return len(self._places)
+
+    @property
+    def format(self) -> CopyFormat:
+        """How values come."""
+        return self._statement.format
+
+    def write(self, data: bytes) -> None:
+        """Take some bytes."""
+        with in_zone(self._zone):
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        if self.format.name == "csv":
+            self._take_csv(self._records.cut(data))
+            return
+        if self.format.name == "binary":
+            self._rest.append(data)
+            self._take_binary()
+            return
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            self._take(b"".join([*self._rest, line]))
+            self._rest = []
+        self._rest.append(rest)
+
+    def finish(self) -> Result:
+        """Make all rows durable, at one time; or part of the transaction."""
+        with in_zone(self._zone):
+            return self._finish()
+
+    def _finish(self) -> Result:
+        if self.format.name == "csv":
+            self._take_csv(self._records.end())
+        elif self.format.name == "binary":
+            # Between two rows the end may come without its mark: ADBC sends none.
+            if not self._ended and not (self._whole and not any(self._rest)):
+                message = "unexpected EOF in COPY data"
+                raise InvalidValue(message, code="22P04", detail=self._where())
+        elif any(self._rest):
+            self._take(b"".join(self._rest))
+        self._keep()
+        name, session = self._statement.name, self._context.session
+        return session.copied(name, self._columns, self._count)
+
+    def _take(self, line: bytes) -> None:
+        if self._ended:
+            return
+        raw = line.removesuffix(b"\r")
+        if raw == b"\\.":
+            self._ended = True
+            return
+        form = self.format
+        if not self._headed:
+            self._headed = True
+            self._check_header(_values(raw, form))
+            return
+        self._count += 1
+        try:
+            values = _values(raw, form)
+        except InvalidValue as error:
+            error.detail = self._where()
+            raise
+        if len(values) != self.width:
+            few = len(values) < self.width
+            message = "missing data for a column" if few else "extra data after last column"
+            detail = f"{self._where()}: {len(values)} values for {self.width} columns"
+            raise InvalidValue(message, code="22P04", detail=detail)
+        self._rows.append(values)
+        if len(self._rows) >= _AT_ONCE:
+            self._keep()
+
+    def _check_header(self, names: Sequence[str | None]) -> None:
+        """Refuse a first line that must have the names of the columns and has not."""
+        wanted = [self._table.schema[place].name for place in self._places]
+        if self.format.header == "match" and list(names) != wanted:
+            message = "column name mismatch in header line"
+            detail = f"expected {', '.join(wanted)}; got {', '.join(map(str, names))}"
+            raise InvalidValue(message, code="22P04", detail=detail)
+
+    def _take_csv(self, data: bytes) -> None:
+        """Take whole records of CSV."""
+        if not data or self._ended:
+            return
+        names = [self._table.schema[place].name for place in self._places]
+        if not self._headed:
+            self._headed = True
+            first, data = self._records.first(data)
+            if self.format.header == "match":
+                self._check_header(
+                    [c[0].as_py() for c in read_csv(first, self.format, names, 0).columns]
+                )
+            if not data:
+                return
+        try:
+            found = read_csv(data, self.format, names, self._count)
+        except InvalidValue as error:
+            error.detail = f"COPY {self._table.name}: {error.detail}"
+            raise
+        first_line = self._count + 1
+        self._count += found.num_rows
+        columns = []
+        for place, texts in zip(self._places, found.columns, strict=True):
+            try:
+                columns.append(typed(texts, self._table.schema[place]))
+            except Error as error:
+                lines = f"{self._where(first_line)} to {self._count}"
+                error.detail = "; ".join(filter(None, [lines, error.detail]))
+                raise
+        self._parts.append(columns)
+
+    def _take_binary(self) -> None:
+        """Take whole rows of the binary format; what is left waits for more."""
+        data = b"".join(self._rest)
+        at = 0
+        if not self._whole:
+            if len(data) < _HEAD:
+                self._rest = [data]
+                return
+            if not data.startswith(_SIGNATURE):
+                message = "COPY file signature not recognized"
+                raise InvalidValue(message, code="22P04")
+            at = _HEAD + int.from_bytes(data[_HEAD - 4 : _HEAD], "big")
+            self._whole = True
+        while not self._ended:
+            row = _binary_row(data, at, self.width)
+            if row is None:
+                break
+            fields, at = row
+            if fields is None:
+                self._ended = True
+                break
+            self._count += 1
+            self._rows.append([self._binary_value(n, field) for n, field in enumerate(fields)])
+            if len(self._rows) >= _AT_ONCE:
+                self._keep()
+        self._rest = [data[at:]]
+
+    def _binary_value(self, at: int, field: bytes | None) -> Any:
+        assert self.read_binary is not None
+        if field is None:
+            return None
+        try:
+            return self.read_binary(field, self._table.schema[self._places[at]].type)
+        except Error as error:
+            error.detail = "; ".join(filter(None, [self._where(), error.detail]))
+            raise
+
+    def _keep(self) -> None:
+        """Turn lines into columns of the table's types."""
+        if not self._rows:
+            return
+        first = self._count - len(self._rows) + 1
+        columns = []
+        for at, place in enumerate(self._places):
+            try:
+                columns.append(
+                    column_from((row[at] for row in self._rows), self._table.schema[place])
+                )
+            except Error as error:
+                lines = f"{self._where(first)} to {self._count}"
+                error.detail = "; ".join(filter(None, [lines, error.detail]))
+                raise
+        self._parts.append(columns)
+        self._rows = []
+
+    def _columns(self, table: Table, catalog: Catalog) -> list[pa.Array]:
+        """Return all rows as columns of the table; what is not copied has its default."""
+        if table.id != self._table.id:
+            message = f'table "{table.name}" was made anew meanwhile'
+            raise InvalidValue(message, code="42P01", hint="copy again")
+        made = []
+        for at, column in enumerate(table.columns):
+            if at in self._places:
+                place = self._places.index(at)
+                parts = [part[place] for part in self._parts]
+                made.append(pa.concat_arrays(parts) if parts else column_from([], column.column))
+            else:
+                default = column_from([default_of(column, catalog)], column.column)
+                made.append(pa.repeat(default[0], self._count))
+        return made
+
+    def _where(self, line: int | None = None) -> str:
+        return f"COPY {self._table.name}, line {self._count if line is None else line}"
+
+
+def _binary_row(data: bytes, at: int, width: int) -> tuple[list[bytes | None] | None, int] | None:
+    """Return the fields of a row and where it ends; None for fields is the end of all rows."""
+    if len(data) < at + 2:
+        return None
+    count = int.from_bytes(data[at : at + 2], "big", signed=True)
+    at += 2
+    if count == -1:
+        return None, at
+    if count != width:
+        message = f"row field count is {count}, expected {width}"
+        raise InvalidValue(message, code="22P04")
+    fields: list[bytes | None] = []
+    for _ in range(count):
+        if len(data) < at + 4:
+            return None
+        size = int.from_bytes(data[at : at + 4], "big", signed=True)
+        at += 4
+        if size < 0:
+            fields.append(None)
+            continue
+        if len(data) < at + size:
+            return None
+        fields.append(data[at : at + size])
+        at += size
+    return fields, at
+
+
+def _values(line: bytes, form: CopyFormat) -> list[str | None]:
+    if form.delimiter == "\t" and form.null == "\\N":
+        if b"\\" not in line:
+            return [*utf8(line).split("\t")]
+        return [_value(part) for part in line.split(b"\t")]
+    null = form.null.encode()
+    return [None if part == null else _plain(part) for part in _split(line, form.delimiter)]
+
+
+def _split(line: bytes, delimiter: str) -> list[bytes]:
+    """Return the parts between delimiters that have no backslash before them."""
+    mark = re.escape(delimiter.encode())
+    return re.findall(rb"(?:^|" + mark + rb")((?:\\.|[^\\" + mark + rb"])*)", line, re.DOTALL)
+
+
+def _plain(data: bytes) -> str:
+    return utf8(_ESCAPE.sub(_escaped, data))
+
+
+def _value(data: bytes) -> str | None:
+    r"""Return a value of a line.
+
+    >>> _value(rb"\N"), _value(rb"a\tb\\"), _value(rb"\101\xc3\xa9")
+    (None, 'a\tb\\', 'Aé')
+    """
+    if data == b"\\N":
+        return None
+    return _plain(data)
+
+
+def _escaped(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    if code[:1] == b"x" and len(code) > 1:
+        return bytes([int(code[1:], 16)])
+    if code[:1] in b"01234567":
+        return bytes([int(code, 8) & 0xFF])
+    return _ESCAPES.get(code, code)

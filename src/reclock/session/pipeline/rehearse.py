@@ -1,0 +1,71 @@
+"""A rehearsal: every statement of a file is planned as if those before it had been run.
+
+The same functions as CREATE's own make the objects, in a catalog that nobody keeps. Sources are
+looked for outside, so a topic that is not there is found; nothing is created, outside neither, and
+nothing is computed. Tests: tests/session/pipeline/test_plan.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reclock.catalog.item import Source
+from reclock.export.define import key_of, relation_of
+from reclock.ingest.connect import discover
+from reclock.ingest.define import define_source
+from reclock.ingest.postgres.define import define_tables
+from reclock.session.definition import (
+    define_index,
+    define_materialized_view,
+    define_table,
+    define_view,
+)
+from reclock.session.pipeline.plan import Action
+from reclock.sql.statement import (
+    CreateIndex,
+    CreateMaterializedView,
+    CreateRole,
+    CreateSink,
+    CreateSource,
+    CreateTable,
+    CreateView,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reclock.catalog.catalog import Catalog
+    from reclock.catalog.item import Item
+    from reclock.ingest.connect import Clusters
+    from reclock.session.pipeline.plan import Step
+    from reclock.sql.statement import Statement
+
+
+def rehearse(steps: Iterable[Step], catalog: Catalog, clusters: Clusters) -> None:
+    """Raise the error that the first of the steps would end with, if any would."""
+    for step in steps:
+        parsed = step.parsed
+        if step.action is Action.CREATE and not isinstance(parsed.statement, CreateRole):
+            if isinstance(parsed.statement, CreateSink):
+                key_of(parsed.statement, relation_of(parsed.statement.relation, catalog))
+            else:
+                made = _defined(parsed.statement, parsed.text, catalog, clusters)
+                parts = define_tables(made) if isinstance(made, Source) else []
+                catalog = catalog.changed([made, *parts], [])
+
+
+def _defined(statement: Statement, sql: str, catalog: Catalog, clusters: Clusters) -> Item:
+    match statement:
+        case CreateTable():
+            return define_table(statement, sql, catalog)
+        case CreateView():
+            return define_view(statement, sql, catalog)
+        case CreateMaterializedView():
+            return define_materialized_view(statement, sql, catalog)
+        case CreateIndex():
+            return define_index(statement, sql, catalog)
+        case CreateSource():
+            name = catalog.check_new(statement.name)
+            facts = discover(statement, clusters)
+            return define_source(statement, sql, catalog.next_id, name, facts)
+    raise AssertionError(statement)

@@ -1,0 +1,101 @@
+"""DROP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from reclock.catalog.item import Index, Item, MaterializedView, Sink, Source, Table, View
+from reclock.engine.catalog_change import change_catalog
+from reclock.errors import Error, InvalidTransactionState, StatementError
+from reclock.ingest.postgres.slots import Noted, connection_of
+from reclock.rows.result import Result
+from reclock.session.statements.drafting import draft_edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reclock.engine.world import World
+    from reclock.ids import ObjectId
+    from reclock.session.statements.context import Context
+    from reclock.session.transaction.draft import Draft
+    from reclock.sql.statement import Drop
+    from reclock.sql.syntax.expression import Name
+    from reclock.time.pace import Pace
+
+KINDS: Final[dict[str, type[Item]]] = {
+    kind.kind: kind for kind in (Table, Source, View, MaterializedView, Index, Sink)
+}
+
+
+def drop(context: Context, statement: Drop) -> Result:
+    """Remove objects, and with CASCADE all that is defined by them, at once."""
+
+    def gone(world: World | Draft) -> frozenset[ObjectId]:
+        there = [name for name in statement.names if name not in absent(world)]
+        given = [world.catalog.get(name, kind_of(statement.kind)).id for name in there]
+        return world.catalog.to_drop(given, cascade=statement.cascade) if given else frozenset()
+
+    def absent(world: World | Draft) -> list[Name]:
+        names = statement.names if statement.if_exists else ()
+        return [name for name in names if not world.catalog.find(name.parts)]
+
+    def paces(world: World) -> set[Pace]:
+        return world.paces(world.catalog[item] for item in gone(world))
+
+    def edit(draft: Draft) -> tuple[tuple[()], frozenset[ObjectId], None] | None:
+        removed = gone(draft)
+        for item in removed:
+            if isinstance(draft.catalog[item], Source | Sink):
+                message = f"{draft.catalog[item]} cannot be dropped inside a transaction"
+                raise InvalidTransactionState(message, hint="COMMIT first, and drop it by itself")
+        return ((), removed, None) if removed else None
+
+    if context.transaction is not None:
+        skipped = absent(context.transaction.draft())
+        draft_edit(context, statement, edit)
+        return Result(f"DROP {statement.kind.upper()}", notices=_skipping(statement, skipped))
+    with context.writing(paces) as world:
+        removed = gone(world)
+        _check_whole(world, removed)
+        if removed:
+            change_catalog(context.core, removed=removed)
+        not_there = absent(world)
+    notices = _skipping(statement, not_there)
+    left = _drop_slots(context, [world.catalog[item] for item in removed])
+    return Result(f"DROP {statement.kind.upper()}", notices=(*notices, *left))
+
+
+def _skipping(statement: Drop, names: Iterable[Name]) -> tuple[str, ...]:
+    return tuple(f'{statement.kind} "{name}" does not exist, skipping' for name in names)
+
+
+def _check_whole(world: World, removed: frozenset[ObjectId]) -> None:
+    """Refuse to drop a table of a source without the source."""
+    for item in removed:
+        found = world.catalog[item]
+        if isinstance(found, Source) and found.parent is not None and found.parent not in removed:
+            source = world.catalog[found.parent].name
+            message = f'cannot drop "{found.name}": it is a table of source "{source}"'
+            hint = f'DROP SOURCE "{source}", which drops its tables with it'
+            raise StatementError(message, code="2BP01", hint=hint)
+
+
+def _drop_slots(context: Context, gone: Iterable[Item]) -> list[str]:
+    """Drop the replication slots of sources that are gone; say which cannot be."""
+    slots, said = context.core.intakes.slots, []
+    for item in gone:
+        if isinstance(item, Source) and "slot" in item.facts:
+            noted = Noted(item.facts["slot"], connection_of(item), item.name)
+            try:
+                slots.drop(noted)
+            except Error as error:
+                said.append(
+                    f'replication slot "{noted.name}" is left behind: {error.message}; reclock '
+                    "tries again when it starts, and reclock doctor names it"
+                )
+    return said
+
+
+def kind_of(name: str) -> type[Item]:
+    """Return the class of objects of a kind."""
+    return KINDS[name]

@@ -1,0 +1,133 @@
+"""CREATE ROLE, ALTER ROLE, DROP ROLE, GRANT, REVOKE and OWNER TO: changes of the catalog.
+
+Tests: tests/catalog/test_roles.py.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reclock.catalog.item import Item, RelationItem
+from reclock.catalog.roles import DATABASE, PUBLIC, Role
+from reclock.engine.catalog_change import change_catalog
+from reclock.errors import DependentObjects, StatementError, UndefinedName
+from reclock.failpoints import hit
+from reclock.rows.result import Result
+from reclock.session.statements.drop import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reclock.catalog.roles import Roles
+    from reclock.engine.world import World
+    from reclock.session.statements.context import Context
+    from reclock.sql.statement import AlterOwner, AlterRole, CreateRole, DropRole, Grant
+
+
+def create_role(context: Context, statement: CreateRole) -> Result:
+    """Make a role; of its password only a verifier is kept."""
+    role = Role(statement.name).altered(statement.options)
+    _change(context, lambda world: world.roles.added(role, statement.position))
+    return Result("CREATE ROLE")
+
+
+def alter_role(context: Context, statement: AlterRole) -> Result:
+    """Change what a role may, or its password."""
+
+    def after(world: World) -> Roles:
+        _refuse_public(statement.name, statement.position)
+        role = world.roles.get(statement.name, statement.position)
+        return world.roles.changed([role.altered(statement.options)])
+
+    _change(context, after)
+    return Result("ALTER ROLE")
+
+
+def drop_role(context: Context, statement: DropRole) -> Result:
+    """Remove roles with their privileges; who is logged in stays so, with none."""
+
+    def after(world: World) -> Roles:
+        found = []
+        for name in statement.names:
+            with suppress(*((UndefinedName,) if statement.if_exists else ())):
+                found.append(world.roles.get(name, statement.position).name)
+        for name in found:
+            _refuse_public(name, statement.position)
+            _refuse_owner(world, name)
+            if name == context.session.role:
+                message = "current user cannot be dropped"
+                hint = "log in as another superuser to drop it"
+                raise StatementError(message, code="55006", hint=hint, position=statement.position)
+        return world.roles.changed(removed=found)
+
+    _change(context, after)
+    return Result("DROP ROLE")
+
+
+def _refuse_public(name: str, position: int) -> None:
+    """Refuse what is said of everybody as if it was one role."""
+    if name == PUBLIC:
+        message = 'role name "public" is reserved'
+        hint = "GRANT privileges to public, or REVOKE them"
+        raise StatementError(message, code="42939", hint=hint, position=position)
+
+
+def _refuse_owner(world: World, name: str) -> None:
+    """Refuse to drop a role that something belongs to: another of its name would have it."""
+    owned = [str(item) for item in world.catalog.items.values() if item.owner == name]
+    if owned:
+        message = f'role "{name}" cannot be dropped because some objects are its own'
+        detail = ", ".join(owned)
+        hint = "ALTER … OWNER TO another role, or DROP them first"
+        raise DependentObjects(message, detail=detail, hint=hint)
+
+
+def alter_owner(context: Context, statement: AlterOwner) -> Result:
+    """Give an object to another role."""
+
+    def find(world: World) -> Item:
+        return world.catalog.get(statement.name, kind_of(statement.kind))
+
+    with context.writing(lambda world: world.paces([find(world)])) as world:
+        item = find(world)
+        role = world.roles.get(statement.role, statement.position)
+        if role.name == PUBLIC:
+            message = "an object cannot belong to public"
+            hint = "give it to a role, or GRANT privileges to public"
+            raise StatementError(message, code="42704", hint=hint, position=statement.position)
+        if item.owner != role.name:
+            change_catalog(context.core, [replace(item, owner=role.name)])
+    return Result(f"ALTER {statement.kind.upper()}")
+
+
+def grant(context: Context, statement: Grant) -> Result:
+    """Give privileges to roles, or take them away."""
+
+    def after(world: World) -> Roles:
+        on = [DATABASE]
+        if statement.on is not None:
+            on = [str(world.catalog.get(name, RelationItem).id) for name in statement.on]
+        roles = [world.roles.get(name, statement.position) for name in statement.roles]
+        changed = [
+            role.granted(on, statement.privileges, revoke=statement.revoke) for role in roles
+        ]
+        return world.roles.changed(changed)
+
+    _change(context, after)
+    return Result("REVOKE" if statement.revoke else "GRANT")
+
+
+def _change(context: Context, roles_after: Callable[[World], Roles]) -> None:
+    """Make other roles durable; a change that changes nothing writes nothing."""
+    core = context.core
+    with context.writing() as world:
+        roles = roles_after(world)
+        records = roles.records(world.roles)
+        if records:
+            append, stored = core.catalog_store.change(world.stored, records)
+            after = world.with_catalog(stored, world.catalog.changed((), ()))
+            hit("ddl.publish.before")
+            core.publish(after.with_roles(roles), [append])
+            hit("ddl.publish.after")

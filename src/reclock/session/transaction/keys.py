@@ -1,0 +1,62 @@
+"""Keys that a transaction adds, refused by the statement that adds one that is there already.
+
+What is there is what is durable when the statement runs, and what the transaction itself has done.
+That is early, for the client's sake; COMMIT decides (``constraints``). Keys of ON CONFLICT were
+looked up in what the transaction sees: if others have added one since, COMMIT does it again.
+
+Cost: a probe of the keys of the last change; what the transaction did before is counted once.
+Tests: tests/session/test_draft.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from reclock.arrangement.layout import diff_of
+from reclock.engine.constraints import check_key, key_values, net_keys
+from reclock.engine.write import updates_of
+from reclock.time.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from reclock.engine.core import Core
+    from reclock.engine.write import Change
+    from reclock.ids import ObjectId
+    from reclock.session.transaction.draft import Draft
+
+_Key = tuple[object, ...]
+
+
+class Keys:
+    """How many rows of each key a transaction has added, net of those that it took away."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._counted: list[Change] = []
+        self._net: dict[ObjectId, Counter[_Key]] = {}
+
+    def check(self, draft: Draft) -> None:
+        """Refuse the last change of a draft if a key of it is there already."""
+        changes, counted = draft.changes, self._counted
+        same = zip(counted, changes, strict=False)
+        if len(counted) > len(changes) or any(a is not b for a, b in same):
+            self._counted, self._net = [], {}  # something was undone
+        for change in changes[len(self._counted) :]:
+            self._one(draft, change)
+            self._counted.append(change)
+
+    def _one(self, draft: Draft, change: Change) -> None:
+        table, world = change.table, self._core.world
+        if not table.checks_key:
+            return
+        own = self._net.setdefault(table.id, Counter())
+        ((_, batch),) = updates_of([change], Timestamp(0))
+        there = table.id not in draft.made and table.id in world.catalog.items
+        there = there and not change.arbitrated
+        state = world.of(world.catalog[table.id]) if there else None
+        check_key(table, state, batch, change.added, own)
+        net = net_keys(table, batch)
+        for key, diff in zip(
+            key_values(net.select(range(1 + len(table.key)))), diff_of(net), strict=True
+        ):
+            own[key] += int(diff)
