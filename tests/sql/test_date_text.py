@@ -34,5 +34,5 @@ def test_a_fraction_is_rounded_to_microseconds(digits: str) -> None:
 )
 def test_what_is_no_date_is_refused(text: str) -> None:
     for read in (read_date, read_timestamp, read_timestamptz):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             read(text)

@@ -55,7 +55,9 @@ _QUOTED: Final = 1024
 """How much of a text an error quotes."""
 
 
-def cast_text(value: str, source: Type, target: Type) -> str:  # noqa: PLR0911  # one per case
+def cast_text(  # noqa: PLR0911, PLR0912  # one per case
+    value: str, source: Type, target: Type
+) -> str:
     """Return text for ``value`` as ``target``; NULL where there is no such value."""
     name = target.spark_name
     if source in {target, UNKNOWN}:
