@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from reclock.errors import InvalidValue
 from reclock.sql.plan.date_text import read_date, read_timestamp, read_timestamptz
 
 
@@ -34,5 +35,5 @@ def test_a_fraction_is_rounded_to_microseconds(digits: str) -> None:
 )
 def test_what_is_no_date_is_refused(text: str) -> None:
     for read in (read_date, read_timestamp, read_timestamptz):
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises((ValueError, InvalidValue)):
             read(text)
