@@ -301,7 +301,7 @@ class ProtocolViolation(Error):
 
 
 class Rejected(Error):
-    """Somebody may not log in (28P01: a wrong password), or not now (53300: too many others)."""
+    """A log-in is refused (28P01: a wrong password), or refused now (53300: too many others)."""
 
     sqlstate = "28000"
 

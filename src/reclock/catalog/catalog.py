@@ -252,7 +252,7 @@ class Catalog:
     def to_drop(self, items: Iterable[ObjectId], *, cascade: bool) -> frozenset[ObjectId]:
         """Return what goes when ``items`` are dropped; refuse if others need them.
 
-        Indexes go with what they are on: nobody asks for them by name.
+        Indexes go with what they are on: they are not requested by name.
         """
         roots = frozenset(items)
         needing = self.dependents(roots)

@@ -59,7 +59,7 @@ class Item:
     depends: frozenset[ObjectId] = frozenset()
     retain_history_ms: int | None = None
     owner: str | None = field(default=None, kw_only=True)
-    """The role that made it, or was given it; None is whoever opened the database."""
+    """The role that made it, or was given it; None is the user who opened the database."""
 
     @property
     def arranges(self) -> bool:
@@ -282,7 +282,7 @@ class MaterializedView(RelationItem):
 
     @property
     def until(self) -> Frontier:
-        """From when on nobody reads it."""
+        """The time from which it is not read."""
         return CLOSED
 
     @property

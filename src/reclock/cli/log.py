@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from reclock.clock import Clock
 
 _PLAIN: Final = re.compile(r"[^\s\"'=]+")
+_CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+"""What a terminal obeys, but for ends of lines: names and addresses of clients may have it."""
 FORMATS: Final = ("text", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -45,7 +47,7 @@ class Log:
         if self._form == "json":
             line = self._object(event, words, level, facts)
         elif self.console.is_terminal:
-            line = words
+            line = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", words)
         else:
             line = self._line(event, level, facts)
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -1,13 +1,12 @@
 """The owner of the state: one world, one lock, one way to change it.
 
-``publish`` appends to the durable store and then replaces the world: whoever looks sees
-the state before or after, never between. Writers hold ``lock`` from looking to publishing.
-If an append fails, or nobody knows whether it failed, the world is *stale*: whoever comes
-next reads all of it again from the store, as a restarted process would, so memory can never
-disagree with the disk.
+``publish`` appends to the durable store and then replaces the world: a reader sees the state before
+or after, never between. Writers hold ``lock`` from looking to publishing. If an append fails, or
+its outcome is unknown, the world is *stale*: the next one to come next reads all of it again from
+the store, as a restarted process would, so memory can never disagree with the disk.
 
-Segments are removed only here, under the lock, and never one that the current world or a
-world somebody still reads from names.
+Segments are removed only here, under the lock, and never one that the current world or a world that
+is still being read names.
 
 Tests: tests/engine/test_crash.py: a crash, or an error, at every step of every statement.
 """
@@ -106,7 +105,7 @@ class Core:
         self.flights = Flights(self)
         """Ticks that compute without the lock."""
         self.in_flight: set[str] = set()
-        """Stems of segments that are being written beside the ticks."""
+        """Stems of segments that background work is writing."""
         self._unnamed = 0
         self.uncollected = False
         """Whether there may be segments to remove that could not be."""
@@ -115,7 +114,7 @@ class Core:
         self._stale = False
         self._readers: list[World] = []
         self.lost: deque[Callable[[], None]] = deque()
-        """How to let go of what transactions held that nobody ended; done by the next tick."""
+        """How to release what abandoned transactions held; done by the next tick."""
         self.history = History(self.settings)
         self._world = self.history.followed(self.load(), None)
         engine.configure(self.settings.execution)
@@ -224,7 +223,7 @@ class Core:
             self.lost.popleft()()
 
     def read_objects(self) -> set[ObjectId]:
-        """Return the objects of all worlds that somebody reads from."""
+        """Return the objects of all worlds that are being read."""
         with self.moved:
             return set().union(*(world.items for world in self._readers))
 

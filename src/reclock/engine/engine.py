@@ -4,10 +4,10 @@ An engine has no state of its own that matters: everything it needs comes with t
 everything it makes is in the answer, and a call that failed is simply made again. The
 engine makes them from any thread, several at once.
 
-``updates`` of an arrangement are one batch, conformed and consolidated for its layout, or,
-when there are many, runs already written to the segment store, with disjoint ranges of
-``kh`` and the tick's interval as description; or, from what runs beside ticks, a ``Stream`` of
-pieces that are made while they are written.
+``updates`` of an arrangement are one batch, conformed and consolidated for its layout, or, when
+there are many, runs already written to the segment store, with disjoint ranges of ``kh`` and the
+tick's interval as description; or, from background work, a ``Stream`` of pieces that are made while
+they are written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who may run which statement.
 
-Whoever opens the database himself, and a superuser, may do everything. Another role may
+A user who opens the database directly, and a superuser, may do everything. Another role may
 
 - read (SELECT, SUBSCRIBE, COPY, EXPLAIN) what is its own or it has SELECT on, each relation by the
   name that the statement calls it; a view reads with the rights of its owner, so it shows what it
@@ -9,8 +9,8 @@ Whoever opens the database himself, and a superuser, may do everything. Another 
   need SELECT too, as do RETURNING, ON CONFLICT and MERGE, which needs what its WHENs do;
 - create tables, views, materialized views and indexes with CREATE on the database, over what it
   may read; they are its own;
-- replace, alter and drop what is its own, if nothing that goes with it is somebody else's, and
-  grant privileges on it;
+- replace, alter and drop what is its own, if nothing that goes with it has another owner, and grant
+  privileges on it;
 - begin and end transactions, set its own settings, SHOW, and change its own password.
 
 Everything else (sources, sinks, roles, settings of the system) needs a superuser, and so does a
@@ -152,7 +152,7 @@ class _Check:
                 pass
             case _:
                 message = "permission denied: this needs a superuser"
-                raise Forbidden(message, hint="ask somebody who is one, or log in as one")
+                raise Forbidden(message, hint="ask a superuser, or log in as one")
 
     def _explain(self, of: object) -> None:
         match of:

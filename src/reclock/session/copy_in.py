@@ -235,7 +235,7 @@ class CopyIn:
     def _columns(self, table: Table, catalog: Catalog) -> list[pa.Array]:
         """Return all rows as columns of the table; what is not copied has its default."""
         if table.id != self._table.id:
-            message = f'table "{table.name}" was made anew meanwhile'
+            message = f'table "{table.name}" was recreated meanwhile'
             raise InvalidValue(message, code="42P01", hint="copy again")
         made = []
         for at, column in enumerate(table.columns):

@@ -1,11 +1,10 @@
 """What users hold: a database in a state directory, embedded in their process.
 
-One process owns a state directory; a second one is refused with the owner's id. Any number
-of threads may use one ``Database``, each best with a ``session`` of its own: writes, ticks
-and changes of the catalog come one after the other, reads run beside them. What is called
-on the database itself shares one session, and takes turns. After an error the database can
-be used on. Opening reads back exactly what was durable: nothing depends on how the last
-process ended.
+One process owns a state directory; a second one is refused with the owner's id. Any number of
+threads may use one ``Database``, each best with a ``session`` of its own: writes, ticks and changes
+of the catalog come one after the other; reads run concurrently. What is called on the database
+itself shares one session, and takes turns. After an error the database can be used on. Opening
+reads back exactly what was durable: nothing depends on how the last process ended.
 
 Tests: tests/session/test_database.py.
 """
@@ -238,7 +237,7 @@ class Database:
 
     @property
     def preparing(self) -> tuple[Progress, ...]:
-        """How far the objects are that statements are making beside the ticks."""
+        """How far the objects are that statements are filling."""
         return tuple(prepared.progress for prepared in tuple(self._core.preparing))
 
     @property

@@ -113,7 +113,7 @@ _KEPT: Final = (CreateIndex, CreateSink, CreateSource, Subscribe)
 class Session:
     """One user's settings and transaction over a core that all share.
 
-    ``role`` is who the user is; None is whoever opened the database, who may do everything.
+    ``role`` is the user's role; None is the user who opened the database, who may do everything.
     ``files`` says which files it may name; None is all.
     """
 
@@ -464,7 +464,7 @@ class Session:
                 self.core.plans.allow(query, self.role, catalog, world.roles)
 
     def _run(self, context: Context, statement: Statement) -> Result:
-        """Run a statement; whose something is, is looked up when nobody can change it any more."""
+        """Run a statement; owners are looked up after the catalog lock is taken."""
         if self.role is None or not isinstance(statement, _OWNED):
             return run(context, statement)
 

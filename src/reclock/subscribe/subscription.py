@@ -181,6 +181,13 @@ class Subscription:
             raise StopIteration
         return found[0]
 
+    def check_rights(self) -> None:
+        """Refuse, if what is followed is gone, or the role may not read it any more."""
+        if self._target.pace is not None:
+            with self._core.reading() as world:
+                self._there(world)
+                self._rights(world)
+
     def close(self) -> None:
         """End it, from any thread: who waits for it is woken, what it held is released."""
         self._closed = True
@@ -190,7 +197,7 @@ class Subscription:
         self._finish()
 
     def _ipython_display_(self) -> None:
-        """Show it in a notebook, as it changes, until it ends; nobody else reads it then."""
+        """Show it in a notebook, as it changes, until it ends; it must have no other reader."""
         statement = self._target.statement
         accumulated = statement.snapshot and self._envelope is None
         names = self._target.schema.names if accumulated else self.columns
@@ -480,7 +487,7 @@ class Subscription:
     # The end.
 
     def _finish(self) -> None:
-        """Let go of everything, unless somebody reads: they do it then."""
+        """Let go of everything, unless a reader is active: it does so then."""
         if self._turn.acquire(blocking=False):
             try:
                 self._release()

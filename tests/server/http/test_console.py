@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 STATIC = Path(__file__).parents[3] / "src/reclock/server/http/static"
 HOSTILE = "<img src=x onerror=alert(1)>"
 SCRIPT = "</script><script>alert(2)</script>'\"&{{7*7}}"
+CUT = """() => {
+  const real = window.fetch;
+  window.fetch = async (path, options) => {
+    if (path !== "/api/subscribe") return real(path, options);
+    const breaking = new AbortController();
+    options.signal.addEventListener("abort", () => breaking.abort());
+    window.cut = () => breaking.abort();
+    return real(path, { ...options, signal: breaking.signal });
+  };
+}"""
 PAGES = ("overview", "pipeline", "sql", "time", "sources", "sinks", "settings")
 MADE = f"""
 CREATE TABLE accounts (id INT PRIMARY KEY, owner TEXT, balance BIGINT);
@@ -154,10 +164,41 @@ def test_subscribe_is_live_and_what_changes_lights_up(page: Page, db: Database) 
     expect(page.get_by_text("live: ")).to_be_visible()
     db.execute("INSERT INTO accounts VALUES (77, 'x', 123456)")
     expect(page.locator("tr.lit", has_text="123456")).to_be_visible()
+    db.execute("UPDATE accounts SET balance = 654321 WHERE id = 77")
+    changed = page.locator("tr.changed", has_text="77")
+    expect(changed.locator("td.lit")).to_have_text(["654321"])  # the column that changed alone
+    expect(page.get_by_text("123456")).not_to_be_visible()
     db.execute("DELETE FROM accounts WHERE id = 77")
-    expect(page.locator("tr.gone", has_text="123456")).to_be_visible()
+    expect(page.locator("tr.gone", has_text="654321")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("live: ")).not_to_be_visible()
+
+
+def test_a_subscribe_that_is_wrong_says_why(page: Page) -> None:
+    page.goto("/#/sql")
+    page.get_by_role("textbox", name="SQL").wait_for()
+    written(page, "SUBSCRIBE nowhere")
+    expect(page.get_by_role("alert")).to_contain_text("42P01")
+    written(page, "SUBSCRIBE (SELECT 1 / (id - id) FROM accounts)")
+    expect(page.get_by_role("alert")).to_contain_text("division by zero")
+
+
+def test_a_subscribe_that_is_cut_off_goes_on(page: Page, db: Database) -> None:
+    """As the network breaks: nothing is shown twice, and nothing is missing."""
+    page.goto("/#/sql")
+    page.get_by_role("textbox", name="SQL").wait_for()
+    page.evaluate(CUT)
+    written(page, "SUBSCRIBE (SELECT id % 1 AS one, balance FROM accounts)")
+    expect(page.get_by_text("live: ")).to_be_visible()
+    page.evaluate("window.cut()")
+    expect(page.get_by_text("cut off, and coming back: ")).to_be_visible()
+    db.execute("INSERT INTO accounts VALUES (78, 'y', 777)")
+    row = page.locator("tbody tr", has_text="777")
+    expect(row).to_have_count(1)
+    expect(page.get_by_text("live: ")).to_be_visible()
+    expect(page.get_by_text("×")).not_to_be_visible()
+    db.execute("DELETE FROM accounts WHERE id = 78")
+    expect(row).to_have_count(0)
 
 
 def test_time_shows_the_remap_and_who_holds_what(page: Page, db: Database) -> None:

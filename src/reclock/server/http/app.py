@@ -14,6 +14,7 @@ import asyncio
 import json
 import secrets
 from contextlib import suppress
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +30,14 @@ from reclock.errors import Error, Interrupted, MalformedMessage, Rejected, Undef
 from reclock.server.http import picture, sql
 from reclock.server.http.door import LIFETIME_SECONDS, address_of, is_superuser
 from reclock.server.http.health import readiness
-from reclock.server.http.limits import STATEMENTS, WAITING, body_of
+from reclock.server.http.limits import (
+    BODY_BYTES,
+    LOGIN_BYTES,
+    STATEMENTS,
+    WAITING,
+    body_of,
+    checked,
+)
 from reclock.server.http.metrics import CONTENT_TYPE
 from reclock.server.http.openapi import description
 from reclock.server.http.sending import Sending
@@ -168,7 +176,7 @@ class App:
         response = _json({"user": user})
         response.set_cookie(
             door.cookie, token, max_age=LIFETIME_SECONDS, path="/",
-            secure=door.encrypts, httponly=True, samesite="strict",
+            secure=door.is_safe(request), httponly=True, samesite="strict",
         )  # fmt: skip
         return response
 
@@ -179,8 +187,8 @@ class App:
         door.log_out(request.cookies.get(door.cookie, ""))
         door.log_out(request.headers.get("authorization", "").partition(" ")[2].strip())
         response = _json({})
-        response.delete_cookie(door.cookie, path="/", secure=door.encrypts, httponly=True,
-                               samesite="strict")  # fmt: skip
+        response.delete_cookie(door.cookie, path="/", secure=door.is_safe(request),
+                               httponly=True, samesite="strict")  # fmt: skip
         return response
 
     async def session(self, request: Request, caller: Caller) -> Response:
@@ -231,34 +239,37 @@ class App:
         if request.method == "POST":
             ask = sql.Ask.read(await _body(request))
         else:
-            ask = sql.Ask(request.query_params.get("query", ""))
+            ask = sql.Ask(checked(request.query_params.get("query", "")))
         lines = "application/x-ndjson" in request.headers.get("accept", "")
         last = request.headers.get("last-event-id")
 
         def session() -> Session:
             return self._p.session(caller.role)
 
-        stream, again = await self._p.streams.open(session, caller.role, ask, last)
-        return Sending(self._p, stream, again, lines=lines)
+        stream, again = await self._p.streams.open(session, caller, ask, last)
+        return Sending(self._p, stream, again, caller, lines=lines)
 
     # Pictures.
 
     async def overview(self, request: Request, caller: Caller) -> Response:
         """Say how everything does."""
-        del request
-        told = is_superuser(self._p.db, caller)
-        return _json(await asyncio.to_thread(picture.overview, self._p.db, told=told))
+        db, told = self._p.db, is_superuser(self._p.db, caller)
+        look = partial(picture.overview, db, told=told)
+        return (await self._p.looks.at("overview", told=told, look=look)).answer(request)
 
     async def history(self, request: Request, caller: Caller) -> Response:
         """Give the samples of the last hour after a time."""
         del caller
         since = request.query_params.get("since", "0")
-        return _json({"samples": self._p.history.since(int(since) if since.isdigit() else 0)})
+        known = since.isascii() and since.isdigit() and len(since) <= 18
+        found = self._p.history.since(int(since) if known else 0)
+        return Response(found, media_type="application/json")
 
     async def pipeline(self, request: Request, caller: Caller) -> Response:
         """Give the graph of objects."""
-        del request, caller
-        return _json(picture.pipeline(self._p.db))
+        del caller
+        look = partial(picture.pipeline, self._p.db)
+        return (await self._p.looks.at("pipeline", told=False, look=look)).answer(request)
 
     async def inside(self, request: Request, caller: Caller) -> Response:
         """Give the operators of an object."""
@@ -318,8 +329,8 @@ class _Guard:
 
         gauges.requests += 1
         try:
-            if path not in _OPEN:
-                self._p.rates.take(address_of(request))
+            rates = self._p.probes if path in _OPEN else self._p.rates
+            rates.take(address_of(request))
             if path != "/" and not path.startswith("/static/"):
                 self._p.door.check_site(request)
         except Error as error:
@@ -354,23 +365,24 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(dumps(value), status, media_type="application/json")
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, most: int = BODY_BYTES) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "application/json":
         message = "the request is not application/json"
         raise MalformedMessage(message, hint="send Content-Type: application/json")
-    return await body_of(request)
+    return await body_of(request, most)
 
 
 async def _object(request: Request) -> dict[str, Any]:
     try:
-        found = json.loads(await _body(request) or b"{}")
+        found = json.loads(await _body(request, LOGIN_BYTES) or b"{}")
     except (ValueError, RecursionError) as cause:
         message = "the request is not JSON"
         raise MalformedMessage(message) from cause
     if not isinstance(found, dict):
         message = "the request is not an object"
         raise MalformedMessage(message)
+    checked(found)
     return found
 
 

@@ -49,12 +49,19 @@ COOKIE: Final = "reclock_session"
 SAFE_COOKIE: Final = f"__Host-{COOKIE}"
 """What it is called with TLS: browsers take it from this host only."""
 
+_PASSED_ON: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+"""What proxies write: the request comes from somewhere else, whatever its address."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who asks; a ``role`` of None is trusted, and may do everything."""
 
     role: str | None
+    verifier: Verifier | None = None
+    """What the role's password was checked with; another one is somebody else."""
+    session: bytes | None = None
+    """The session that was shown, if one was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +92,20 @@ class Door:
         """Refuse a request that a page of another site has made."""
         headers = request.headers
         origin = headers.get("origin")
-        if origin is not None and origin != f"{request.url.scheme}://{headers.get('host', '')}":
+        if origin is not None and not self._is_own(origin, headers.get("host", "")):
             raise _other_site(origin)
         if headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}:
             raise _other_site(headers["sec-fetch-site"])
 
+    def _is_own(self, origin: str, host: str) -> bool:
+        """Return whether a page is the server's: a proxy may have put TLS in front of it."""
+        scheme, _, place = origin.partition("://")
+        return place == host and (scheme == "https" or (scheme == "http" and not self.encrypts))
+
     def trusts(self, request: HTTPConnection) -> bool:
-        """Return whether a request needs no password."""
+        """Return whether a request needs no password; what a proxy passes on does."""
+        if any(name in request.headers for name in _PASSED_ON):
+            return False
         host = (request.headers.get("host") or "").strip()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         return (
@@ -121,6 +135,10 @@ class Door:
         message = "who are you?"
         raise Rejected(message, hint="log in, or send Authorization: Basic or Bearer")
 
+    def is_safe(self, request: HTTPConnection) -> bool:
+        """Return whether the browser is asked over TLS, by this server or a proxy before it."""
+        return self.encrypts or request.headers.get("origin", "").startswith("https://")
+
     def log_in(self, request: HTTPConnection, user: str, password: str) -> str:
         """Return the token of a new session."""
         role = self._db.roles.find(user)
@@ -132,7 +150,7 @@ class Door:
         else:
             caller = self._check(user, password, address_of(request))
         token = secrets.token_urlsafe(32)
-        verifier = None if role is None else role.verifier
+        verifier = None if role is None or caller.role is None else role.verifier
         self._sessions[_hash(token)] = _Session(
             caller.role, verifier, monotonic() + LIFETIME_SECONDS
         )
@@ -144,20 +162,32 @@ class Door:
         """End a session."""
         self._sessions.pop(_hash(token), None)
 
-    def _known(self, token: str) -> Caller:
-        found = self._sessions.get(_hash(token))
-        if found is not None and found.until > monotonic() and self._stands(found):
-            return Caller(found.role)
-        self._sessions.pop(_hash(token), None)
-        message = "the session has ended"
-        raise Rejected(message, hint="log in again")
+    def check_still(self, caller: Caller) -> None:
+        """Refuse somebody who was let in, and would not be now."""
+        if caller.session is not None and self._session(caller.session) is None:
+            raise _ended()
+        if not self._stands(caller):
+            raise _ended()
 
-    def _stands(self, session: _Session) -> bool:
+    def _known(self, token: str) -> Caller:
+        key = _hash(token)
+        found = self._session(key)
+        caller = None if found is None else Caller(found.role, found.verifier, key)
+        if caller is None or not self._stands(caller):
+            self._sessions.pop(key, None)
+            raise _ended()
+        return caller
+
+    def _session(self, key: bytes) -> _Session | None:
+        found = self._sessions.get(key)
+        return found if found is not None and found.until > monotonic() else None
+
+    def _stands(self, caller: Caller) -> bool:
         """Return whether a role may still log in, with the password that it had."""
-        if session.role is None:
+        if caller.role is None:
             return True
-        role = self._db.roles.find(session.role)
-        return role is not None and role.login and role.verifier == session.verifier
+        role = self._db.roles.find(caller.role)
+        return role is not None and role.login and role.verifier == caller.verifier
 
     def _basic(self, given: str, address: str) -> Caller:
         try:
@@ -175,7 +205,7 @@ class Door:
         known = None if role is None or not role.login else role.verifier
         shown = hmac.digest(self._pepper, f"{user}\0{password}".encode(), "sha256")
         if known is not None and self._proved.get(shown) == known:
-            return Caller(user)
+            return Caller(user, known)
         self._throttle.check(address)
         verifier = nobody(user, self._pepper) if known is None else known
         if not verifier.accepts(password) or known is None:
@@ -185,11 +215,11 @@ class Door:
         self._proved[shown] = known
         while len(self._proved) > SESSIONS:
             self._proved.popitem(last=False)
-        return Caller(user)
+        return Caller(user, known)
 
 
 def is_superuser(db: Database, caller: Caller) -> bool:
-    """Return whether somebody may do everything."""
+    """Return whether a client may do everything."""
     role: Role | None = None if caller.role is None else db.roles.find(caller.role)
     return caller.role is None or (role is not None and role.superuser)
 
@@ -213,6 +243,11 @@ def is_local(host: str) -> bool:
 
 def _hash(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
+
+
+def _ended() -> Rejected:
+    message = "the session has ended"
+    return Rejected(message, hint="log in again")
 
 
 def _other_site(site: str) -> Forbidden:

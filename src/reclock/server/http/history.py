@@ -1,7 +1,8 @@
 """The last hour, for the console's graphs: one sample each ``EVERY_SECONDS``, in memory.
 
-A sample has the counters and lags of that moment; rates are made of two of them by whoever draws.
-Memory: a few numbers for each object, ``KEPT`` times.
+A sample has the lags and the sums of counters of that moment; a reader derives rates from two of
+them. It is kept as the text of JSON that it is sent as, so that an hour is sent without being
+written again. Memory: about 200 bytes and a few for each timeline and source, ``KEPT`` times.
 
 Tests: tests/server/http/test_picture.py.
 """
@@ -9,7 +10,9 @@ Tests: tests/server/http/test_picture.py.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from reclock.server.http.values import dumps
 
 if TYPE_CHECKING:
     from reclock.session.database import Database
@@ -23,25 +26,26 @@ class History:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._samples: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self._samples: deque[tuple[int, bytes]] = deque(maxlen=KEPT)
 
     def sample(self) -> None:
         """Look once more."""
-        facts, meters = self._db.facts, self._db.meters
+        facts, meters, now = self._db.facts, self._db.meters, self._db.now_ms
         total = meters.phases["total"].now()
-        self._samples.append(
-            {
-                "t": self._db.now_ms,
-                "lag": {x.name: x.lag_ms for x in facts.timelines() if x.lag_ms is not None},
-                "records": {x.name: x.records for x in facts.sources()},
-                "behind": {x.name: x.lag_records for x in facts.sources()},
-                "changed": {x.name: x.changed for x in facts.objects()},
-                "messages": {x.name: x.messages for x in facts.sinks()},
-                "ticks": sum(total.buckets),
-                "tick_seconds": round(total.total, 6),
-            }
-        )
+        sources = list(facts.sources())
+        made = {
+            "t": now,
+            "lag": {x.name: x.lag_ms for x in facts.timelines() if x.lag_ms is not None},
+            "behind": {x.name: x.lag_records for x in sources},
+            "read": sum(x.records for x in sources),
+            "changed": sum(x.changed for x in facts.objects()),
+            "written": sum(x.messages for x in facts.sinks()),
+            "ticks": sum(total.buckets),
+            "tick_seconds": round(total.total, 6),
+        }
+        self._samples.append((now, dumps(made)))
 
-    def since(self, ms: int) -> list[dict[str, Any]]:
-        """Return the samples after a time."""
-        return [sample for sample in tuple(self._samples) if sample["t"] > ms]
+    def since(self, ms: int) -> bytes:
+        """Return the samples after a time, as JSON."""
+        found = [text for at, text in tuple(self._samples) if at > ms]
+        return b'{"samples":[' + b",".join(found) + b"]}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 from reclock.server.http.limits import Rates
+from reclock.server.http.looks import Looks
 from reclock.server.http.openapi import PATHS
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from reclock.session.file_roots import FileRoots
     from reclock.session.session import Session
 
+TOLD: Final = 20
+"""So many refusals are logged at once, and one a second after them."""
+
 
 @dataclass
 class Parts:
@@ -39,7 +44,13 @@ class Parts:
     files: FileRoots
     say: Callable[..., None]
     rates: Rates = field(default_factory=Rates)
+    probes: Rates = field(default_factory=Rates)
+    """Of probes, which must not be refused because somebody else asks for much."""
     paths: frozenset[str] = frozenset(PATHS)
+    looks: Looks = field(default_factory=Looks)
+    _told: float = 0.0
+    _then: float = 0.0
+    _untold: int = 0
 
     def session(self, role: str | None) -> Session:
         """Begin a session."""
@@ -53,7 +64,14 @@ class Parts:
             self.say("bug", words, level="error", code="XX000", error=where)
 
     def refused(self, address: str, path: str, error: Error) -> None:
-        """Log who was not let in."""
+        """Log who was not let in; of very many, not each."""
+        now = monotonic()
+        self._told = max(0.0, self._told - (now - self._then)) + 1
+        self._then = now
+        if self._told > TOLD:
+            self._told, self._untold = float(TOLD), self._untold + 1
+            return
         words = f"{path} was refused to {address}: {error.message}"
         facts = {"path": path, "address": address, "code": error.code}
-        self.say("http_refused", words, level="warning", **facts)
+        self.say("http_refused", words, level="warning", **facts, more=self._untold or None)
+        self._untold = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
@@ -19,20 +19,27 @@ from reclock.server.http import streams
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from reclock.server.http.door import Caller
     from reclock.server.http.parts import Parts
     from reclock.server.http.streams import Event, Stream
+
+_AT_ONCE: Final = {"x-accel-buffering": "no", "content-encoding": "identity"}
+"""What keeps proxies and compression from holding an event back."""
 
 
 class Sending(Response):
     """Sends the events of a stream."""
 
-    def __init__(self, parts: Parts, stream: Stream, again: list[Event], *, lines: bool) -> None:
+    def __init__(
+        self, parts: Parts, stream: Stream, again: list[Event], caller: Caller, *, lines: bool
+    ) -> None:
         kind = "application/x-ndjson" if lines else "text/event-stream"
-        super().__init__(media_type=kind, headers={"x-accel-buffering": "no"})
+        super().__init__(media_type=kind, headers=_AT_ONCE)
         del self.headers["content-length"]
         self._p = parts
         self._stream = stream
         self._again = again
+        self._caller = caller
         self._lines = lines
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,7 +62,8 @@ class Sending(Response):
         await send(
             {"type": "http.response.start", "status": 200, "headers": list(self.raw_headers)}
         )
-        events = self._p.streams.events(self._stream, self._again)
+        door, caller = self._p.door, self._caller
+        events = self._p.streams.events(self._stream, self._again, lambda: door.check_still(caller))
         try:
             async for event in events:
                 data = event.line() if self._lines else event.sse()

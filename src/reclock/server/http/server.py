@@ -20,6 +20,7 @@ import uvicorn
 
 from reclock.errors import InvalidValue
 from reclock.server.http.app import App
+from reclock.server.http.connection import Connection
 from reclock.server.http.door import Door
 from reclock.server.http.gauges import Gauges
 from reclock.server.http.history import EVERY_SECONDS, History
@@ -156,9 +157,10 @@ class HttpServer:
         tls = self._options.tls
         config = uvicorn.Config(
             App(self.parts).asgi,
-            loop="asyncio", http="h11", ws="none", lifespan="off", interface="asgi3",
-            log_config=None, access_log=False, proxy_headers=False, server_header=False,
-            timeout_graceful_shutdown=GRACE, timeout_keep_alive=30, limit_concurrency=2_000,
+            loop="asyncio", http=Connection, ws="none", lifespan="off", interface="asgi3",
+            log_config=None, log_level="error", access_log=False,
+            proxy_headers=False, server_header=False,
+            timeout_graceful_shutdown=GRACE, timeout_keep_alive=30,
             ssl_context_factory=None if tls is None else lambda *_: tls,
         )  # fmt: skip
         server = self._server = uvicorn.Server(config)
@@ -172,7 +174,7 @@ class HttpServer:
             await self.parts.streams.close()
 
     async def _sample(self) -> None:
-        """Look now and then, for the graphs; let go of what nobody came back for."""
+        """Take samples for the graphs, and let go of abandoned streams."""
         while True:
             try:
                 await asyncio.to_thread(self.parts.history.sample)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from reclock.errors import InvalidSyntax, InvalidValue, MalformedMessage, NotSupported
 from reclock.rows.result import Result
-from reclock.server.http.limits import ANSWER_BYTES, MOST_ROWS, ROWS
+from reclock.server.http.limits import ANSWER_BYTES, MOST_ROWS, ROWS, checked
 from reclock.server.http.values import columns_of, parameter_of, rows_of
 from reclock.server.protocol.feed import feed_of
 from reclock.session.answer import Answer, CopyOut
@@ -58,6 +58,7 @@ class Ask:
         if type(limit) is not int or not 0 <= limit <= MOST_ROWS:
             message = f"limit is not between 0 and {MOST_ROWS}"
             raise InvalidValue(message, hint="page through more rows with WHERE and ORDER BY")
+        checked(found)
         return cls(found["query"], tuple(params), limit)
 
 

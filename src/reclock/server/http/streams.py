@@ -10,8 +10,8 @@ comes back in time goes on from there, whatever history the objects keep. Later,
 begins again as of T, if that is still kept, and is refused (22023) if it is not.
 
 A stream has no thread: the subscription tells the event loop when there is something, and a pool
-reads it. Rows are read when the client has taken those before: a slow client makes nobody wait,
-and one that takes nothing for ``STUCK_SECONDS`` is left.
+reads it. Rows are read when the client has taken those before: a slow client delays no other, and
+one that takes nothing for ``STUCK_SECONDS`` is left.
 
 Tests: tests/server/http/test_streams.py.
 """
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from reclock.engine.update import Update
+    from reclock.server.http.door import Caller
     from reclock.server.http.sql import Ask
     from reclock.session.session import Session
 
@@ -51,7 +52,8 @@ QUIET_SECONDS: Final = 5.0
 KEPT_BYTES: Final = 1 << 20
 """So much of what was sent last is kept for clients that come back."""
 
-Key = tuple[str | None, str, str]
+Key = tuple[object, ...]
+"""Whose stream it is, and of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,14 @@ class Stream:
                 return sent[place + 1 :]
         return sent if self.begun == at and self.complete else None
 
+    def check(self) -> None:
+        """Refuse to go on if the role may not read it any more; in a thread."""
+        try:
+            self.subscription.check_rights()
+        except BaseException:
+            self.close()
+            raise
+
     def close(self) -> None:
         """Let go of everything; in a thread."""
         self.subscription.close()
@@ -189,14 +199,14 @@ class Streams:
         return len(self._open)
 
     async def open(
-        self, session_of: Callable[[], Session], role: str | None, ask: Ask, last: str | None
+        self, session_of: Callable[[], Session], caller: Caller, ask: Ask, last: str | None
     ) -> tuple[Stream, list[Event]]:
         """Return a stream, and what it sends again first."""
         self.sweep()
         if len(self._open) >= STREAMS:
             message = "too many streams"
             raise Rejected(message, code="53300", hint=f"there may be {STREAMS}: close some")
-        key = role, ask.query, repr(ask.params)
+        key = caller.role, caller.verifier, ask.query, repr(ask.params)
         again: list[Event] = []
         stream: Stream | None = None
         if last is not None:
@@ -209,13 +219,17 @@ class Streams:
                     stream, again = parked, found
                     self._parked.remove(parked)
                     break
+        if stream is not None:
+            await self._run(stream.check)
         if stream is None:
             stream = await self._run(lambda: _opened(session_of(), key, ask, last))
         self._open.add(stream)
         return stream, again
 
-    async def events(self, stream: Stream, again: list[Event]) -> AsyncGenerator[Event]:
-        """Yield what comes, until it ends."""
+    async def events(
+        self, stream: Stream, again: list[Event], check: Callable[[], None]
+    ) -> AsyncGenerator[Event]:
+        """Yield what comes, until it ends, or ``check`` says that the client may not have it."""
         yield stream.header()
         for event in again:
             yield event
@@ -225,6 +239,7 @@ class Streams:
             with stream.subscription.waking(woken, progress=stream.tells):
                 while True:
                     woken.event.clear()
+                    check()
                     for event in await self._run(stream.read):
                         yield event
                     if stream.more:
@@ -252,7 +267,7 @@ class Streams:
             self._parked.append(stream)
 
     def sweep(self) -> None:
-        """Let go of streams to which nobody came back."""
+        """Let go of streams whose client did not come back."""
         now = monotonic()
         gone = [s for s in self._parked if s.until <= now or s.subscription.closed]
         self._parked = [s for s in self._parked if s not in gone]

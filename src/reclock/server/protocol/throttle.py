@@ -2,7 +2,7 @@
 
 ``ALLOWED`` failures are free. Each one after them doubles the wait, up to ``LONGEST_MS``, counted
 from the last failure; twice the longest wait without a failure forgets them. A success forgets the
-failures with its own name, and no others: whoever has an account cannot try the passwords of
+failures with its own name, and no others: the owner of one account cannot try the passwords of
 others between log-ins of his own. Of IPv6 a network (/64) is one address: a machine has all of it.
 Memory is bounded: of many addresses those that failed longest ago are forgotten first, and of many
 names with one address the number is kept.
@@ -28,7 +28,7 @@ LONGEST_MS: Final = 60_000
 ADDRESSES: Final = 10_000
 NAMES: Final = 100
 _OTHERS: Final = ""
-"""What counts names that are one too many; nobody is called that."""
+"""What counts names that are one too many; no role has this name."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Throttle:
 
     def check(self, address: str) -> None:
         """Refuse an attempt that comes too soon."""
-        found = self._failures.get(_place(address))
+        found = self._failures.get(place_of(address))
         left = 0 if found is None else found.last + found.wait - self._clock.now_ms()
         if left > 0:
             message = "too many failed log-ins"
@@ -63,7 +63,7 @@ class Throttle:
 
     def failed(self, address: str, user: str) -> None:
         """Remember a failure."""
-        now, place = self._clock.now_ms(), _place(address)
+        now, place = self._clock.now_ms(), place_of(address)
         found = self._failures.pop(place, None)
         if found is None or now - found.last > 2 * LONGEST_MS:
             found = _Failures(now)
@@ -76,7 +76,7 @@ class Throttle:
 
     def succeeded(self, address: str, user: str) -> None:
         """Forget the failures of an address with a name."""
-        place = _place(address)
+        place = place_of(address)
         found = self._failures.get(place)
         if found is not None:
             found.by_name.pop(user, None)
@@ -84,11 +84,13 @@ class Throttle:
                 del self._failures[place]
 
 
-def _place(address: str) -> str:
+def place_of(address: str) -> str:
     """Return what one machine cannot choose of its address.
 
-    >>> _place("2001:db8::1:2:3:4"), _place("::ffff:10.0.0.1"), _place("10.0.0.1"), _place("")
-    ('2001:db8::/64', '10.0.0.1', '10.0.0.1', '')
+    >>> place_of("2001:db8::1:2:3:4"), place_of("::ffff:10.0.0.1"), place_of("10.0.0.1")
+    ('2001:db8::/64', '10.0.0.1', '10.0.0.1')
+    >>> place_of("")
+    ''
     """
     try:
         found = ipaddress.ip_address(address.partition("%")[0])

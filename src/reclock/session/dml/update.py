@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def plan_update(
     statement: Update, table: Table, catalog: CatalogView, parameters: tuple[object, ...]
 ) -> Written:
-    """Return the rows as they are, and beside each what it becomes."""
+    """Return the rows as they are, each with what it becomes."""
     planner = WritePlanner(catalog, parameters, statement.common)
     target = Target(planner, table, statement.name, statement.alias)
     block, source = _matching(target, statement)

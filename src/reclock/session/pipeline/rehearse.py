@@ -1,8 +1,8 @@
 """A rehearsal: every statement of a file is planned as if those before it had been run.
 
-The same functions as CREATE's own make the objects, in a catalog that nobody keeps. Sources are
-looked for outside, so a topic that is not there is found; nothing is created, outside neither, and
-nothing is computed. Tests: tests/session/pipeline/test_plan.py.
+The same functions as CREATE's own make the objects, in a temporary catalog. Sources are looked for
+outside, so a topic that is not there is found; nothing is created, outside neither, and nothing is
+computed. Tests: tests/session/pipeline/test_plan.py.
 """
 
 from __future__ import annotations

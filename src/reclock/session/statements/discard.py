@@ -47,5 +47,5 @@ def discard(context: Context, statement: Discard) -> Result:
 
 
 def unlisten(_: Context, __: Unlisten) -> Result:
-    """Do nothing: nobody can LISTEN."""
+    """Do nothing: there is no LISTEN."""
     return Result("UNLISTEN")

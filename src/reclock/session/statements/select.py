@@ -34,7 +34,7 @@ def select(context: Context, statement: SelectStatement) -> Result:
 
 
 def answer(context: Context, statement: SelectStatement | CatalogQuery) -> Answer:
-    """Answer a query at one timestamp, for somebody who takes the rows in batches.
+    """Answer a query at one timestamp, for a caller that takes the rows in batches.
 
     If they are read while they are taken, its time is held until the last one is.
     """

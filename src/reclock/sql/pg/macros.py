@@ -171,7 +171,7 @@ BODIES: Final[dict[str, tuple[str, ...]]] = {
     "pg_index_column_has_property": ("(a, b, c) AS c IN ('asc', 'nulls_last', 'orderable')",),
     "pg_sequence_last_value": ("(a) AS CAST(NULL AS BIGINT)",),
     **dict.fromkeys(_ADDRESSES, (f"() AS {_NULL}",)),
-    # Nobody knows the size: rows are kept in runs that objects share.
+    # The size is unknown: rows are kept in runs that objects share.
     **{
         f"pg_{what}_size": ("(a) AS CAST(NULL AS BIGINT)", "(a, b) AS CAST(NULL AS BIGINT)")
         for what in ("database", "indexes", "relation", "table", "tablespace", "total_relation")

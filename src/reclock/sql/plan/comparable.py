@@ -115,7 +115,7 @@ def sorted_by(order: Sequence[SortKey], place: dict[int, int]) -> tuple[SortKey,
 
 
 def ordered(plan: QueryPlan) -> QueryPlan:
-    """Return a query that is ordered by keys, in columns that nobody sees."""
+    """Return a query that is ordered by keys, in hidden columns."""
     for key in plan.order:
         check_order(plan.root.schema[key.column].type)
     root, place = keyed(plan.root, (k.column for k in plan.order))

@@ -35,15 +35,41 @@ export async function rows(query, params) {
   })));
 }
 
-// A subscription; `tell(event, data)` gets what comes. Returns how to end it.
+// A subscription; `tell(event, data)` gets what comes. Cut off, it goes on after the last time that came,
+// without gap or repeat; `tell("cut")` says so. Returns how to end it.
 export function subscribe(query, tell) {
-  const source = new EventSource(`/api/subscribe?query=${encodeURIComponent(query)}`);
-  for (const name of ["columns", "changes", "progress", "end", "failure"]) {
-    source.addEventListener(name, (event) => {
-      if (name === "end" || name === "failure") source.close();
-      tell(name, JSON.parse(event.data));
-    });
-  }
-  source.onerror = () => { if (source.readyState === EventSource.CLOSED) tell("closed", {}); };
-  return () => source.close();
+  const stop = new AbortController();
+  let last = null, wait = 500;
+  const read = async (answer) => {
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ""; ;) {
+      const { value, done } = await reader.read();
+      if (done) return false;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) {
+        const event = JSON.parse(line);
+        if (event.timestamp) last = event.timestamp;
+        tell(event.event, { ...event, again: last !== null });
+        if (event.event === "end" || event.event === "failure") return true;
+      }
+    }
+  };
+  const go = async () => {
+    while (!stop.signal.aborted) {
+      try {
+        const ask = posted({ query }, stop.signal);
+        const headers = { ...ask.headers, accept: "application/x-ndjson", ...(last && { "last-event-id": last }) };
+        const answer = await fetch("/api/subscribe", { credentials: "same-origin", ...ask, headers });
+        if (answer.ok) { wait = 500; if (await read(answer)) return; }
+        else if (last === null || answer.status < 500) { tell("failure", { error: new Refused(answer.status, (await answer.json().catch(() => ({}))).error) }); return; }
+      } catch { /* the network, or who reads, has ended it */ }
+      if (stop.signal.aborted) return;
+      tell("cut", {});
+      await new Promise((done) => setTimeout(done, wait));
+      wait = Math.min(2 * wait, 10000);
+    }
+  };
+  go();
+  return () => stop.abort();
 }

@@ -1,23 +1,18 @@
 // The shell: who is logged in, which page is shown, light or dark.
-import { render, useEffect, useState } from "./vendor/vendor.js";
+import { render, useEffect, useRef, useState } from "./vendor/core.js";
 import { get, login, logout } from "./api.js";
 import { html, Problem, usePoll } from "./parts.js";
 import { Overview } from "./page_overview.js";
-import { Pipeline } from "./page_pipeline.js";
-import { Sql } from "./page_sql.js";
-import { Time } from "./page_time.js";
-import { Sinks, Sources } from "./page_ends.js";
-import { Settings } from "./page_settings.js";
 
 const icon = (d) => html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><path d=${d} /></svg>`;
 const PAGES = [
   ["overview", "Overview", Overview, "M3 12h4l3 8 4-16 3 8h4"],
-  ["pipeline", "Pipeline", Pipeline, "M5 6h4v4H5zM15 3h4v4h-4zM15 15h4v4h-4zM9 8h3v-3h3M12 8v9h3"],
-  ["sql", "SQL", Sql, "M4 5l6 7-6 7M12 19h8"],
-  ["time", "Time", Time, "M3 20h6v-6h6V8h6"],
-  ["sources", "Sources", Sources, "M12 3v12m0 0l-5-5m5 5l5-5M4 21h16"],
-  ["sinks", "Sinks", Sinks, "M12 15V3m0 0L7 8m5-5l5 5M4 21h16"],
-  ["settings", "Settings", Settings, "M4 7h10m4 0h2M4 17h2m4 0h10M14 4v6M8 14v6"],
+  ["pipeline", "Pipeline", () => import("./page_pipeline.js").then((m) => m.Pipeline), "M5 6h4v4H5zM15 3h4v4h-4zM15 15h4v4h-4zM9 8h3v-3h3M12 8v9h3"],
+  ["sql", "SQL", () => import("./page_sql.js").then((m) => m.Sql), "M4 5l6 7-6 7M12 19h8"],
+  ["time", "Time", () => import("./page_time.js").then((m) => m.Time), "M3 20h6v-6h6V8h6"],
+  ["sources", "Sources", () => import("./page_ends.js").then((m) => m.Sources), "M12 3v12m0 0l-5-5m5 5l5-5M4 21h16"],
+  ["sinks", "Sinks", () => import("./page_ends.js").then((m) => m.Sinks), "M12 15V3m0 0L7 8m5-5l5 5M4 21h16"],
+  ["settings", "Settings", () => import("./page_settings.js").then((m) => m.Settings), "M4 7h10m4 0h2M4 17h2m4 0h10M14 4v6M8 14v6"],
 ];
 
 function Login({ done }) {
@@ -68,15 +63,20 @@ function App() {
     <div class="foot"><span>${who.user ?? "this machine"}${who.superuser ? " · superuser" : ""}</span>
       <span class="row"><button onClick=${toggle} aria-label=${`Switch to ${theme === "dark" ? "light" : "dark"}`}>${theme === "dark" ? "☀" : "☾"}</button>
       ${who.user && html`<button onClick=${() => logout().finally(() => know(null))}>Log out</button>`}</span></div>
-  </header><main id="main" tabindex="-1"><${Shown} page=${page[2]} key=${page[0]} theme=${theme} rest=${decoded(rest)} who=${who} left=${() => know(null)} /></main></div>`;
+  </header><main id="main" tabindex="-1"><${Shown} title=${page[1]} page=${page[2]} key=${page[0]} theme=${theme} rest=${decoded(rest)} who=${who} left=${() => know(null)} /></main></div>`;
 }
 
-// All pages share one look at how everything does.
-function Shown({ page, theme, rest, who, left }) {
+// All pages share one look at how everything does. What a page needs comes when it is first opened.
+const LOADED = new Map([[Overview, Overview]]);
+function Shown({ title, page, theme, rest, who, left }) {
   const { data, error } = usePoll(() => get("/api/overview"), 2000);
-  const samples = useHistory();
+  const samples = useHistory(), speed = useSpeed(data);
+  const [, again] = useState(0), [missing, miss] = useState(null);
   useEffect(() => { if (error?.status === 401) left(); }, [error]);
-  return html`${error && error.status !== 401 && html`<${Problem} error=${error} />`}<${page} now=${data} samples=${samples} theme=${theme} rest=${rest} who=${who} />`;
+  useEffect(() => { if (!LOADED.has(page)) page().then((found) => { LOADED.set(page, found); again((n) => n + 1); }, () => miss({ message: "this page could not be fetched", hint: "reload the console when the server is there" })); }, [page]);
+  const shown = LOADED.get(page);
+  return html`${error && error.status !== 401 && html`<${Problem} error=${error.status ? error : { message: "the server does not answer", hint: "what is shown is from before; it goes on by itself when the server is back" }} />`}
+    ${shown ? html`<${shown} now=${data} samples=${samples} speed=${speed} theme=${theme} rest=${rest} who=${who} />` : html`<h1>${title}</h1><${Problem} error=${missing} />`}`;
 }
 
 const KEPT = [];
@@ -89,6 +89,21 @@ function useHistory() {
     again((n) => n + 1);
   }, 5000);
   return KEPT;
+}
+
+// How fast a counter of an object grows, over the last looks: `speed("records", name)` a second.
+function useSpeed(now) {
+  const seen = useRef([]);
+  if (now && seen.current.at(-1)?.now !== now.now) {
+    const counted = (all, of) => new Map(all.map((x) => [x.name, x[of]]));
+    seen.current.push({ now: now.now, records: counted(now.sources, "records"), changed: counted(now.objects, "changed"), messages: counted(now.sinks, "messages") });
+    while (seen.current.length > 2 && seen.current.at(-1).now - seen.current[1].now >= 8000) seen.current.shift();
+  }
+  return (part, name) => {
+    const first = seen.current[0], last = seen.current.at(-1);
+    const a = first?.[part].get(name), b = last?.[part].get(name);
+    return a === undefined || b === undefined || b < a || last.now <= first.now ? null : (1000 * (b - a)) / (last.now - first.now);
+  };
 }
 
 render(html`<${App} />`, document.getElementById("app"));

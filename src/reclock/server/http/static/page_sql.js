@@ -1,13 +1,17 @@
 // An editor, results as a table, SUBSCRIBE live, and the past by a slider.
-import { autocompletion, bracketMatching, closeBrackets, Compartment, completionKeymap, defaultKeymap, EditorState, EditorView, HighlightStyle, history, historyKeymap, keymap, lineNumbers, placeholder, PostgreSQL, sql as language, syntaxHighlighting, tags, useEffect, useRef, useState } from "./vendor/vendor.js";
+import { autocompletion, bracketMatching, closeBrackets, Compartment, completionKeymap, defaultKeymap, EditorState, EditorView, HighlightStyle, history, historyKeymap, keymap, lineNumbers, placeholder, sql as language, syntaxHighlighting, tags } from "./vendor/editor.js";
+import { useEffect, useRef, useState } from "./vendor/core.js";
 import { rows, sql, subscribe } from "./api.js";
-import { clock, html, moment, number, Problem, span } from "./parts.js";
+import { Reclock } from "./dialect.js";
+import { applied, begun, head, line, Live, settled, SETTLES } from "./live.js";
+import { html, moment, number, Problem, span } from "./parts.js";
 
 const STYLE = HighlightStyle.define([
   { tag: tags.keyword, color: "var(--c0)", fontWeight: "600" }, { tag: [tags.string, tags.special(tags.string)], color: "var(--c3)" },
   { tag: tags.number, color: "var(--c2)" }, { tag: tags.comment, color: "var(--soft)", fontStyle: "italic" }, { tag: tags.typeName, color: "var(--c1)" },
 ]);
 const MOST = 500;
+const READS = /^(select|with|values|table|\()\b/i;
 const SECRET = /password|secret/i;
 const past = () => JSON.parse(sessionStorage.getItem("queries") ?? "[]");
 
@@ -26,10 +30,10 @@ export function Sql({ now }) {
     if (/^subscribe\b/i.test(query)) return listen(query);
     wait(true);
     work.current = new AbortController();
-    const begun = performance.now();
+    const start = performance.now();
     try {
-      const found = await sql(at === null ? query : `${query} AS OF ${at}`, [], MOST, work.current.signal);
-      show({ ...found, millis: performance.now() - begun });
+      const found = await sql(at !== null && READS.test(query) ? `${query} AS OF ${at}` : query, [], MOST, work.current.signal);
+      show({ ...found, millis: performance.now() - start });
     } catch (e) {
       if (e.name !== "AbortError") { show(null); fail(e); mark(e.position); }
     } finally { wait(false); }
@@ -37,33 +41,21 @@ export function Sql({ now }) {
   const mark = (position) => { if (position) { const at = Math.min(position - 1, view.current.state.doc.length); view.current.dispatch({ selection: { anchor: at }, scrollIntoView: true }); } };
   const halt = () => { stop.current?.(); stop.current = null; work.current?.abort(); follow(null); };
   const listen = (query) => {
-    const state = { columns: [], rows: new Map(), changes: 0, time: null };
-    let partial = [];
+    let state = begun(), timer;
     show(null);
-    stop.current = subscribe(query, (name, data) => {
-      if (name === "columns") state.columns = data.columns.slice(2);
-      if (name === "closed") fail(new Error("the stream has ended"));
-      if (name === "failure") fail(data.error);
-      if (name === "changes") {
-        partial.push(...data.changes);
-        if (data.timestamp === null) return;
-        for (const [, entry] of state.rows) entry.mark = "";
-        for (const [key, entry] of state.rows) if (entry.count <= 0) state.rows.delete(key);
-        for (const [, diff, ...row] of partial) {
-          const key = JSON.stringify(row), known = state.rows.get(key) ?? { row, count: 0, at: 0 };
-          const change = Number(diff) || (diff === "delete" ? -1 : 1);
-          known.count += change; known.mark = known.count > 0 ? "lit" : "gone"; known.at = ++state.changes;
-          state.rows.set(key, known);
-        }
-        partial = [];
-      }
-      if (data.timestamp) state.time = Number(data.timestamp);
-      follow({ ...state, ended: name === "end" });
+    const end = subscribe(query, (name, data) => {
+      if (name === "failure") { fail(data.error); mark(data.error.position); }
+      state = applied(state, name, data);
+      const tell = () => follow(state.columns.length || name === "cut" ? { ...state } : null);
+      clearTimeout(timer);
+      timer = setTimeout(() => { state = settled(state); tell(); }, SETTLES);
+      tell();
     });
+    stop.current = () => { clearTimeout(timer); end(); };
   };
   useEffect(() => {
     const nonce = document.querySelector("meta[name=csp-nonce]").content;
-    const names = new Compartment(), known = (schema) => language({ dialect: PostgreSQL, schema, upperCaseKeywords: true });
+    const names = new Compartment(), known = (schema) => language({ dialect: Reclock, schema, upperCaseKeywords: true });
     const doc = sessionStorage.getItem("draft") ?? "SELECT * FROM reclock.objects";
     view.current = new EditorView({ parent: place.current, state: EditorState.create({ doc, extensions: [
         EditorView.cspNonce.of(nonce), lineNumbers(), history(), bracketMatching(), closeBrackets(), autocompletion(), placeholder("SELECT …"), EditorView.lineWrapping,
@@ -88,33 +80,23 @@ export function Sql({ now }) {
     <${Past} now=${now} asOf=${asOf} query=${() => view.current?.state.doc.toString() ?? ""} choose=${(t) => { choose(t); if (t !== null) run(undefined, t); }} /></section>
   <${Problem} error=${error} />
   ${result && html`<${Result} result=${result} />`}
-  ${live && html`<${Live} live=${live} />`}`;
+  ${live && html`<${Live} live=${live} most=${MOST} />`}`;
 }
 
 // The times at which all that a query names can be read; the query runs as of the one that is chosen.
 function Past({ now, asOf, choose, query }) {
   const kept = now?.objects.filter((o) => o.since !== null && o.upper !== null && o.lag_ms !== null) ?? [];
+  const [slid, slide] = useState(null), shown = slid ?? asOf; // the words follow the thumb; the query runs when it rests
   if (!kept.length) return null;
   const named = kept.filter((o) => query().includes(o.name)), high = Math.max(...kept.map((o) => o.upper)) - 1;
   const low = named.length ? Math.max(...named.map((o) => o.since)) : Math.min(...kept.map((o) => o.since));
-  return html`<div class="past"><span class="small"><strong>AS OF: ${asOf === null ? "now" : `${moment(asOf)}, ${span(high - asOf)} ago`}</strong></span>
-    <div class="row"><label class="grow"><input type="range" min=${low} max=${high} value=${asOf ?? high} aria-label="Time to read at" aria-valuetext=${moment(asOf ?? high)} onChange=${(e) => choose(Number(e.target.value))} /></label>
+  return html`<div class="past"><span class="small"><strong>AS OF: ${shown === null ? "now" : `${moment(shown)}, ${span(high - shown)} ago`}</strong></span>
+    <div class="row"><label class="grow"><input type="range" min=${low} max=${high} value=${shown ?? high} aria-label="Time to read at" aria-valuetext=${moment(shown ?? high)} onInput=${(e) => slide(Number(e.target.value))} onChange=${(e) => { slide(null); choose(Number(e.target.value)); }} /></label>
     <button onClick=${() => choose(null)} disabled=${asOf === null}>Now</button></div>
     <span class="small soft">${named.length ? `What ${named.map((o) => o.name).join(", ")} ${named.length > 1 ? "keep" : "keeps"}` : "The times that are kept"}: from ${moment(low)} to ${moment(high)}</span></div>`;
 }
 
-const cell = (value) => (value === null ? "NULL" : typeof value === "object" ? JSON.stringify(value) : String(value));
-const RIGHT = /^(smallint|integer|bigint|numeric|real|double)/;
-const head = (columns) => html`<thead><tr>${columns.map((c) => html`<th scope="col" class=${RIGHT.test(c.type) ? "n" : ""} title=${c.type}>${c.name}</th>`)}</tr></thead>`;
-const line = (row, columns) => row.map((v, at) => html`<td class=${`${v === null ? "null " : ""}${RIGHT.test(columns[at]?.type) ? "n" : ""}`}>${cell(v)}</td>`);
-
 function Result({ result: r }) {
   return html`<p class="soft small" role="status">${r.tag}${r.truncated ? ` (the first ${number(r.rows.length)})` : ""}${r.timestamp && ` at ${moment(Number(r.timestamp))}`} · ${span(r.millis)}${r.notices?.map((n) => html`<br />${n}`)}</p>
     ${r.columns.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Rows"><table>${head(r.columns)}<tbody>${r.rows.map((row) => html`<tr>${line(row, r.columns)}</tr>`)}</tbody></table></div>`}`;
-}
-
-function Live({ live }) {
-  const found = [...live.rows.values()].sort((a, b) => b.at - a.at).slice(0, MOST);
-  return html`<p class="soft small" role="status">${live.ended ? "ended" : "live"}: ${number([...live.rows.values()].filter((r) => r.count > 0).length)} rows${live.time && `, complete up to ${clock(live.time)}`}</p>
-    <div class="scroll" tabindex="0" role="region" aria-label="Rows as they change"><table>${head(live.columns)}<tbody>${found.map((r) => html`<tr key=${JSON.stringify(r.row) + r.at} class=${r.mark}>${line(r.row, live.columns)}</tr>`)}</tbody></table></div>`;
 }

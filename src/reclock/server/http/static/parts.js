@@ -1,5 +1,5 @@
 // Small parts that pages share.
-import { h, htm, uPlot, useEffect, useRef, useState } from "./vendor/vendor.js";
+import { h, htm, uPlot, useCallback, useEffect, useRef, useState } from "./vendor/core.js";
 
 export const html = htm.bind(h);
 const whole = new Intl.NumberFormat("en");
@@ -36,9 +36,10 @@ export function Problem({ error }) {
 
 export function Table({ caption, columns, rows, empty = "Nothing yet." }) {
   if (!rows.length) return html`<p class="empty">${empty}</p>`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table aria-label=${caption}>
+  const stack = columns.some((c) => c.wide) || columns.length > 5; // on a phone a row is a list then
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table aria-label=${caption} class=${stack ? "stack" : ""}>
     <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.right ? "n" : ""}>${c.title}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr key=${row.key ?? row.name}>${columns.map((c) => html`<td class=${c.right ? "n" : ""}>${c.of(row)}</td>`)}</tr>`)}</tbody>
+    <tbody>${rows.map((row) => html`<tr key=${row.key ?? row.name}>${columns.map((c) => html`<td class=${c.right ? "n" : c.wide ? "wide" : ""} data-title=${stack ? c.title : null}>${c.of(row)}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 
@@ -63,11 +64,11 @@ export function usePoll(look, every, deps = []) {
 export const colour = (at) => getComputedStyle(document.documentElement).getPropertyValue(`--c${at % 8}`).trim();
 // How wide an element is, in pixels, now and whenever that changes.
 export function useWidth(least = 300) {
-  const place = useRef(null), [width, set] = useState(0);
-  useEffect(() => {
-    const watch = new ResizeObserver(([seen]) => set(Math.round(seen.contentRect.width)));
-    if (place.current) watch.observe(place.current);
-    return () => watch.disconnect();
+  const watch = useRef(null), [width, set] = useState(0);
+  const place = useCallback((node) => {
+    watch.current?.disconnect();
+    watch.current = node && new ResizeObserver(([seen]) => set(Math.round(seen.contentRect.width)));
+    if (node) watch.current.observe(node);
   }, []);
   return [place, Math.max(least, width)];
 }

@@ -1,0 +1,2 @@
+// What places the boxes of the Pipeline page.
+export { default as dagre } from "@dagrejs/dagre";
