@@ -5,7 +5,7 @@ in common (``integer[] || 2.5`` is a ``numeric[]``); what compares whole arrays 
 wants the same one. A quoted literal or NULL next to an array by ``||`` is an array, so that NULL
 adds nothing; as the element of ``array_append`` it is an element.
 
-Tests: tests/slt/arrays.slt, tests/functions.
+Tests: tests/slt/review.slt, tests/functions.
 """
 
 from __future__ import annotations

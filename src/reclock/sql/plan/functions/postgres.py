@@ -104,7 +104,7 @@ def _takes(kind: str, given: Type) -> bool:
     if kind == "record":
         return isinstance(given, Record)
     if kind.endswith("[]"):
-        return isinstance(given, Array) and _name(given.element) == kind[:-2]
+        return isinstance(given, Array) and _takes(kind[:-2], given.element)
     return (
         kind in {_name(given), *map(_name, WIDER.get(given, ()))}
         or (kind == "numeric" and given in {SMALLINT, INTEGER, BIGINT})
