@@ -18,7 +18,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import TokenType
 
-from reclock.errors import InvalidSyntax
+from reclock.errors import InvalidSyntax, NotSupported
 from reclock.sql.interval.qualifier import FIELDS
 
 if TYPE_CHECKING:
@@ -66,6 +66,12 @@ class _Parser(PostgresParser):
         join = super()._parse_join(*args, **named)
         if comma and join is not None:
             join.meta[COMMA] = True  # no argument: queries over the catalog are printed again
+        after = self._curr
+        using = join is not None and join.args.get("using")
+        if using and after is not None and after.token_type == TokenType.ALIAS:
+            message = "an alias after USING is not supported"
+            hint = "leave it out: the merged columns need no qualifier"
+            raise NotSupported(message, hint=hint, position=after.start + 1)
         return join
 
     def _parse_wrapped_select(self, *args: Any, **named: Any) -> exp.Expr | None:
