@@ -217,6 +217,7 @@ def test_a_value_that_does_not_fit_is_the_error_of_its_row(upstream, opener, kin
         with pytest.raises(Error, match='column "v" has a value that type') as caught:
             db.execute("SELECT * FROM t")
         assert caught.value.code == "22003"
+        assert caught.value.hint.startswith("change the value in the database")
         db.execute("SELECT * FROM own")
         upstream(f"UPDATE t SET v = {better}")
         tick(db, opener)
