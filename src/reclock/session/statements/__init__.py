@@ -1,19 +1,20 @@
 """What each statement does: one file per statement, one function each.
 
-A function takes the context and its statement, and returns a ``Result``. Statements that
-change something hold the core's lock from looking at the catalog to publishing, so nothing
-can come between; whatever fails before that has changed nothing.
+A function takes the context and its statement, and returns a ``Result``. Statements that change
+something hold the core's lock from reading the catalog to publishing, so nothing can come between;
+a failure before that changes nothing.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from reclock.session.catalog_queries import catalog_select
 from reclock.session.statements.alter_retain_history import alter_retain_history
 from reclock.session.statements.alter_sink import alter_sink
 from reclock.session.statements.alter_source import alter_source
 from reclock.session.statements.alter_system import alter_system
+from reclock.session.statements.alter_table import alter_table, rename
+from reclock.session.statements.catalog_query import catalog_select
 from reclock.session.statements.copy import copy, copy_from
 from reclock.session.statements.create_index import create_index
 from reclock.session.statements.create_materialized_view import create_materialized_view
@@ -30,6 +31,7 @@ from reclock.session.statements.drop import drop
 from reclock.session.statements.explain_plan import explain_plan
 from reclock.session.statements.explain_timestamp import explain_timestamp
 from reclock.session.statements.insert import insert
+from reclock.session.statements.maintain import maintain
 from reclock.session.statements.merge import merge
 from reclock.session.statements.refresh_source import refresh_source
 from reclock.session.statements.roles import alter_owner, alter_role, create_role, drop_role, grant
@@ -64,6 +66,8 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterSource: alter_source,
     s.RefreshSource: refresh_source,
     s.AlterSystem: alter_system,
+    s.AlterTable: alter_table,
+    s.Rename: rename,
     s.Begin: begin,
     s.CatalogQuery: catalog_select,
     s.CloseCursor: close_cursor,
@@ -91,6 +95,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Fetch: fetch,
     s.Grant: grant,
     s.Insert: insert,
+    s.Maintain: maintain,
     s.Merge: merge,
     s.Release: release,
     s.Rollback: rollback,
