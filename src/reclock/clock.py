@@ -1,8 +1,7 @@
 """The wall clock, injected.
 
-Nobody else in reclock reads the time of day: the tick loop owns a ``Clock`` and hands
-out milliseconds, so that a test decides what time it is, and a clock that jumps is an
-input like any other (P7).
+No other module reads the time of day: the tick loop owns a ``Clock`` and hands out milliseconds, so
+that a test decides what time it is, and a clock that jumps is an input like any other (P7).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Milliseconds since the Unix epoch, as somebody's clock shows them.
+    """Milliseconds since the Unix epoch, as a clock shows them.
 
     ``now_ms`` may go backwards (NTP, a person): callers that need monotone time ask the
     timeline's oracle, never a clock.

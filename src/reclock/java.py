@@ -101,7 +101,7 @@ def _installed() -> str | None:
 
 
 def _version(java: Path) -> int | None:
-    """Return the major version; from the file beside it, which is faster than to ask."""
+    """Return the major version, from the file next to it: faster than starting Java."""
     release = java.resolve().parent.parent / "release"
     if release.exists():
         said = release.read_text(errors="replace")

@@ -1,4 +1,4 @@
-"""Values that nobody may see: passwords, private keys.
+"""Values that must not be shown: passwords, private keys.
 
 A ``Secret`` shows ``***`` wherever it is printed, formatted or logged; the value comes out
 by ``reveal`` alone. It survives pickling, because Spark carries connections to workers.
@@ -34,7 +34,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """Return the value, for whoever must be told."""
+        """Return the value, for the code that needs it."""
         return self._value
 
     def __repr__(self) -> str:

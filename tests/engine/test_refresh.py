@@ -223,7 +223,7 @@ def test_what_a_schedule_is_behind_does_not_expire(db):
 
 
 def test_a_version_that_divides_plans_otherwise_refreshes_at_once(db):
-    """What is missing is computed anew from tables: of what time the view was is not known."""
+    """What is missing is recomputed from tables: of what time the view was is not known."""
     create(db, "REFRESH EVERY '10 s' ALIGNED TO 0, AT CREATION")
     db("INSERT INTO t VALUES (2)")
     db.db.tick()

@@ -418,7 +418,7 @@ def test_what_a_new_sink_is_made_of_may_go_meanwhile(pipe, asked):
     pipe.db.execute("CREATE TABLE u (k BIGINT PRIMARY KEY, v BIGINT)")
     sql = "CREATE SINK s2 FROM u INTO KAFKA BROKER 'b:1' TOPIC 'two' KEY (k) FORMAT JSON "
     asked("DROP TABLE u", "CREATE TABLE u (k BIGINT PRIMARY KEY, v BIGINT)")
-    with pytest.raises(Error, match="was made anew meanwhile"):
+    with pytest.raises(Error, match="was recreated meanwhile"):
         pipe.db.execute(sql + "ENVELOPE UPSERT")
     asked("DROP TABLE u")
     with pytest.raises(Error, match="does not exist"):

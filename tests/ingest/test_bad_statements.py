@@ -166,7 +166,7 @@ def test_an_error_that_ends_a_source_keeps_its_code_detail_and_hint(feed, kind):
             error = caught.value
             assert error.message == f'source "cdc" contradicts itself: {said}'
             assert (error.code, error.hint) == (
-                "22000", "drop the source, and create it anew when its sender is mended",
+                "22000", "drop the source, and create it again when its sender is mended",
             )  # fmt: skip
             assert error.detail.startswith(facts)
         assert feed.status() == ("failed", f'source "cdc" contradicts itself: {said}: {facts}')

@@ -42,7 +42,7 @@ LAG_BEHIND = [
     ("select * from t left join u on t.a < u.a", "no equality in its condition"),
     ("select * from t where exists (select from u where u.c > t.b)", "no equality"),
     ("select * from t where a > all (select c from u)", "a query over t and u has no condition"),
-    ("select string_agg(s, ',') from t where a > 1", "string_agg over all of t is computed anew"),
+    ("select string_agg(s, ',') from t where a > 1", "string_agg over all of t is recomputed"),
     ("select count(*), percentile_cont(0.5) within group (order by a) from t", "percentile_cont"),
     ("select array_agg(distinct a) from t", "array_agg over all of t"),
     ("select lag(a) over (order by a) from t", "lag over all of t has no PARTITION BY"),

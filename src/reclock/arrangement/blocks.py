@@ -8,9 +8,9 @@ has a checksum, finds out, and has it removed.
 No copy is needed: the directory may be lost, full or read-only at any time. Then bytes stay in
 memory for the one who asked.
 
-Bound. Whoever has added a sixteenth of ``limit`` lists the directory, and removes what was used
-longest ago until the rest fits. Maps of what is removed stay valid. Files being written are not
-copies: one that a crash has left goes when it is a day old.
+Bound. A process that has added a sixteenth of ``limit`` lists the directory, and removes the least
+recently used copies until the rest fits. Maps of what is removed stay valid. Files being written
+are not copies: one that a crash has left goes when it is a day old.
 
 Tests: tests/arrangement/test_blocks.py.
 """

@@ -1,10 +1,9 @@
 """The runs a process has open: memory maps and parsed tables, a bounded number of them.
 
-A Spark worker runs thousands of tasks over the same shards. Opening a run costs a system
-call, a checksum of its table, and for a run first touched a checksum of its batches; the
-cache pays that once. What is evicted is forgotten, not closed: whoever still reads a run
-keeps its map alive. A map keeps the space of a file that was removed, so whoever removes
-segments calls ``forget``.
+A Spark worker runs thousands of tasks over the same shards. Opening a run costs a system call, a
+checksum of its table, and for a run first touched a checksum of its batches; the cache pays that
+once. An evicted run is forgotten, not closed: a reader that still uses it keeps its map alive. A
+map keeps the space of a removed file, so the remover of a segment calls ``forget``.
 
 Thread-safe. Tests: tests/arrangement/test_cache.py.
 """

@@ -76,7 +76,7 @@ class HeldStore(LocalStore):
         return LocalStore, (self.root,)
 
     def scratch(self, stem: str) -> Path:
-        """Return a new empty file beside the others, with a hidden name."""
+        """Return a new empty file next to the others, with a hidden name."""
         self.directory.check()
         return super().scratch(stem)
 

@@ -1,13 +1,12 @@
 """Fewer, larger runs: when to merge, and the merge itself, which also compacts.
 
-Policy. Sizes double: in a settled shard every run has at least twice the rows of all newer
-ones together, so n rows are in at most log₃ n + 1 runs, and a row is rewritten only
-when its run grows by half or more, so O(log n) times in its life. ``plan_merge`` returns
-the newest runs from the oldest that breaks the rule; older runs keep it afterwards.
-Siblings, the runs of one Spark job, count as one and are merged together or not at all;
-``plan_union`` is for those that would be better off as fewer.
-``plan_compaction`` is for runs that are left alone: it asks for a rewrite when half of the
-rows are in runs whose times nobody tells apart any more, ``plan_removal`` when it is half of
+Policy. Sizes double: in a settled shard every run has at least twice the rows of all newer ones
+together, so n rows are in at most log₃ n + 1 runs, and a row is rewritten only when its run grows
+by half or more, so O(log n) times in its life. ``plan_merge`` returns the newest runs from the
+oldest that breaks the rule; older runs keep it afterwards. Siblings, the runs of one Spark job,
+count as one and are merged together or not at all; ``plan_union`` is for those that would be better
+off as fewer. ``plan_compaction`` is for runs that are left alone: it asks for a rewrite when half
+of the rows are in runs whose times are no longer distinguished, ``plan_removal`` when it is half of
 pending updates whose time has come.
 
 Merge. Runs that follow one another become one with description [first lower, last upper)
@@ -16,9 +15,9 @@ and a later since: times before it are advanced to it, updates that then cancel 
 accumulation at t is unchanged. A merge may be done in parts, each a range of ``kh``: equal rows
 have equal hashes, so the parts together are the merge, as siblings.
 
-Merges run beside the ticks, never in them, and let them pass (``precedence``). Their
-output is published by the manifest like any run; the runs merged stay readable until no
-manifest and no reader names them.
+Merges run concurrently with ticks, never in them, and let them pass (``precedence``). Their output
+is published by the manifest like any run; the runs merged stay readable until no manifest and no
+reader names them.
 
 Cost: linear in the rows, a bounded number of blocks in memory (``stream``).
 

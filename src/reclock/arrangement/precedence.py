@@ -1,9 +1,9 @@
-"""Ticks go first: what runs beside them, in the same process, lets them pass.
+"""Ticks go first: other work of the process lets them pass.
 
-Threads of one process share one interpreter, which changes hands every few milliseconds:
-a tick that runs while a merge does waits for it at each of a thousand small steps, and
-takes twice as long. So whoever ticks says so (``going_first``), and a merge asks between
-its blocks (``let_pass``) and waits until nobody does.
+Threads of one process share one interpreter, which changes hands every few milliseconds: a tick
+that runs while a merge does waits for it at each of a thousand small steps, and takes twice as
+long. So a tick announces itself (``going_first``), and a merge waits between its blocks
+(``let_pass``) until no tick is running.
 
 It waits a bounded time: ticks without a pause slow merges down and do not stop them, so
 there are never more runs than merges, one block per ``PATIENCE``, can keep up with.
@@ -50,7 +50,7 @@ class Precedence:
                 self._changed.notify_all()
 
     def let_pass(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield ``items``; before each is made, wait until nobody goes first, for a while."""
+        """Yield ``items``; before each is made, wait for running ticks, for a while."""
         source = iter(items)
         while True:
             with self._changed:
@@ -71,7 +71,7 @@ REST: Final = 9
 
 
 class Unhurried:
-    """Work of one thread in small pieces, with rests, beside those who go first."""
+    """Work of one thread in small pieces, with rests, which lets others go first."""
 
     def __init__(self, precedence: Precedence = PRECEDENCE) -> None:
         self._precedence = precedence

@@ -104,7 +104,7 @@ class RemoteStore:
         return Kept(self.nearby.limit // 4)
 
     def scratch(self, stem: str) -> Path:
-        """Return a new empty file beside the copies, with a hidden name."""
+        """Return a new empty file next to the copies, with a hidden name."""
         return scratch_in(self.nearby.directory, stem)
 
     def publish(self, file: Path, name: str, *, durable: bool = True) -> None:

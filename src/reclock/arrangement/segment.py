@@ -60,10 +60,10 @@ _TAIL: Final = struct.Struct("<II4s")
 class SegmentWriter(AbstractContextManager["SegmentWriter"]):
     """Collect runs, then publish them as one file: ``add`` any number, ``finish`` once.
 
-    Leaving the block without ``finish`` removes what was written. Runs of at most
-    ``inline_limit`` bytes travel in their references. Runs without rows take no bytes. What is
-    written ``steadily`` goes to the disk bit by bit, so that nobody else waits for all of it.
-    What is not ``durable`` may be gone after a crash of the machine.
+    Leaving the block without ``finish`` removes what was written. Runs of at most ``inline_limit``
+    bytes travel in their references. Runs without rows take no bytes. With ``steadily``, bytes go
+    to the disk bit by bit, so that other writers need not wait for all of them. What is not
+    ``durable`` may be gone after a crash of the machine.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class LocalStore:
     openers: ClassVar[int] = 1
 
     def scratch(self, stem: str) -> Path:
-        """Return a new empty file beside the others, with a hidden name."""
+        """Return a new empty file next to the others, with a hidden name."""
         return scratch_in(self.root, stem)
 
     def publish(self, file: Path, name: str, *, durable: bool = True) -> None:

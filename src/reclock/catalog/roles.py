@@ -1,13 +1,13 @@
 """Roles: who may log in, and who may do what.
 
-A role is a record of the catalog, beside objects and settings::
+A role is a record of the catalog, like objects and settings::
 
     "role/joe": {"v": 1, "kind": "role", "login": true, "superuser": false, "verifier": "SCRAM-…",
                  "grants": {"u7": ["SELECT"], "database": ["CREATE"]}}
 
 so it changes in one durable append. Privileges on an object are kept by its id, which no other
-object ever has: what is dropped and made anew has none; a view that is replaced hands its own on.
-Grants to ``public`` are everybody's. Whoever opens the database in his own process may do
+object ever has: what is dropped and made again has none; a view that is replaced hands its own on.
+Grants to ``public`` apply to every role. A user who opens the database in their own process may do
 everything: he can read its files.
 
 Tests: tests/catalog/test_roles.py.
@@ -166,9 +166,9 @@ class Roles:
 
 
 def gone(name: str) -> Forbidden:
-    """Return the error of somebody who is logged in as a role that was dropped."""
+    """Return the error of a session whose role was dropped."""
     message = f'role "{name}" does not exist any more'
-    return Forbidden(message, hint="log in as somebody else")
+    return Forbidden(message, hint="log in as another role")
 
 
 def is_role(record: Json) -> bool:

@@ -1,8 +1,8 @@
 """Secrets of sources and sinks: taken out of the text before anything keeps or shows it.
 
-The text of an object, which ``SHOW CREATE``, ``reclock.objects`` and errors show, has
-``'***'`` where a secret was. The values are in the object's durable record alone, beside the
-text, and come back into the statement when that is read again.
+The text of an object, which ``SHOW CREATE``, ``reclock.objects`` and errors show, has ``'***'``
+where a secret was. The values are in the object's durable record alone, next to the text, and come
+back into the statement when that is read again.
 
 Tests: tests/ingest/test_sources.py.
 """
@@ -29,7 +29,7 @@ S = TypeVar("S", CreateSource, CreateSink)
 
 
 def secrets_of(options: Iterable[tuple[str, str]], *formats: Format | None) -> dict[str, str]:
-    """Return the options of a statement that nobody may see.
+    """Return the secret options of a statement.
 
     A URL with a password in it is refused: there is an option for that.
     """

@@ -7,9 +7,9 @@ What ALTER SYSTEM set is stored in the catalog, one record per setting::
 
     "setting/timestamp_interval": {"v": 1, "kind": "setting", "value": "250ms"}
 
-so it changes in one durable append, with the world, or not at all; a setting without a
-record has its default. A session's value hides the system's until it is reset, and ends
-with the session. Every change is in force at once: whoever asks is told the value of now.
+so it changes in one durable append, with the world, or not at all; a setting without a record has
+its default. A session's value hides the system's until it is reset, and ends with the session.
+Every change is in force at once: a query gives the current value.
 
 Tests: tests/catalog/test_settings.py.
 """

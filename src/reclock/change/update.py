@@ -4,10 +4,10 @@ Definition. A collection is a finite set of updates per time; its contents at t 
 
     A[t] = Σ { diff · data : (data, time, diff) ∈ A, time ≤ t }
 
-Compaction. ``advance`` replaces times by later ones that no reader at or beyond ``since``
-can tell from them: for every t in beyond(since), ``time ≤ t ⇔ advanced time ≤ t``. An
-update that no such reader can ever see is dropped, as every update is when ``since`` is
-``{}``: nobody may read any more.
+Compaction. ``advance`` replaces times by later ones that no reader at or beyond ``since`` can tell
+from them: for every t in beyond(since), ``time ≤ t ⇔ advanced time ≤ t``. An update that no such
+reader can ever see is dropped, as every update is when ``since`` is ``{}``: no time may be read any
+more.
 
 Laws: tests/change/test_update.py.
 """

@@ -1,7 +1,7 @@
 """``reclock inspect``: look into a state, whether a reclock is running in it or not.
 
 What is shown is what was durable a moment ago, from a copy (``reclock.session.offline``); nothing
-is changed and nobody is disturbed. Tests: tests/cli/test_inspect.py.
+is changed and no process is disturbed. Tests: tests/cli/test_inspect.py.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _KINDS: Final = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 class Setting(NamedTuple):
-    """A setting, and what it is if nobody says; ``kind`` is that of its value in a file.
+    """A setting and its default; ``kind`` is that of its value in a file.
 
     With ``many`` it may be given more than once.
     """
@@ -70,14 +70,14 @@ class Setting(NamedTuple):
 
 
 class Elsewhere(TypedDict):
-    """What ``looked_at`` hands to ``look`` beside the state directory."""
+    """What ``looked_at`` hands to ``look`` in addition to the state directory."""
 
     store: str | None
     meta: str | None
 
 
 class Where(Elsewhere):
-    """What ``place`` hands to a command beside the state directory."""
+    """What ``place`` hands to a command in addition to the state directory."""
 
     master: str | None
     conf: tuple[str, ...]

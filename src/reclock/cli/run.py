@@ -6,9 +6,9 @@ that is shown, and nothing is applied. ``--listen`` opens the port of ``reclock 
 one can look at what runs. ``--dry-run`` stops after planning every statement.
 
 The command ends when it is interrupted (SIGINT, SIGTERM: status 0), when a statement fails, or when
-nothing could be right any more (status 1, with the reason): the state is broken, or somebody took
-it over. A statement that is interrupted has not happened; what was durable before stays, and so
-does what a process leaves that is killed.
+nothing could be right any more (status 1, with the reason): the state is broken, or another process
+took it over. A statement that is interrupted has not happened; what was durable before stays, and
+so does what a process leaves that is killed.
 
 Tests: tests/cli/test_run.py.
 """
@@ -130,7 +130,7 @@ def apply(db: Database, text: str, log: Log) -> None:
 
 
 def keep(db: Database, log: Log, stopped: threading.Event) -> None:
-    """Show how things go until somebody stops it, or nothing can go on."""
+    """Show progress until interrupted, or until nothing can go on."""
     from reclock.cli.progress import PipelineProgress  # noqa: PLC0415
 
     with PipelineProgress(db, log) as progress:

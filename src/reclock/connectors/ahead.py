@@ -1,8 +1,8 @@
-"""An iterator that runs ahead of whoever uses it, in a thread of its own.
+"""An iterator that runs ahead of its user, in a thread of its own.
 
-``ahead(items)`` yields what ``items`` yields, in order, and raises what it raises. Up to
-``DEPTH`` items wait: while one is worked on, the next is being fetched. When nobody wants more,
-``items`` is closed in the thread that ran it, after the item under way.
+``ahead(items)`` yields what ``items`` yields, in order, and raises what it raises. Up to ``DEPTH``
+items wait: while one is worked on, the next is being fetched. When the user stops, ``items`` is
+closed in the thread that ran it, after the current item.
 
 Tests: tests/connectors/test_ahead.py.
 """

@@ -30,7 +30,7 @@ With ``transactional`` a record also has the transaction that it belongs to, and
     {…, "transaction": {"id": "…", "total_order": n, "data_collection_order": n}}
 
 Messages of sinks have it in the header ``reclock-timestamp``, without a place. Records without a
-value are left out then: nobody counts them.
+value are left out then, because no END counts them.
 
 Tests: tests/connectors/test_debezium.py.
 """

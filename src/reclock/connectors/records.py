@@ -189,7 +189,7 @@ class Faults:
 
 
 def included(raw: pa.RecordBatch, name: str, kind: pa.DataType, faults: Faults) -> pa.Array:
-    """Return a raw column as a column of the row; whoever writes a record chooses its time."""
+    """Return a raw column as a column of the row; the writer of a record chooses its time."""
     column = raw.column(name)
     if name == "timestamp":
         ms = column.cast(pa.int64())
@@ -207,8 +207,8 @@ def decoded(
 ) -> pa.RecordBatch:
     """Return what ``decode`` makes of records: ``kinds``, after their places.
 
-    A record on which it fails altogether, which none should, has a fault like others that do
-    not decode, and stops nobody.
+    A record on which it fails altogether, which none should, has a fault like others that do not
+    decode, and does not stop the others.
     """
     try:
         return decode(raw)

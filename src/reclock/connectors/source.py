@@ -46,7 +46,7 @@ class Reader(Protocol):
     def grain(self, part: int | str) -> int | None:
         """Return how many positions a record of a part has, about.
 
-        None: whoever reads some positions of it goes through all that are before.
+        None: a reader of some positions goes through all that are before.
         """
         ...
 

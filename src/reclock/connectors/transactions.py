@@ -8,7 +8,7 @@ from the other which transactions there are::
       [{"data_collection": "public.orders", "event_count": 2}, …]}
 
 by themselves, or as the ``payload`` of a message that carries its schema; in JSON, or as the rows
-are. A value without a status is somebody else's and is left out: sinks write their progress there.
+are. A value without a status is not one of these and is left out: sinks write their progress there.
 
 Which of the collections is the source's is said by ``WITH (data_collection = '…')``; else it is
 the one that the topic is named after: ``server.public.orders`` is of ``public.orders``. Collections

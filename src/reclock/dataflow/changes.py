@@ -1,4 +1,4 @@
-"""Changes that come from outside: in memory, or in runs that nobody has opened yet.
+"""Changes that come from outside: in memory, or in runs that are not opened yet.
 
 A tick takes in what was written to tables and what was read of sources. Small changes are
 deltas in the driver's memory. Large ones were written to the store where they were made, in the

@@ -98,9 +98,9 @@ def pieces(
 ) -> Generator[pa.RecordBatch, None, None] | None:
     """Return the same rows as ``direct``, scanned while they are taken; None if not by a scan.
 
-    That is for many rows that nobody wants in an order: the first is there at once, and no
-    more of them than a piece at any time. The runs stay open meanwhile, also those whose files
-    are removed. Between two pieces it lets ticks pass.
+    That is for many rows without an order: the first is there at once, and no more of them than a
+    piece at any time. The runs stay open meanwhile, also those whose files are removed. Between two
+    pieces it lets ticks pass.
     """
     shape = shape_of(plan.root)
     if shape is None or plan.order or shape.places is not None or shape.impossible:

@@ -1,4 +1,4 @@
-"""Envelopes: what the records of a source say beside the columns of a row, and where.
+"""Envelopes: what the records of a source say in addition to the columns of a row, and where.
 
 Definition. The input of a source has the columns of its rows, then those of its envelope::
 

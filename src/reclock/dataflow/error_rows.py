@@ -29,7 +29,7 @@ _HINTS: Final = {
     "ALTER SOURCE … SET (on_error = 'skip')",
     "23502": "records of an upsert source need a key; go on without such a record: "
     "ALTER SOURCE … SET (on_error = 'skip')",
-    "55000": "drop the source and create it anew",
+    "55000": "drop the source and create it again",
     "55R00": "wait until then, or create the view WITH (REFRESH AT CREATION, …)",
     "22P02": "leave out rows whose text is no such value, with WHERE or CASE",
     "22025": "write the escape character twice to mean itself",

@@ -1,9 +1,9 @@
 """The graph of steps that keeps all views of a timeline, and the state it arranges.
 
-Definition. A step turns the deltas of its inputs into a delta (and error rows beside it),
-from one tick to the next; steps are numbered so that inputs come first. Steps and
-arrangements are shared: what two views compute alike (by the plan's fingerprint) is one
-step, and a collection that two steps look up by the same columns is arranged once.
+Definition. A step turns the deltas of its inputs into a delta (and error rows), from one tick to
+the next; steps are numbered so that inputs come first. Steps and arrangements are shared: what two
+views compute alike (by the plan's fingerprint) is one step, and a collection that two steps look up
+by the same columns is arranged once.
 
 An arrangement is the delta of its ``source`` step, added up: ``keying`` says by which
 columns. The collection of an object (table, view) is an arrangement like any other, by

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 PIECE_ROWS: Final = 1 << 14
-"""How many rows are looked at in one go beside ticks: a few milliseconds of work."""
+"""How many rows background work takes at once: a few milliseconds of work."""
 
 ROW_BY_ROW: Final = (Linear, FlatMap, Union, Negate, Temporal)
 """Steps of which the image of a sum is the sum of the images."""

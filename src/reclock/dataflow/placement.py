@@ -45,7 +45,7 @@ _WEIGHT: Final = 0.25
 """How much of an average the last measurement is."""
 
 ARRANGE: Final = "arrange"
-"""The cost of arranging the updates of a tick, beside that of its operators."""
+"""The cost of arranging the updates of a tick, in addition to that of its operators."""
 
 MERGE: Final = "merge"
 """The cost of merging; what it is called as a kind of work, too."""

@@ -5,7 +5,7 @@ collection, of which those of some arrangement's key equal constants. One key is
 run, and the rows found are read value by value: no array is made, so it costs some microseconds for
 each run, where arrays cost hundreds. The answer is the same; where that could not be told, because
 equality of Python is not that of SQL (floats, nested values), or where there are many rows, or they
-do not add up, it is None: for ``direct``, or whoever else answers.
+do not add up, it is None: for ``direct``, or another way to answer.
 
 It blocks for nothing if it must not: what was not read before is ``COLD`` to who has no patience.
 

@@ -4,8 +4,8 @@ The snapshot of an upsert source is bound at one time, so only the last record o
 what comes before it at the same time is never seen. Records without a key all stay: each of them
 is an error of its own (``operators.upsert``).
 
-Whoever has a part of the snapshot may leave out what is not the last of that part: the last of all
-is among what is left. Cost: a sort. Tests: tests/dataflow/test_snapshot.py.
+The holder of a part of the snapshot may leave out what is not the last of that part: the last of
+all is among what is left. Cost: a sort. Tests: tests/dataflow/test_snapshot.py.
 """
 
 from __future__ import annotations

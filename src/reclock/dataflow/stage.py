@@ -8,7 +8,7 @@ tick that binds it says which (``changes.Stamped``).
 
 Where records are rows, as they are without an envelope, and none has a fault, the run is
 consolidated and made durable, in the layout of the source's collection: the tick that binds it
-makes it a run of that collection, and nobody writes it again.
+makes it a run of that collection, and it is not written again.
 
 Rows of transactions wait in their runs until these are whole: the driver gets a summary of which
 transactions they are (``transaction_runs``). Their files are durable, as a tick may publish that

@@ -127,7 +127,7 @@ def _readings(engine: Engine) -> list[dict[str, Any]]:
 
 
 def engine(state: Path) -> None:
-    """Keep the views, and print how they are, until somebody kills this process."""
+    """Keep the views, and print how they are, until this process is killed."""
     with reclock.open(state) as db:
         if not db.execute("SELECT name FROM reclock.objects WHERE name = 'transfers'").rows:
             for parsed in parse_statements(embedded_pipeline(EVENTS)):

@@ -76,7 +76,7 @@ class Engine:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:
-        """Send a signal to the whole group, and wait until nobody is left of it."""
+        """Send a signal to the whole group, and wait until all its processes have ended."""
         assert self._process is not None
         deadline = time.monotonic() + _PATIENCE
         try:

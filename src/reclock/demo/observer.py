@@ -137,7 +137,7 @@ class Observer:
 
 
 class Transactions:
-    """Tells whether somebody has written to the ledger what is not committed yet."""
+    """Tells whether the ledger has uncommitted writes."""
 
     def __init__(self, broker: str) -> None:
         self._admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})

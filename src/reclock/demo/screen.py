@@ -1,4 +1,4 @@
-"""What somebody sees who watches: a panel on a terminal, plain lines elsewhere.
+"""The screen: a panel on a terminal, plain lines elsewhere.
 
 Tests: tests/demo/test_screen.py.
 """

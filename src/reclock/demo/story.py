@@ -1,9 +1,9 @@
 """The demonstration on a real Kafka.
 
-A feed writes transfers into a topic at a steady rate. ``reclock run`` keeps views of them and
-three sinks, in a process of its own. An ordinary consumer watches the output. Whenever the engine
-has written for a while it is killed while one of its transactions is open on the broker, and
-started again; the feed goes on. In the end everything in the output is read anew.
+A feed writes transfers into a topic at a steady rate. ``reclock run`` keeps views of them and three
+sinks, in a process of its own. An ordinary consumer watches the output. Whenever the engine has
+written for a while it is killed while one of its transactions is open on the broker, and started
+again; the feed goes on. In the end everything in the output is read again.
 
 The engine holds each transaction open a little longer than it would (a failpoint), so that there
 is one to be seen: whether it is open is asked of the broker, not of the engine.

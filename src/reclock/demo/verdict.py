@@ -1,4 +1,4 @@
-"""The verdict: the output, read anew and compared with what it must be.
+"""The verdict: the output, read again and compared with what it must be.
 
 Tests: tests/demo/test_observer.py.
 """

@@ -1,11 +1,11 @@
 """Jars, fetched once per user by the Ivy that pyspark carries: Apache Kafka, a JDBC driver.
 
 ``kafka_jars`` returns a directory with all of Kafka's, ``jdbc_jars`` one with PostgreSQL's driver.
-It appears whole or not at all: Ivy writes beside it, then one rename. What Ivy had fetched before
-it was interrupted is in its cache, which stays until all is there, so the next try goes on from
-it. Processes that ask at the same time wait for the first, which fetches for all: a lock file
-that dies with its holder. Ivy goes where the machine's other programs go (``dev.outside``): through
-its proxies, to its mirror; and if Java does not trust who answers there, the machine decides.
+It appears whole or not at all: Ivy writes elsewhere, then one rename. What Ivy had fetched before
+it was interrupted is in its cache, which stays until all is there, so the next try goes on from it.
+Processes that ask at the same time wait for the first, which fetches for all: a lock file that dies
+with its holder. Ivy goes where the machine's other programs go (``dev.outside``): through its
+proxies, to its mirror; and if Java does not trust who answers there, the machine decides.
 
 Tests: tests/dev/test_jars.py.
 """
@@ -85,7 +85,7 @@ def _fetched(what: _Jars, report: Callable[[str], None], cache: Path | None) -> 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file ``path`` inside the block, waiting for whoever holds it."""
+    """Hold the lock file ``path`` inside the block, waiting until it is free."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

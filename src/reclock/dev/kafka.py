@@ -86,7 +86,7 @@ class Running:
 
 
 def default_directory() -> Path:
-    """Return where a broker lives if nobody says otherwise: the user's cache."""
+    """Return where a broker lives by default: the user's cache."""
     return platformdirs.user_cache_path("reclock") / "kafka"
 
 
@@ -162,13 +162,13 @@ class Broker:
         return False
 
     def _signal(self, running: Running, number: int) -> None:
-        """Send a signal to the broker, and to nobody who has its pid after it."""
+        """Send a signal to the broker, and not to a later process with its pid."""
         with suppress(ProcessLookupError):
             if self._alive():
                 os.kill(running.pid, number)
 
     def _configure(self, port: int) -> None:
-        """Write the broker's settings; the controller's port is nobody's business."""
+        """Write the broker's settings; the controller's port is internal."""
         controller = claim_port(0)
         settings = {
             **_SETTINGS,
@@ -208,7 +208,7 @@ class Broker:
     def _launch(self, jars: Path, port: int) -> Running:
         """Start the process with the lock in its hands and wait until it answers.
 
-        A shell starts it and is gone, so the broker is nobody's child and outlives us.
+        A shell starts it and ends, so the broker is no child of ours and outlives us.
         """
         lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -249,7 +249,7 @@ class Broker:
 
 
 def claim_port(port: int) -> int:
-    """Return ``port``, or a free one for 0; refuse one that somebody listens on."""
+    """Return ``port``, or a free one for 0; refuse one in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

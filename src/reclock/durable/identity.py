@@ -1,7 +1,7 @@
-"""Which database this is: an id that its records keep, made when somebody first asks.
+"""The id of a database: kept with its records, made at the first request.
 
-Files of several databases may lie in one place; the id tells whose they are. Nobody else ever has
-it, but for copies of the records. One collection, ``identity``, with one record.
+Files of several databases may lie in one place; the id tells them apart. It is unique, except for
+copies of the records. One collection, ``identity``, with one record.
 
 Checked by tests/durable/test_identity.py.
 """

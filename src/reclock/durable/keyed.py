@@ -1,9 +1,9 @@
 """Collections that hold one JSON record per key: the shape of the catalog and manifests.
 
-The record of a key is the text ``{"key": …, "value": {…}}``. Changing it retracts the
-stored text, exactly as it was read, and adds the new one, and forgets what was before, all in
-one append: nobody asks for earlier contents, so one row per key is kept. A collection whose
-sum is anything else than one record per key is ``Corrupt``.
+The record of a key is the text ``{"key": …, "value": {…}}``. Changing it retracts the stored text,
+exactly as it was read, and adds the new one, and forgets what was before, all in one append:
+earlier contents are never read, so one row per key is kept. A collection whose sum is anything else
+than one record per key is ``Corrupt``.
 
 Checked by tests/durable/test_keyed.py.
 """

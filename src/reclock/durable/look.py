@@ -1,10 +1,10 @@
-"""A look at a state that somebody else may be using: a copy of it, made beside.
+"""Reads a state that another process may be using, from a copy of its records.
 
 The records are copied by SQLite's own backup, in one transaction, and the immutable files are
-linked, so a copy costs the records and no data. Files are linked before and after: those that
-came between are there, those that were collected between are kept by their link. Nothing is
-written into the directory that is looked at, nobody is asked, and its owner does not notice.
-Records that are in PostgreSQL are read in one read-only transaction, without becoming their owner.
+linked, so a copy costs the records and no data. Files are linked before and after: those that came
+between are there, those that were collected between are kept by their link. Nothing is written into
+the directory, and its owner does not notice. Records that are in PostgreSQL are read in one
+read-only transaction, without becoming their owner.
 
 Checked by tests/durable/test_look.py.
 """

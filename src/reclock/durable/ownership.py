@@ -1,15 +1,15 @@
 """One process per state directory: a file lock that dies with its owner.
 
-Definition. The owner holds ``flock`` on ``<directory>/lock``. The operating system gives
-it back when the process ends, however it ends (``kill -9`` too), so a lock left over
-cannot exist and nobody ever has to delete one. The file's text, ``{"pid": …, "host": …}``,
-is only for the error message of those who come second; it says nothing about who owns.
+Definition. The owner holds ``flock`` on ``<directory>/lock``. The operating system gives it back
+when the process ends, however it ends (``kill -9`` too), so a stale lock cannot exist and never has
+to be deleted. The file's text, ``{"pid": …, "host": …}``, is only for the error message of a second
+process; it does not decide who owns the state.
 
 A forked child inherits the open file and would keep the lock after its parent died:
 children therefore close it at once. Two openings in one process exclude each other too.
 
-A directory that is removed under its owner takes the lock with it: who makes it anew locks
-another file. ``is_held`` tells the owner of a directory from the ghost of one.
+A directory that is removed under its owner takes the lock with it: a process that makes it again
+locks another file. ``is_held`` says whether an owner still owns what is at that path.
 
 Checked by tests/durable/test_sqlite.py with real processes.
 """
@@ -95,7 +95,7 @@ def _read_owner(file: int) -> str:
 
 
 _held: Final[set[DirectoryLock]] = set()
-"""Also those that nobody closed: their files are open for as long as the process lives."""
+"""Unclosed ones too: their files are open for as long as the process lives."""
 
 
 def _forget_in_child() -> None:

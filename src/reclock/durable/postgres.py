@@ -1,8 +1,8 @@
 """The production store: a PostgreSQL database, shared safely by a newest owner and ghosts.
 
-Opening takes over: it adds one to the epoch, and whoever held the state before is fenced
-(``database``). There is no lock to steal: a machine that was thought dead and comes back
-finds the newer epoch in its next write transaction and can write nothing more.
+Opening takes over: it adds one to the epoch, which fences the process that held the state before
+(``database``). There is no lock to steal: a machine that was thought dead and comes back finds the
+newer epoch in its next write transaction and can write nothing more.
 
 Isolation is READ COMMITTED whatever the server's default is: a write transaction first
 locks the owner's row, which all writers do, so writers run one after another and each

@@ -1,8 +1,8 @@
 """The default store: a SQLite database in a state directory that one process owns.
 
-WAL with ``synchronous=FULL``: a commit is one fsync of the log and survives power loss;
-readers do not wait for the writer. The directory is locked first (``ownership``), so
-nobody else can be writing; the busy timeout is for a person's ``sqlite3`` shell.
+WAL with ``synchronous=FULL``: a commit is one fsync of the log and survives power loss; readers do
+not wait for the writer. The directory is locked first (``ownership``), so there is no other writer;
+the busy timeout is for a person's ``sqlite3`` shell.
 
 Size. Records are small and a tick touches a few of them, so pages are small, and the log is
 copied back into the database every 64 KiB and written over from its beginning: it stays at

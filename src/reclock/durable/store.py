@@ -26,13 +26,13 @@ the append: if it succeeds, the first wrote nothing; if the current upper is its
 ``new_upper``, the first wrote all of it (the owner is the only writer). Reading the upper
 tells as much once the lost transaction has ended, which every write waits for.
 
-Compaction. ``since`` only advances, and stays strictly before ``upper``, so that some time
-remains readable; only a closed collection may go further, even to ``{}``, where nothing
-is readable and its updates are gone. Updates at times ≤ since read as if at since, summed
-by data; those that cancel disappear. Accumulations at every t beyond the new since are
-unchanged. Cost: proportional to the updates in ``(old since, new since]`` and those they
-are summed with, not to the collection. An append may compact the collection in the same
-transaction: one of whose history nobody asks so never holds more than what is in it.
+Compaction. ``since`` only advances, and stays strictly before ``upper``, so that some time remains
+readable; only a closed collection may go further, even to ``{}``, where nothing is readable and its
+updates are gone. Updates at times ≤ since read as if at since, summed by data; those that cancel
+disappear. Accumulations at every t beyond the new since are unchanged. Cost: proportional to the
+updates in ``(old since, new since]`` and those they are summed with, not to the collection. An
+append may compact the collection in the same transaction: so a collection whose history is never
+read holds only its contents.
 
 Versions. A collection records the newest version of the records in it. ``open`` with an
 older version raises ``NewerFormat``; with a newer one raises the recorded version, and

@@ -1,8 +1,8 @@
 """The arrangements of a timeline: which runs each is made of, from one manifest.
 
-``Arrangements`` is a frozen value: the manifest's records, by arrangement. Changes (the
-runs of a tick, a new object, a merge) give an append and the value after it; who holds the
-old one reads on from the old runs, which stay until nobody names them.
+``Arrangements`` is a frozen value: the manifest's records, by arrangement. Changes (the runs of a
+tick, a new object, a merge) give an append and the value after it; who holds the old one reads on
+from the old runs, which stay until nothing names them.
 
 Invariants. Every arrangement has at least one run, made when it was made; its runs meet,
 oldest first. An arrangement in which nothing happens gets no run: its last run may end
@@ -50,7 +50,7 @@ _OWN: Final = "upper"
 """The key of the record with the upper of such a pace."""
 
 STEADY_ROWS: Final = 1 << 15
-"""How many rows a batch has of what is written beside ticks."""
+"""How many rows a batch has that is written in the background."""
 
 INLINE_BYTES: Final = 4_096
 """Runs up to this size travel in the publishing transaction: no file, no fsync of one."""

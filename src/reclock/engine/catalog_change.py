@@ -1,8 +1,8 @@
 """Changes of the catalog: objects come and go, with their state, in one durable append.
 
 1. Each timeline concerned ticks, so that nothing is pending: U = W = {u}.
-2. The graph of the catalog after the change says which arrangements are new, and which
-   nobody needs any more. Those that two versions have in common are kept as they are.
+2. The graph of the catalog after the change says which arrangements are new, and which no object
+   needs any more. Those that two versions have in common are kept as they are.
 3. New ones are hydrated as of u − 1 from those that exist, and written; or were before, but
    for the last times (``prepare``).
 4. What temporal filters do at u is computed, for old and new objects alike.
@@ -15,9 +15,9 @@ Transient views (``world``) come and go the same way, without a record in the ca
 end when something that they are defined by is dropped. A process that dies leaves their
 arrangements behind, which ``reconcile`` removes.
 
-``reconcile`` removes what nobody needs. A database may also be opened by a version of reclock
-that divides the same views into other arrangements, so that some are missing: then tables and
-sources are kept, and all else is hydrated from them anew.
+``reconcile`` removes what is no longer needed. A database may also be opened by a version of
+reclock that divides the same views into other arrangements, so that some are missing: then tables
+and sources are kept, and all else is hydrated from them again.
 
 Tests: tests/engine/test_change.py; crashes: test_crash.py.
 """

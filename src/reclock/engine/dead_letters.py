@@ -1,4 +1,4 @@
-"""The dead letters of a source: records that were skipped, kept beside its rows.
+"""The dead letters of a source: records that were skipped, kept apart from its rows.
 
 Definition. A source with ``on_error = 'skip'`` has a collection of letters beside its own
 (``dataflow.graph.letters_of``)::

@@ -1,10 +1,10 @@
 """Dataflow expiration at work: what need not be stored, the guard, and renewal (P8).
 
 A pending arrangement (``operators.temporal``) may have an *until*: updates due at or after it are
-not written. It is durable, in the manifest, beside the runs that were written by it; which until
-a view gets is the decision table of ``time.expiry``, for the start of the process and the value
-that ``compute_replica_expiration_offset`` has now. If that window is over already, because the
-setting was made shorter than the process has run, a window begins when it is changed.
+not written. It is durable, in the manifest, with the runs that were written by it; which until a
+view gets is the decision table of ``time.expiry``, for the start of the process and the value that
+``compute_replica_expiration_offset`` has now. If that window is over already, because the setting
+was made shorter than the process has run, a window begins when it is changed.
 
 Guard. The upper of a timeline goes up to the least until, and not beyond: ``closing`` stands
 before every tick and change of the catalog, where all views, indexes, subscriptions and sinks of
@@ -18,16 +18,15 @@ nothing names. It happens
 
 - in the first tick of a process, and in the first one after the offset was changed, if the
   decision is not the one that is stored. A smaller window drops, a larger one derives;
-- with ``expiration_renewal``, in the last tenth of the window, by a thread beside the ticks. The
-  ticks write with the new until meanwhile (``TimelineState.ahead``), so what is derived as of
-  the time it began, and what they wrote since, are together what it would be had it never
-  expired. If the clock jumps past the end, the tick that finds it so renews first.
+- with ``expiration_renewal``, in the last tenth of the window, by a background thread. The ticks
+  write with the new until meanwhile (``TimelineState.ahead``), so what is derived as of the time it
+  began, and what they wrote since, are together what it would be had it never expired. If the clock
+  jumps past the end, the tick that finds it so renews first.
 
 Cost: a renewal is a first load of the filter: the rows of its inputs. If that would take the driver
-more than a moment it is a Spark job, beside ticks in the pool of merges. In the driver it goes in
-small pieces, lets ticks pass, and rests between (``arrangement.precedence``), until half of the
-time that is left has passed; with an operator below the filter that needs all rows at once, in one.
-Closing ends it.
+more than a moment it is a Spark job, in the pool of merges. In the driver it goes in small pieces,
+lets ticks pass, and rests between (``arrangement.precedence``), until half of the time that is left
+has passed; with an operator below the filter that needs all rows at once, in one. Closing ends it.
 
 Tests: tests/engine/test_expirations.py.
 """
@@ -73,7 +72,7 @@ TENTH: Final = 10
 
 @dataclass(frozen=True)
 class Renewal:
-    """Pending arrangements derived anew: the runs that they have now, and their untils."""
+    """Pending arrangements, derived again: the runs that they have now, and their untils."""
 
     swaps: tuple[Swap, ...] = ()
     untils: Mapping[ArrangementId, int | None] = field(default_factory=dict)
@@ -101,7 +100,7 @@ class Due:
 
 @dataclass
 class _Running:
-    """A renewal beside the ticks."""
+    """A renewal in the background."""
 
     untils: Mapping[ArrangementId, int | None]
     world: World
@@ -236,7 +235,7 @@ class Expirations:
             self._begun.add(pace)
 
     def consider(self, state: TimelineState) -> None:
-        """Begin to renew beside the ticks, if the window is about to end; hold the lock."""
+        """Begin to renew in the background, if the window is about to end; hold the lock."""
         known, now = self._known(state), self._core.clock.now_ms()
         running = self._running.get(state.pace)
         if running is not None and now >= running.deadline:

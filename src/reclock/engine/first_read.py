@@ -3,10 +3,10 @@
 A source can be read from its first readable time on (``source.first``). A read that comes before
 waits for that, as long as ``statement_timeout`` allows; AS OF an earlier time is refused.
 
-In the background the source is being read by its own thread. Whoever waits asks for a tick as soon
-as there is something to bind, rather than at the next deadline. Without a loop, reads run the ticks
-that they need: each binds what one tick takes, and closes the next time even if the clock has not
-got there, as the tick of a write does. A source that brings nothing then, because it does not
+In the background the source is being read by its own thread. A waiting reader asks for a tick as
+soon as there is something to bind, rather than at the next deadline. Without a loop, reads run the
+ticks that they need: each binds what one tick takes, and closes the next time even if the clock has
+not got there, as the tick of a write does. A source that brings nothing then, because it does not
 answer or binds on a grid of its own, is an error that says so.
 
 Tests: tests/ingest/test_first.py.

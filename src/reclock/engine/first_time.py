@@ -6,7 +6,7 @@ facts. With the remap R of the source::
     first readable time  =  the first t with  F ≤ R(t)
 
 so a first read has everything that was in the topic, or in the files, before the statement, and
-every later one too; nobody sees a part of it, or nothing. A source has no readable time before
+every later one too; no reader sees a part of it, or nothing. A source has no readable time before
 that, and nor has a view over it. The statement itself waits for nothing.
 
 A source that has ended can be read, whatever it had got to: its error says what happened. Sources

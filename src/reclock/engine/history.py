@@ -6,15 +6,15 @@ else ``logical_compaction_window``), as far as the holds on it permit::
 
     since  ←  since ∨ (upper − window  ∧  meet of its holds)
 
-This since is *logical*: reads before it are refused, whether or not a merge has forgotten
-the times before it yet, so what can be read does not depend on when merges ran. Merges
-follow the ledger (``merging``): the since of an object's runs is never beyond it. An object
-that nobody changes moves like any other. When a database is opened, the ledger begins with
-the since of the runs, moved as above: holds of a process that died hold nothing, but for those
-of sinks, which are made again before anything moves: what a sink has not written yet is kept
-until it is, whatever the window and however the last process ended. Only the since of the
-runs is durable, and that of a source's bindings: after a window was made larger a restart may
-find more history than the ledger had admitted; what it finds is exact.
+This since is *logical*: reads before it are refused, whether or not a merge has forgotten the times
+before it yet, so what can be read does not depend on when merges ran. Merges follow the ledger
+(``merging``): the since of an object's runs is never beyond it. An object that does not change
+moves like any other. When a database is opened, the ledger begins with the since of the runs, moved
+as above: holds of a process that died hold nothing, but for those of sinks, which are made again
+before anything moves: what a sink has not written yet is kept until it is, whatever the window and
+however the last process ended. Only the since of the runs is durable, and that of a source's
+bindings: after a window was made larger a restart may find more history than the ledger had
+admitted; what it finds is exact.
 
 Cost: O(objects) per step. Keeps P5; tests: tests/engine/test_history.py.
 """
@@ -151,14 +151,14 @@ class History:
         return item.retain_history_ms
 
     def _forget(self, world: World) -> None:
-        """End the entries of objects that are gone, unless somebody still holds them."""
+        """End the entries of objects that are gone, unless they are still held."""
         there = {item for state in world.timelines.values() for item in state.sinces}
         for item in self._tracked - there:
             self.holds.advance(item, CLOSED)
             try:
                 self.holds.forget(item)
             except HoldViolation:
-                continue  # whoever holds it is told that it is gone, and lets go
+                continue  # its holder is told that it is gone, and lets go
             self._tracked.discard(item)
 
 

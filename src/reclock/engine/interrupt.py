@@ -1,10 +1,10 @@
 """How a statement that is under way is told to stop, from another thread.
 
-Whoever waits for something registers how to be woken (``waking``) and looks (``check``) when it
-is; whoever computes looks between two steps. A statement that has begun to make something
+A statement that waits registers how to be woken (``waking``) and calls ``check`` when it is; one
+that computes calls ``check`` between two steps. A statement that has begun to make something
 durable is not stopped: it is done, or it fails. What was asked of a statement that is over is
-forgotten when the next one begins (``clear``), and so is what was meant for it and comes late:
-whoever asks from another thread says which statement he means (``number``).
+forgotten when the next one begins (``clear``), and so is what was meant for it and comes late: a
+request from another thread says which statement it means (``number``).
 
 Tests: tests/session/test_cancel.py.
 """

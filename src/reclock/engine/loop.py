@@ -20,10 +20,9 @@ demand comes no sooner after the last than that one took, or ``REST`` seconds af
 who never stop asking leave writers half of the interpreter's time. Before each tick the loop gives
 way to statements that wait (``turns``), also when ticks take longer than the interval.
 
-A tick that fails is the ``supervisor``'s: tried again with pauses, or the pace stops and
-``check`` tells why; ``failures`` has the state of each. ``stop`` has the ticks under way stopped:
-they publish nothing. It waits a moment for them; whoever still waits is told that the database is
-closed.
+A tick that fails is the ``supervisor``'s: tried again with pauses, or the pace stops and ``check``
+tells why; ``failures`` has the state of each. ``stop`` has the ticks under way stopped: they
+publish nothing. It waits a moment for them; remaining waiters are told that the database is closed.
 
 Tests: tests/engine/test_loop.py.
 """
@@ -229,7 +228,7 @@ class Loop:
         return pace in self._lanes and self._lanes[pace].is_busy
 
     def _woken(self, now: float) -> set[Pace]:
-        """Return the paces that somebody waits for, those that may tick now."""
+        """Return the paces with waiting readers, those that may tick now."""
         timelines = self._core.world.timelines
         found: set[Pace] = set()
         for pace, time in tuple(self._wanted.items()):

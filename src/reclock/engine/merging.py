@@ -1,4 +1,4 @@
-"""Merges beside the ticks: fewer, larger runs, and history forgotten.
+"""Background merges: fewer, larger runs, and forgotten history.
 
 After a tick the arrangements with many runs are looked at. Those whose sizes call for it
 (``arrangement.merge``) are merged by the engine: in the driver if that takes a moment, else by a
@@ -114,7 +114,7 @@ class Merger:
         self._closed = False
 
     def consider(self, state: TimelineState) -> None:
-        """Begin to merge what needs it, and can be merged beside what is under way."""
+        """Begin to merge what needs it, and is not part of a merge in progress."""
         running = self._running.setdefault(state.pace, {})
         now = self._core.clock.now_ms()
         resting = {

@@ -1,8 +1,8 @@
 """What this process counts while it works, for those who watch it from outside.
 
-``Meters`` are plain numbers that only grow. Whoever does something notes it, in about a microsecond
-and under a lock of its own that is held for no longer; whoever scrapes copies the numbers. So
-neither a tick nor a look-up ever waits for a scrape. All of it begins at nothing with the process.
+``Meters`` are plain numbers that only grow. Code notes what it has done, in about a microsecond and
+under a lock that is held for no longer; a scrape copies the numbers. So neither a tick nor a
+look-up ever waits for a scrape. All of it begins at nothing with the process.
 
 ``Histogram`` has the buckets of Prometheus: how many values were at most each bound.
 

@@ -1,10 +1,9 @@
 """Views over objects that do not become complete together: they follow the one that is last.
 
 Definition. The views of a *joint* pace (``time.pace``) read objects of other paces: its *imports*.
-Its upper is as far as all of them are complete; each tick takes from their runs what changed
-since the last, so that at every time t the views equal their queries over the imports at t (P3),
-however far apart these are. Nobody waits for a joint pace, and it waits for nobody but its
-imports.
+Its upper is as far as all of them are complete; each tick takes from their runs what changed since
+the last, so that at every time t the views equal their queries over the imports at t (P3), however
+far apart these are. No other pace waits for a joint pace, and it waits only for its imports.
 
 It keeps a copy of every import, as of its own upper, because its operators look rows up there,
 while the import itself is ahead; and it holds the imports back to that time, so that what

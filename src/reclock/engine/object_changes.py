@@ -1,10 +1,10 @@
 """The changes of an object, read from its runs in bounded steps and decoded once.
 
-A ``Step`` is what happened in ``[lower, upper)``, by time. Who lags far behind gets it in
-pieces of whole times with at most ``STEP_ROWS`` updates together; a single time that has more
-is ``streamed`` from the runs, batch by batch. Steps of the same object and interval are the
-same for every subscriber, down to the ``Update`` objects: ``Steps`` keeps the last few, and
-whoever comes first decodes for the others.
+A ``Step`` is what happened in ``[lower, upper)``, by time. Who lags far behind gets it in pieces of
+whole times with at most ``STEP_ROWS`` updates together; a single time that has more is ``streamed``
+from the runs, batch by batch. Steps of the same object and interval are the same for every
+subscriber, down to the ``Update`` objects: ``Steps`` keeps the last few, and the first reader
+decodes for the others.
 
 A view that has an error at some time has no rows there: its step ends before that time, and
 ``failure`` is the error.
@@ -153,7 +153,7 @@ class Followed:
 
 
 class Steps:
-    """The last few steps, each decoded by whoever asks first; for all threads."""
+    """The last few steps, each decoded at the first request; for all threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,4 +1,4 @@
-"""New objects filled beside the ticks: nobody waits for a first load.
+"""New objects are filled in the background: nothing else waits for a first load.
 
 What a new view, index or followed query needs is computed as of the last complete time of a world
 that is kept for it, without the lock. Meanwhile ticks and writes go on; what they did is then

@@ -349,7 +349,7 @@ def _advance(
 
 
 def _tick_from(core: Core, state: TimelineState, *, regular: bool = False) -> None:
-    """Tick what was in a state, unless somebody has by the time it is one's turn."""
+    """Tick what was in a state, unless another reader has done so by then."""
     tick(core, state.pace, regular=regular, lower=state.upper)
 
 

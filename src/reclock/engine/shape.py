@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _KINDS: Final = {
     pa.int64(): BIGINT, pa.int32(): INTEGER, pa.string(): TEXT, pa.bool_(): BOOLEAN,
 }  # fmt: skip
-"""The types of what an envelope says beside the columns of rows."""
+"""The types of what an envelope says in addition to the columns of rows."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ when the tick is tried again::
 
 A tick that succeeds ends it. Failures of the classes in ``PERMANENT`` cannot heal while this
 process lives (the state does not decode, a file of it is gone, another process owns it, there is no
-Java): the
-timeline stops there, and whoever waits for it is told why. All others are tried again for as
+Java): the timeline stops there, and its waiters are told why. All others are tried again for as
 long as it takes: a full disk, a broken connection, a lost race, a Spark job. Nothing is wrong
 meanwhile, only late: a tick happens whole or not at all.
 
@@ -82,7 +81,7 @@ class Failure:
         return f"{facts}; {self.error.detail}" if self.error.detail else facts
 
     def told(self) -> Error:
-        """Return the error for somebody who waits: a copy, as errors carry tracebacks."""
+        """Return the error for one waiter: a copy, as errors carry tracebacks."""
         error = copy(self.error)
         error.detail = self.detail
         return error

@@ -24,9 +24,9 @@
 *Land*, under the lock:
 
 5. If the state is still the one that it started from, but for later writes, one append publishes
-   the runs and the bindings, retires the writes up to T, swaps in finished merges, moves U to
-   {T+1} and W at least there, and applies T to the oracle. The tick is visible whole or not at
-   all. If somebody else has moved the pace meanwhile, what was prepared is dropped.
+   the runs and the bindings, retires the writes up to T, swaps in finished merges, moves U to {T+1}
+   and W at least there, and applies T to the oracle. The tick is visible whole or not at all. If
+   the pace has moved meanwhile, what was prepared is dropped.
 
 ``tick`` does so; ``settle`` does all of it under the lock, which the caller holds, and so gets
 ahead of a tick under way: right at any time, but that one's work is lost, so statements wait for
@@ -152,7 +152,8 @@ def tick(
 def _flown(core: Core, flight: Flight) -> bool:
     """Prepare and land a tick that has begun; return whether it did.
 
-    It does not if somebody got ahead of it, or if a source has other changes after a look at them.
+    It does not if another step got ahead of it, or if a source has other changes after a look at
+    them.
     """
     try:
         try:

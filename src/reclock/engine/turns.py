@@ -1,7 +1,7 @@
-"""Whose turn it is: ticks in the background give way to statements that wait.
+"""Turns: ticks in the background give way to waiting statements.
 
-A loop whose ticks take longer than their interval takes the lock again as soon as it lets it go,
-and a statement that waits for the lock may never get it. So before each tick the loop gives way:
+A loop whose ticks take longer than their interval takes the lock again as soon as it releases it,
+so a waiting statement may never get it. So before each tick the loop gives way:
 
 - to the statements that wait at that moment for the lock, or for the tick of the pace that is
   under way (``waiting``). Those that come later wait for the tick: writers without end do not stop
@@ -11,7 +11,7 @@ and a statement that waits for the lock may never get it. So before each tick th
   counts for ``LONGEST`` seconds at the most: then ticks go on, and the statement is told nothing.
   It is right all the same, for it takes the lock for the last part.
 
-Cost: nothing where nobody waits. Tests: tests/engine/test_turns.py.
+Cost: nothing without a waiter. Tests: tests/engine/test_turns.py.
 """
 
 from __future__ import annotations

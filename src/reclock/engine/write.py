@@ -26,7 +26,7 @@ import numpy as np
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow import delta as deltas
-from reclock.engine.constraints import check_key, check_not_null, fitted
+from reclock.engine.constraints import check_conditions, check_key, check_not_null, fitted
 from reclock.engine.tick import settle
 from reclock.failpoints import hit
 from reclock.time.description import Description
@@ -83,6 +83,8 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
         for change in changes:
             check_not_null(change.table, change.added)
         changes = [replace(c, added=fitted(c.table, c.added)) for c in changes]
+        for change in changes:
+            check_conditions(core, change.table, change.added)
         state = core.state(timeline)
         closing = core.flights.closing(timeline)
         if len(state.wal.pending) >= FOLD_AFTER and closing is None:

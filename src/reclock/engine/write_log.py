@@ -13,8 +13,8 @@ that come while a tick computes have later times than the tick closes, and stay.
 The collection's upper W is the frontier of all tables of the timeline: a write at w needs
 W ≤ w and moves W to {w+1}; a tick closes the times before its upper.
 
-Cost: a write is one record; what is pending is kept in memory too. A record goes for good
-when it is retired: nobody asks what was pending earlier.
+Cost: a write is one record; what is pending is kept in memory too. A record goes for good when it
+is retired: earlier contents are never read.
 
 Tests: tests/engine/test_write_log.py.
 """

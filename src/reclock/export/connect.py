@@ -6,7 +6,7 @@ without, the name carries the sink's id, the time it begins at and a nonce, so t
 ever share one. So are the ids of Avro's schemas, which are registered then.
 
 The *identity* of a sink in its consistency topic, and of its producer among all producers, is its
-name and topic: whoever writes the same is fenced, and is meant to be.
+name and topic: another writer under the same names is fenced, on purpose.
 
 Tests: tests/export/test_sinks.py.
 """
@@ -116,7 +116,7 @@ def prepare(statement: CreateSink, facts: Json, outlets: Outlets) -> None:
 
 
 def refuse_orphans(sink: Sink, outlets: Outlets) -> None:
-    """Refuse topics, or files, in which somebody's output is."""
+    """Refuse topics, or files, that already have output."""
     data = sink.facts["topic"]
     if (place := files_of(sink.statement, sink.facts)) is not None:
         if place.is_used():

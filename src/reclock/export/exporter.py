@@ -2,10 +2,10 @@
 
 ``step`` is one transaction of the sink's state machine (``sinks.export``), over the changes of a
 published world: only what is durable is written. The committed frontier is in the log and nowhere
-else, so it cannot disagree with the data; after a crash, or when nobody knows how a commit ended,
-it is read again, with all older producers barred (P4). The state remembers it too, a moment
-later: enough to notice a log that lost it. The hold of the sink follows what is remembered: what
-may still have to be written is kept, whatever the window (``history``).
+else, so it cannot disagree with the data; after a crash, or when the outcome of a commit is
+unknown, it is read again, with all older producers barred (P4). The state remembers it too, a
+moment later: enough to notice a log that lost it. The hold of the sink follows what is remembered:
+what may still have to be written is kept, whatever the window (``history``).
 
 A sink that takes over from another database (``recover``) first waits for its sources, then
 writes what the relation has there less what the topic has.
@@ -134,7 +134,7 @@ class Exporter:
         """What must happen before what was taken over can be gone on with."""
         self._core = core
         self._begun = core.world.of(sink).upper
-        """Where this process found the state: nobody has written later times yet."""
+        """Where this process found the state: no later times are written yet."""
         self._store = SinkStore(core.store)
         self._remembered: tuple[Frontier, int] | None = None
         self._outlet = outlet
@@ -289,7 +289,7 @@ class Exporter:
         )  # fmt: skip
 
     def _opened(self) -> Unfenced:
-        """Return a new producer, if nobody is barred by it who is right."""
+        """Return a new producer, unless it would fence the legitimate owner."""
         self._core.store.check_owner()
         if (found := self._outlet.peek()) is not None:
             export.check_writer(self._plan, found)

@@ -1,7 +1,7 @@
 """The exporters of all sinks: made and ended with them, each in a thread of its own.
 
 In the background a thread writes a sink whenever the world has moved. Without it, a tick writes
-before it returns: whoever ticks finds in the topics what the tick has closed.
+before it returns: after a tick the topics have what the tick has closed.
 
 Tests: tests/export/test_sinks.py.
 """

@@ -4,14 +4,14 @@ The old state is gone. What is left is the output: its data topic holds the rela
 frontier F, and the record of F in the consistency topic has where each source stood (P). From
 those and the sources alone ``recover = true`` goes on, exactly::
 
-    CREATE SINK     fence whoever wrote, read the record, check that the sources are the same,
+    CREATE SINK     fence the old writer, read the record, check that the sources are the same,
                     begin at the same places and still have what follows P; write the record
                     again as ours, so that the old database can never come back
     wait            until some time T ≥ F at which every source is at P or beyond is complete
     the first step  read back the topic (``read_back``); the rows at T less those, at time T
     from then on    like any other sink
 
-What was bound after P is bound anew here, so its times are new ones, later than F; whatever
+What was bound after P is bound again here, so its times are new ones, later than F; whatever
 changed between P and T is one change at T. No row is written twice and none is lost, whatever the
 bindings of this database are.
 
@@ -81,7 +81,7 @@ def check(statement: CreateSink, relation: RelationItem, catalog: Catalog) -> No
         raise InvalidDefinition(message, detail=detail, hint=hint, position=position)
     if relation.timeline != EPOCH_MS:
         message = f'sink "{statement.name}" cannot be recovered: its times are not those of a clock'
-        detail = f"timeline {relation.timeline} would begin anew, before what is written"
+        detail = f"timeline {relation.timeline} would start over, before what is written"
         raise NotSupported(message, detail=detail, hint="leave out recover", position=position)
     if statement.envelope == "upsert" and not _is_keyed(statement, relation):
         message = "a sink whose key may repeat cannot be recovered"

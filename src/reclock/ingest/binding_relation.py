@@ -129,7 +129,7 @@ def has_ended(state: TimelineState, item: RelationItem) -> bool:
 
 
 def _check_errors(state: TimelineState, item: RelationItem) -> None:
-    """Refuse to bind anything by a relation that nobody can read."""
+    """Refuse to bind anything by an unreadable relation."""
     name = errors_of(item.id)
     if name not in state.arrangements.runs:
         return

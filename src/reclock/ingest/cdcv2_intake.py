@@ -250,7 +250,7 @@ class StatedIntake(OwnIntake):
 
     def _conflict(self, error: ConflictingStatements) -> SourceStopped:
         message = f'source "{self._source.name}" contradicts itself: {error.message}'
-        hint = "drop the source, and create it anew when its sender is mended"
+        hint = "drop the source, and create it again when its sender is mended"
         return SourceStopped(message, code=error.code, detail=error.detail, hint=hint)
 
     def waits(self, now_ms: int) -> str | None:

@@ -1,7 +1,7 @@
 """From a source's statement to what reads it: the connector, and how its records decode.
 
-Connecting talks to nobody: what had to be found out once, the id of a topic and where the
-source begins, was found when it was created (``facts``), and is the same ever after (P2).
+Connecting sends nothing: what had to be found out once, the id of a topic and where the source
+begins, was found when it was created (``facts``), and is the same ever after (P2).
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Connected:
     def stopped_by(self, detail: str) -> SourceStopped:
         """Return what a source says that stopped at a record, which is wrong as ``detail`` says."""
         message = f'source "{self.name}" stopped at a record that cannot be decoded'
-        hint = "drop the source and create it anew, beyond that record or with on_error"
+        hint = "drop the source and create it again, beyond that record or with on_error"
         return SourceStopped(message, detail=detail, hint=hint)
 
     def failed(self, failure: Error, time: Timestamp) -> pa.RecordBatch:

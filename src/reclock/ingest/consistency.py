@@ -74,7 +74,7 @@ def check_transactions(statement: CreateSource) -> None:
         raise InvalidValue(message, hint=f"write {' or '.join(ORDERS)}")
     if order == "complete" and not statement.columns.primary_key:
         message = "transaction_order = 'complete' needs a PRIMARY KEY"
-        hint = "without one nobody knows which of two rows out of turn is the later"
+        hint = "without one it is unknown which of two rows out of turn is the later"
         raise StatementError(message, code="42P16", hint=hint, position=position)
     wrong = [name for name in _NOT if name in options]
     if statement.reclock_into_epoch and "timeline" in options:
@@ -97,7 +97,7 @@ def discover_counter(cluster: Cluster, topic: str) -> Json:
     if len(offsets_of(origin)) != 1:
         message = f'consistency topic "{topic}" has {len(offsets_of(origin))} partitions'
         detail = "transactions are in order in one partition alone"
-        raise InvalidValue(message, detail=detail, hint="make it anew with one")
+        raise InvalidValue(message, detail=detail, hint="create it again with one")
     return {"topic_id": source.topic_id, "origin": [KAFKA.encode(e) for e in origin], "base": 0}
 
 
@@ -123,7 +123,7 @@ def counter_of(catalog: Catalog, read_ts: int | None, made: Source) -> Json:
         if _begin(found) < _begin(own):
             message = f'consistency topic "{statement.consistency_topic}" has lost its beginning'
             detail = f'source "{other.name}" counts from offset {_begin(found)} on'
-            hint = "drop the sources of that topic, and create them anew together"
+            hint = "drop the sources of that topic, and create them again together"
             raise PositionsLost(message, detail=detail, hint=hint)
         return found
     if read_ts is not None and _begin(own) and made.brings_times:

@@ -1,21 +1,21 @@
 """The reading of one source: from what is bound, ahead, into a bounded staging area.
 
 ``pull`` is one step of it: ask where the source ends, read from where reading stands, decode,
-``verify`` that it still was the same source, stage. A long way is read in one go, over many
-pulls: the reader stays where it is between them. A pull stages no more than there is room for;
-whoever pulls waits for room (``pump``), or has the tick make some.
+``verify`` that it still was the same source, stage. A long way is read in one go, over many pulls:
+the reader stays where it is between them. A pull stages no more than there is room for; the caller
+waits for room (``pump``), or has the tick make some.
 
-Two kinds of failure (P9). ``SourceUnavailable``, and whatever is not known: nothing is lost,
-the next pull begins again where staging ends. ``SourceRegressed``, ``SourceStopped``: lasting.
-The tick that takes it binds nothing more, for ever: the remap is *sealed*, and the source
-gets an error row that whoever reads the source, or a view over it, is told. Others go on.
+Two kinds of failure (P9). ``SourceUnavailable``, and whatever is not known: nothing is lost, the
+next pull begins again where staging ends. ``SourceRegressed``, ``SourceStopped``: lasting. The tick
+that takes it binds nothing more, for ever: the remap is *sealed*, and the source gets an error row,
+which readers of the source, and of views over it, are told. Others go on.
 
 The snapshot of an upsert source, all that is there when it is first read, is bound at one
 time: nothing is taken before it is whole. Of every key only the last record is kept meanwhile,
 so memory is that of the keys; what tasks have read of it is in files.
 
-One thread pulls at a time, ticks take and settle beside it. Tests:
-tests/ingest/test_intake.py, test_sources.py; on a real broker: test_kafka.py.
+One thread pulls at a time, while ticks take and settle. Tests: tests/ingest/test_intake.py,
+test_sources.py; on a real broker: test_kafka.py.
 """
 
 from __future__ import annotations

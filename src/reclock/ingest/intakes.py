@@ -85,7 +85,7 @@ class Intakes:
     def follow(self, world: World) -> None:
         """Have an intake for every source of a world that is not at its end, and no others."""
         if self._closed:
-            return  # somebody reads the world again at the end
+            return  # the world is read again at the end
         sources = {i.id: i for i in world.catalog.of_kind(Source) if i.parent is None}
         for gone in self._intakes.keys() - sources.keys():
             self._end(gone)
@@ -136,7 +136,7 @@ class Intakes:
         return self._core.settings.timestamp_interval_ms
 
     def _ask(self, pace: Pace) -> None:
-        """Ask for a tick now: somebody waits for room."""
+        """Ask for a tick now: an intake waits for room."""
         if self._core.loop is not None:
             self._core.loop.wake(pace, self._core.world[pace].upper)
 

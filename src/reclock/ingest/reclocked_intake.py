@@ -9,10 +9,10 @@ wall clock, or the steps of a timeline that is their topic's.
 
 *Whole*, also across sources: those with the same consistency topic, and order, release the same
 transactions at every time (``limits``, ``together``). One that is new has to catch up, from its
-first transaction on; until it has, nobody waits for it.
+first transaction on; until it has, the others do not wait for it.
 
-Unlike a source with times of its own this one moves with the timeline's ticks: each takes what
-is whole, and nobody waits for what is not (P7).
+Unlike a source with times of its own this one moves with the timeline's ticks: each takes what is
+whole, and nothing waits for what is not (P7).
 
 Tests: tests/ingest/test_into_epoch.py.
 """

@@ -7,7 +7,7 @@ supplies (``supplied``). A tick of its own pace asks ``closable`` for the last o
 that a process that begins with these goes on as the first would have (P2).
 
 In wall-clock time a source cannot close a time that is further ahead than ``AHEAD_MS``: its rows
-wait. Nobody else does: neither the oracle nor another pace moves with it (P6).
+wait. No other reader does: neither the oracle nor another pace moves with it (P6).
 
 Tests: tests/ingest/test_materialize.py, test_using.py.
 """

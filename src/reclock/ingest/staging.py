@@ -11,9 +11,9 @@ of its own a source is bound only on the points of that grid. The times of recor
 from the bindings, by ``stamp``, and from nowhere else (P1, P2).
 
 What is taken stays until its bindings are known to be durable: ``settle`` forgets exactly the
-chunks that a durable remap covers. A tick that failed, or whose end nobody saw, takes again
-what the remap says is still to be taken. Nothing is bound that was not read before, and
-nothing is lost by a crash but reading (P2, P5).
+chunks that a durable remap covers. A tick that failed, or whose outcome is unknown, takes again
+what the remap says is still to be taken. Nothing is bound that was not read before, and nothing is
+lost by a crash but reading (P2, P5).
 
 Tests: tests/ingest/test_sources.py; at random: test_source_walk.py; through
 kill -9: test_kafka_crash.py.
@@ -110,7 +110,7 @@ class Grid:
 
 
 class Staging:
-    """The chunks of one source; whoever uses it holds the intake's lock."""
+    """The chunks of one source; its user holds the intake's lock."""
 
     def __init__(self, begin: Antichain[Any]) -> None:
         self._chunks: deque[Chunk] = deque()
@@ -118,7 +118,7 @@ class Staging:
         self.rows = 0
         self.size = 0
         self.bound: list[str] = []
-        """Files whose runs a durable tick has bound: nobody needs them any more."""
+        """Files whose runs a durable tick has bound: they are no longer needed."""
 
     @property
     def frontier(self) -> Antichain[Any]:

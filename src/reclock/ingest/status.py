@@ -50,7 +50,7 @@ def status_of(intakes: Intakes, world: World, source: Source, now_ms: int) -> St
         reason = _failure(world, source)
         if remap.latest.is_closed or (source.using and reason is None):
             return Status("complete", skipped=left_out, upstream=bound, bound=bound, lag_ms=0)
-        detail = reason or "reclock.errors has the reason; drop the source and create it anew"
+        detail = reason or "reclock.errors has the reason; drop the source and create it again"
         return Status("failed", skipped=left_out, bound=bound, detail=detail)
     with intake.room:
         counts = intake.counts

@@ -183,7 +183,7 @@ class SuppliedIntake(OwnIntake):
 
     @staticmethod
     def _refused(error: InvalidValue) -> SourceStopped:
-        hint = "mend the bindings, drop the source and create it anew"
+        hint = "mend the bindings, drop the source and create it again"
         return SourceStopped(error.message, code=error.code, detail=error.detail, hint=hint)
 
     def _stage(self, chunk: Chunk) -> None:

@@ -8,9 +8,8 @@ One JSON object per element of a frontier, readable in any database shell::
     {"part": "orders/3", "offset": 50}               a partition's, of one of several topics
     {"sequence": 7}   {"lsn": "16/B374D848"}         counters, PostgreSQL
 
-``Codec`` says how one gauge is written; a remap uses one for its life. What does not
-decode is ``Corrupt`` and names the text. ``VERSION`` is stored beside the records and
-changes with this format.
+``Codec`` says how one gauge is written; a remap uses one for its life. What does not decode is
+``Corrupt`` and names the text. ``VERSION`` is stored with the records and changes with this format.
 """
 
 from __future__ import annotations

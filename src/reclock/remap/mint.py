@@ -77,7 +77,7 @@ def check_probe(source: str, remap: Remap[T], probed: Antichain[T]) -> None:
     detail = f"positions up to {remap.latest} are bound, but the source now ends at {probed}"
     hint = (
         "the topic or file was deleted, recreated or truncated; what is already bound cannot "
-        "be read again: drop the source and create it anew"
+        "be read again: drop the source and create it again"
     )
     raise SourceRegressed(message, detail=detail, hint=hint)
 

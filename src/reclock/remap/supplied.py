@@ -82,8 +82,8 @@ def steps_of(
 ) -> Iterator[Binding[Any]]:
     """Yield the bindings that rows add to a remap, of ``most`` times.
 
-    The rows are those of ``check_supplied``. A part that has not begun is like one that nobody
-    has heard of: it has no place in a frontier.
+    The rows are those of ``check_supplied``. A part that has not begun is like an unknown one: it
+    has no place in a frontier.
     """
     position = type(next(iter(remap.origin)))
     offsets: dict[Any, int] = offsets_of(remap.latest)

@@ -16,11 +16,10 @@ keep their time, or get a greater one through compaction only (P2), and the numb
 bindings is bounded by what readers hold, not by how long the system ran (P5): time that
 passes without new data moves ``upper`` and adds no binding.
 
-Invariants, checked on construction: binding times strictly increase, lie in
-``[since, upper)``, the first is at ``since``; frontiers strictly advance; only a sealed
-remap may be bound to the closed frontier. A remap that
-nobody has bound yet has ``upper = {0}`` and no bindings. A sealed one has ``upper = {}``:
-R stays as it is at all later times, which is the closed frontier if the source completed.
+Invariants, checked on construction: binding times strictly increase, lie in ``[since, upper)``, the
+first is at ``since``; frontiers strictly advance; only a sealed remap may be bound to the closed
+frontier. A new remap has ``upper = {0}`` and no bindings. A sealed one has ``upper = {}``: R stays
+as it is at all later times, which is the closed frontier if the source completed.
 
 Cost: R(t) is O(log n) in the number of bindings; extending and compacting copy n
 references and check only what is new. Properties: tests/remap/test_trace.py.

@@ -22,7 +22,8 @@ from reclock.dataflow.types import arrow_type
 from reclock.errors import InvalidValue
 from reclock.rows.copy_text import text_of, utf8
 from reclock.rows.given import column_from
-from reclock.sql.types import DOUBLE, INTEGERS, TEXT
+from reclock.rows.plain_values import plain_values
+from reclock.sql.types import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,12 +155,8 @@ def typed(texts: pa.Array, column: Column) -> pa.Array:
         if texts.null_count < len(texts) and pc.any(pc.match_substring(texts, "\0")).as_py():
             utf8(b"\0")
         return texts.cast(arrow_type(column.type))
-    if column.type in INTEGERS or column.type == DOUBLE:
-        try:
-            return texts.cast(arrow_type(column.type))
-        except pa.ArrowInvalid:
-            pass  # perhaps there are blanks; if not, the error is PostgreSQL's
-    return column_from(texts.to_pylist(), column)
+    found = plain_values(texts, column.type)
+    return column_from(texts.to_pylist(), column) if found is None else found
 
 
 def csv_line(

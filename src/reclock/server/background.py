@@ -1,4 +1,4 @@
-"""A server beside a program: its event loop runs in a thread of its own.
+"""A server inside a program: its event loop runs in a thread of its own.
 
 Tests: tests/server/test_server.py.
 """

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _MECHANISM: Final = "SCRAM-SHA-256"
 _SECONDS: Final = 5.0
-"""So long a server may take to let somebody in."""
+"""How long a server may take to accept a log-in."""
 
 
 class RemoteDatabase:

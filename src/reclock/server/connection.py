@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
         self._begin(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; no more, if nobody asks for it."""
+        """Take what came; no more than is asked for."""
         self._frames.feed(data)
         if not self._is_waiting and self._frames.waiting > _AHEAD:
             self._transport.pause_reading()

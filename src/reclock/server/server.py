@@ -1,11 +1,11 @@
 """Listens, lets clients in, and sees them out.
 
-Each connection is a coroutine of one event loop (``protocol``), and its statements run in a pool
-of as many threads as there may be connections: nobody waits for a thread, and neither the loop nor
+Each connection is a coroutine of one event loop (``protocol``), and its statements run in a pool of
+as many threads as there may be connections: no client waits for a thread, and neither the loop nor
 ticks wait for a client. Only look-ups that block for nothing are answered in the loop itself. More
 clients than ``max_connections`` are turned away (53300) once they have said who they are, so that
 cancel requests get through; those that say nothing are cut off, the oldest of them at once if they
-are too many: they keep nobody out.
+are too many: they do not keep others out.
 
 ``close`` lets no one in, lets the statements under way finish for ``grace`` seconds, interrupts the
 others, and tells everybody why (57P01). Sessions are closed with their connections, whatever
@@ -54,7 +54,7 @@ LOGIN_SECONDS: Final = 30
 _GIVE_WAY: Final = 0.0005
 """After so many seconds a thread of this process lets another one have its turn.
 
-Look-ups are answered by the thread that listens; with Python's 5 ms a tick beside many of them
+Look-ups are answered by the thread that listens; with Python's 5 ms a tick next to many of them
 waits that long after each of its steps.
 """
 

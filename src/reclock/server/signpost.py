@@ -2,8 +2,8 @@
 
 A state directory belongs to one process. If that one listens, it leaves a file in the directory,
 ``listening.json``, with its address and a key, made for this run, that proves to both sides who the
-other is (SCRAM): whoever can read the file owns the directory, and may do everything. The file is
-for its owner's eyes (mode 0600) and goes when the server ends.
+other is (SCRAM): a user who can read the file owns the directory, and may do everything. The file
+is for its owner's eyes (mode 0600) and goes when the server ends.
 
 A process that is killed leaves it behind. That is harmless: nothing answers at the address, or
 something answers that cannot prove that it knows the key, and then the file counts for nothing.
@@ -51,7 +51,7 @@ def signpost(directory: Path, host: str, port: int, key: Secret) -> Iterator[Non
     """Say in a state directory where it is served, until the block ends."""
     path, mine = directory / NAME, directory / f"{NAME}.{os.getpid()}"
     text = json.dumps({"v": VERSION, "host": _near(host), "port": port, "key": key.reveal()})
-    with suppress(OSError):  # whoever cannot write there asks for a password
+    with suppress(OSError):  # without it clients need a password
         mine.unlink(missing_ok=True)
         with os.fdopen(os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)

@@ -1,10 +1,10 @@
-"""Rows in batches, a few at a time, for somebody who sends them on.
+"""Rows in batches, a few at a time, for a caller that sends them on.
 
 What ``Result`` has as a list, an ``Answer`` gives as Arrow batches, in order, each row once: no
 Python object per value, and no more in memory than a batch and what makes the next one. Rows that
-are read from the runs while they are taken are of a time that is held meanwhile, and no longer:
-the hold goes with the last row, with ``close``, or, if an answer was lost without it, with the
-next tick. Whoever takes rows slowly keeps no lock.
+are read from the runs while they are taken are of a time that is held meanwhile, and no longer: the
+hold goes with the last row, with ``close``, or, if an answer was lost without it, with the next
+tick. A slow reader of rows keeps no lock.
 
 Tests: tests/session/test_answer.py.
 """

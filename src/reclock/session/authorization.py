@@ -1,6 +1,6 @@
 """Who may run which statement.
 
-Whoever opens the database himself, and a superuser, may do everything. Another role may
+A user who opens the database directly, and a superuser, may do everything. Another role may
 
 - read (SELECT, SUBSCRIBE, COPY, EXPLAIN) what is its own or it has SELECT on, each relation by the
   name that the statement calls it; a view reads with the rights of its owner, so it shows what it
@@ -9,8 +9,8 @@ Whoever opens the database himself, and a superuser, may do everything. Another 
   need SELECT too, as do RETURNING, ON CONFLICT and MERGE, which needs what its WHENs do;
 - create tables, views, materialized views and indexes with CREATE on the database, over what it
   may read; they are its own;
-- replace, alter and drop what is its own, if nothing that goes with it is somebody else's, and
-  grant privileges on it;
+- replace, alter and drop what is its own, if nothing that goes with it has another owner, and grant
+  privileges on it;
 - begin and end transactions, set its own settings, SHOW, and change its own password.
 
 Everything else (sources, sinks, roles, settings of the system) needs a superuser, and so does a
@@ -33,6 +33,7 @@ from reclock.catalog.roles import DATABASE, gone
 from reclock.errors import Forbidden
 from reclock.session.dml.plan import plan_write, privileges
 from reclock.session.dml.target import target_table
+from reclock.session.sequence_functions import sequence_of
 from reclock.sql import statement as s
 from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build import plan_query
@@ -109,6 +110,9 @@ class _Check:
                 pass
             case s.SelectStatement(query, _):
                 self._query(query)
+                for call in statement.calls:
+                    sequence = sequence_of(call.sequence, self._catalog, self._parameters)
+                    self._may("UPDATE", sequence.id)
             case s.Subscribe(relation, query):
                 self._relation_or_query(relation, query)
             case s.Copy(of) | s.ExplainTimestamp(of) | s.Declare(_, of):
@@ -127,7 +131,7 @@ class _Check:
 
     def _change(self, statement: s.Statement) -> None:
         match statement:
-            case s.CreateTable():
+            case s.CreateTable() | s.CreateSequence():
                 self._create()
             case s.CreateTableAs(_, query):
                 self._create()
@@ -142,7 +146,7 @@ class _Check:
                 self._named(statement.relation, "SELECT")
             case s.Drop():
                 self._own(statement.names, cascade=statement.cascade)
-            case s.AlterRetainHistory() | s.AlterSource() | s.RefreshSource():
+            case s.AlterRetainHistory() | s.AlterSource() | s.RefreshSource() | s.AlterSequence():
                 self._own([statement.name])
             case s.Grant(_, (_, *_) as names):
                 self._own(names)
@@ -152,7 +156,7 @@ class _Check:
                 pass
             case _:
                 message = "permission denied: this needs a superuser"
-                raise Forbidden(message, hint="ask somebody who is one, or log in as one")
+                raise Forbidden(message, hint="ask a superuser, or log in as one")
 
     def _explain(self, of: object) -> None:
         match of:

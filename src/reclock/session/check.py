@@ -1,6 +1,6 @@
 """Is the state whole? What ``db.check()`` looks at, and what it finds.
 
-Read-only, beside everything else, from one world:
+Read-only, while everything else goes on, from one world:
 
 - memory agrees with the store: the catalog's objects, every frontier, and what is bound of
   every source, read again;
@@ -9,8 +9,8 @@ Read-only, beside everything else, from one world:
 - every arrangement that the objects need is there, and no other;
 - the frontiers agree: ``U ≤ W``, ``read_ts ≥ U − 1``, ``since < U``, nothing is bound at or
   beyond ``U``, and the runs of an object are readable from its since on;
-- nobody holds a time that is forgotten, or an object that is gone, but for transactions that
-  still read it and subscriptions that will be told when they read on.
+- no hold is at a forgotten time, or on an object that is gone, but for transactions that still read
+  it and subscriptions that will be told when they read on.
 
 Every byte is read, so the cost is the size of the state. A ``Finding`` has an object, a
 SQLSTATE and a text, like an error; a state that is whole gives none.

@@ -16,7 +16,8 @@ import pyarrow as pa
 from reclock.errors import Error, InvalidValue
 from reclock.rows.copy_csv import Records, read_csv, typed
 from reclock.rows.copy_text import utf8
-from reclock.rows.given import column_from, default_of
+from reclock.rows.given import column_from
+from reclock.session.dml.defaults import Defaults
 from reclock.session.dml.insert import places_of
 from reclock.session.dml.target import target_table
 from reclock.sql.zone import in_zone
@@ -51,6 +52,7 @@ class CopyIn:
         if context.transaction is not None:
             context.transaction.check_write(self._table)
         self._places = places_of(statement.columns, statement.name, self._table)
+        self._defaults = Defaults(context.session)
         self._rest: list[bytes] = []
         self._rows: list[list[Any]] = []
         self._parts: list[list[pa.Array]] = []
@@ -235,7 +237,7 @@ class CopyIn:
     def _columns(self, table: Table, catalog: Catalog) -> list[pa.Array]:
         """Return all rows as columns of the table; what is not copied has its default."""
         if table.id != self._table.id:
-            message = f'table "{table.name}" was made anew meanwhile'
+            message = f'table "{table.name}" was recreated meanwhile'
             raise InvalidValue(message, code="42P01", hint="copy again")
         made = []
         for at, column in enumerate(table.columns):
@@ -244,8 +246,7 @@ class CopyIn:
                 parts = [part[place] for part in self._parts]
                 made.append(pa.concat_arrays(parts) if parts else column_from([], column.column))
             else:
-                default = column_from([default_of(column, catalog)], column.column)
-                made.append(pa.repeat(default[0], self._count))
+                made.append(self._defaults.column(table, at, self._count, catalog))
         return made
 
     def _where(self, line: int | None = None) -> str:

@@ -1,11 +1,10 @@
 """What users hold: a database in a state directory, embedded in their process.
 
-One process owns a state directory; a second one is refused with the owner's id. Any number
-of threads may use one ``Database``, each best with a ``session`` of its own: writes, ticks
-and changes of the catalog come one after the other, reads run beside them. What is called
-on the database itself shares one session, and takes turns. After an error the database can
-be used on. Opening reads back exactly what was durable: nothing depends on how the last
-process ended.
+One process owns a state directory; a second one is refused with the owner's id. Any number of
+threads may use one ``Database``, each best with a ``session`` of its own: writes, ticks and changes
+of the catalog come one after the other; reads run concurrently. What is called on the database
+itself shares one session, and takes turns. After an error the database can be used on. Opening
+reads back exactly what was durable: nothing depends on how the last process ended.
 
 Tests: tests/session/test_database.py.
 """
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
@@ -25,7 +24,7 @@ from reclock.engine.catalog_change import reconcile
 from reclock.engine.loop import Loop
 from reclock.engine.place import Place, open_place
 from reclock.engine.tick import tick
-from reclock.errors import StorageError
+from reclock.errors import Error, StorageError
 from reclock.export.outlets import KAFKA_OUTLETS
 from reclock.ingest.postgres.slots import left_behind
 from reclock.session.check import check
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from reclock.engine.meters import Meters
     from reclock.engine.preparation import Progress
     from reclock.engine.world import World
-    from reclock.errors import Error
     from reclock.export.connect import Outlets
     from reclock.ingest.connect import Clusters
     from reclock.ingest.postgres.slots import Noted
@@ -238,7 +236,7 @@ class Database:
 
     @property
     def preparing(self) -> tuple[Progress, ...]:
-        """How far the objects are that statements are making beside the ticks."""
+        """How far the objects are that statements are filling."""
         return tuple(prepared.progress for prepared in tuple(self._core.preparing))
 
     @property
@@ -262,6 +260,8 @@ class Database:
         self._core.merger.close()
         self._core.expirations.close()
         self._core.pg.close()
+        with suppress(Error):  # then they have a gap
+            self._core.sequences.close()
         with self._core.lock:
             self._store.close()
         self._engine.close()

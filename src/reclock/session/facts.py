@@ -1,9 +1,9 @@
 """How everything does, now: values with names, for metrics, health, and pictures.
 
 Read from the published world and from counters, without the lock, without a file and without a
-query: whoever looks holds nothing up, and sees each object as it was at one moment of its own. A
-count may be a moment older than the one next to it; none is ever wrong for good. What takes reading
-(errors of views, what is pending) is in the system relations.
+query: a reader delays nothing, and sees each object as it was at one moment of its own. A count may
+be a moment older than the one next to it; none is ever wrong for good. What takes reading (errors
+of views, what is pending) is in the system relations.
 
 Cost: a few microseconds for each object and arrangement. Which arrangement is whose is found once
 for each shape of a timeline.

@@ -1,8 +1,8 @@
 """Where clients of a server may have files: the sources they read, the sinks they write.
 
-Whoever opens a database in his own process names any file: he can read them anyway. A client of a
-server does not see the server's files, so it names only files in the directories that the server
-was started with (``--file-root``); with none it names no file at all.
+A user who opens a database in their own process may name any file: they can read it anyway. A
+client of a server does not see the server's files, so it names only files in the directories that
+the server was started with (``--file-root``); with none it names no file at all.
 
 What a path leads to counts, not how it is written: ``..`` and links are followed before it is
 looked at, and the source or sink keeps the path that was found and the root, which it asks again

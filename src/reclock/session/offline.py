@@ -45,7 +45,7 @@ def look(
     store: str | None = None,
     meta: str | None = None,
 ) -> Iterator[Database]:
-    """Return a copy of the database in ``path``, whoever is using it, for as long as needed.
+    """Return a copy of the database in ``path``, even one in use, for as long as needed.
 
     ``store`` and ``meta`` are where its files and records are, as for ``open``. Where nothing is
     yet, it is an empty database, if ``clusters`` says whom one may ask.

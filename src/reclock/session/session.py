@@ -41,10 +41,12 @@ from reclock.session.authorization import authorize, rights_of
 from reclock.session.copy_in import CopyIn
 from reclock.session.cursor import Cursors
 from reclock.session.description import describe
+from reclock.session.dml.defaults import Defaults
 from reclock.session.functions import is_of_session, with_session
 from reclock.session.look_up import look_up_known
 from reclock.session.plans import plan_once
 from reclock.session.prepared import described_execute, executed, unknown_statement
+from reclock.session.sequence_functions import SessionNumbers
 from reclock.session.statements import run
 from reclock.session.statements.context import Context
 from reclock.session.statements.copy import copy_lines
@@ -113,7 +115,7 @@ _KEPT: Final = (CreateIndex, CreateSink, CreateSource, Subscribe)
 class Session:
     """One user's settings and transaction over a core that all share.
 
-    ``role`` is who the user is; None is whoever opened the database, who may do everything.
+    ``role`` is the user's role; None is the user who opened the database, who may do everything.
     ``files`` says which files it may name; None is all.
     """
 
@@ -132,6 +134,8 @@ class Session:
         self._open: WeakSet[Subscription | Answer] = WeakSet()
         self._turns = threading.Lock()
         self._closed = False
+        self.numbers: Final = SessionNumbers()
+        """What sequences gave it last."""
         self.cursors: Final = Cursors()
         """What DECLARE declared."""
         self.prepared: Final[dict[str, PreparedStatement]] = {}
@@ -274,9 +278,13 @@ class Session:
         name = Name(tuple(table.split(".")))
         with self._turn(), self.core.meters.statement("insert"):
             self._admitted(Insert(name, (), None), ())
+            defaults = Defaults(self)
 
             def columns(target: Table, catalog: Catalog) -> list[pa.Array]:
-                return columns_from(rows, target, catalog)
+                def default(table: Table, at: int, count: int) -> pa.Array:
+                    return defaults.column(table, at, count, catalog)
+
+                return columns_from(rows, target, default)
 
             return insert_into(Context(self, ""), name, columns)
 
@@ -464,7 +472,7 @@ class Session:
                 self.core.plans.allow(query, self.role, catalog, world.roles)
 
     def _run(self, context: Context, statement: Statement) -> Result:
-        """Run a statement; whose something is, is looked up when nobody can change it any more."""
+        """Run a statement; owners are looked up after the catalog lock is taken."""
         if self.role is None or not isinstance(statement, _OWNED):
             return run(context, statement)
 

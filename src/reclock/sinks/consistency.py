@@ -17,9 +17,9 @@ Two kinds, in the same transaction as the data they speak of::
 Compaction keeps the last frontier of each sink, so years of idling add nothing, and every
 BEGIN and END, since their keys differ. The second kind is Debezium's transaction metadata.
 
-``read`` is the inverse of both. Keys of another form are somebody else's records: None. A key
-of ours whose value is not what it should be is a ``MalformedMessage``: loud, because a sink
-that overlooks its own progress would write everything twice (P4).
+``read`` is the inverse of both. Keys of another form belong to other programs: None. A key of ours
+whose value is not what it should be is a ``MalformedMessage``: loud, because a sink that overlooks
+its own progress would write everything twice (P4).
 
 Tests: tests/sinks/test_consistency.py.
 """

@@ -1,7 +1,7 @@
 """Where the topics of a sink end, when everything before that is decided.
 
 A fenced producer has no older instances that could add anything. What it looks for may still be
-hidden by a transaction that somebody *else* holds open, since ``read_committed`` reading stops at
+hidden by an open transaction of *another* producer, since ``read_committed`` reading stops at
 the first open one. So the end is asked for ``read_uncommitted``, and waited for::
 
     high ← the end, read_uncommitted
@@ -74,7 +74,7 @@ def explained(topic: str) -> Iterator[None]:
         raise Retry(_unavailable(topic, lost)) from lost
     except SourceRegressed as gone:
         message = f'topic "{topic}" of the sink does not exist'
-        hint = "make the topic again, or drop the sink and create it anew"
+        hint = "make the topic again, or drop the sink and create it again"
         raise Stop(SinkStopped(message, hint=hint, code="42P01")) from gone
     except SourceUnavailable as silent:
         error = _unavailable(topic, silent)

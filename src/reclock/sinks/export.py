@@ -10,15 +10,15 @@
 
 ``advance`` commits at most one transaction: a group of whole closed timestamps (``gather``), and
 with it their BEGIN and END and the frontier after them. It has no thread and no loop, reads no
-clock, and waits for nothing but the log. Whoever calls it repeats it until ``frontier`` is
-``upper``, waits between retries, and makes new producers, as owner of the sink's state.
+clock, and waits for nothing but the log. The caller repeats it until ``frontier`` is ``upper``,
+waits between retries, and makes new producers, as owner of the sink's state.
 
 Invariants. The frontier is what a reader of the consistency topic finds, always: it moves when a
-transaction is known to be committed, by at most one transaction. Output is committed once:
-updates before the frontier are dropped, and after an unknown outcome progress is read, with all
-older producers barred. Progress that is neither the frontier nor what was attempted is somebody
-else's, and an error; so is that of another ``writer``, a database that took the sink over,
-unless it is what this one was told to take over itself (``heir_of``). Until that one has
+transaction is known to be committed, by at most one transaction. Output is committed once: updates
+before the frontier are dropped, and after an unknown outcome progress is read, with all older
+producers barred. Progress that is neither the frontier nor what was attempted was written by
+another program, and is an error; so is that of another ``writer``, a database that took the sink
+over, unless it is what this one was told to take over itself (``heir_of``). Until that one has
 written, it ``is_heir``.
 
 Lost progress. If the consistency topic has less than the sink's state knows (``known``) that is
@@ -180,7 +180,7 @@ class Exporter:
             raise
 
     def renew(self, unfenced: Unfenced) -> None:
-        """Fence anew and find out what is committed; the sink's state must be ours."""
+        """Fence again and find out what is committed; the sink's state must be ours."""
         self._lose()
         fenced = unfenced.fence()
         found = fenced.progress()
@@ -277,7 +277,7 @@ def check_writer(plan: Plan, found: FrontierRecord) -> None:
         f'in topic "{plan.target.consistency}" database {found.writer or "unnamed"} is at '
         f"{found.frontier}; this one is {plan.writer or 'unnamed'}"
     )
-    hint = "stop one of the two: drop this sink, or create it anew with recover = true"
+    hint = "stop one of the two: drop this sink, or create it again with recover = true"
     raise Stop(FencedError(message, detail=detail, hint=hint))
 
 
@@ -293,5 +293,5 @@ def _regressed(target: Target, found: FrontierRecord | None, known: Frontier) ->
     message = f'the progress of sink "{target.sink}" is less than it wrote'
     there = "nothing" if found is None else str(found.frontier)
     detail = f'it wrote all times before {known}; topic "{target.consistency}" has {there}'
-    hint = "somebody emptied or made anew the topic; drop the sink and create it anew"
+    hint = "the topic was emptied or recreated; drop the sink and create it again"
     return SinkRegressed(message, detail=detail, hint=hint)

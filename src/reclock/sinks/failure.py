@@ -1,4 +1,4 @@
-"""What each error of the broker means for a sink: try again, begin anew, or stop.
+"""What each error of the broker means for a sink: try again, start over, or stop.
 
 ============  =====================================================================
 ``Retry``      nothing was written, nothing ever will be of it; the same producer may
@@ -21,8 +21,8 @@ becomes one of them, by what the library says of it and by its code::
                                or NewProducer if the call was the commit or the abort
     fatal, anything else       NewProducer
 
-A new producer after a timeout that was none, but a zombie's, would bar the instance that took
-over: whoever makes it must own the sink's state first.
+A new producer after a timeout that was none, but a zombie's, would fence the instance that took
+over: its maker must own the sink's state first.
 
 Tests: tests/sinks/test_failure.py has the table, row by row.
 """
@@ -91,7 +91,7 @@ class _Lasting(NamedTuple):
 _UNKNOWN_TOPIC: Final = _Lasting(
     "42P01",
     "a topic of the sink does not exist",
-    "make the topic again, or drop the sink and create it anew",
+    "make the topic again, or drop the sink and create it again",
 )
 _REFUSED: Final = _Lasting(
     "42501",

@@ -1,8 +1,8 @@
 """A sink's log in files: CDCv2 for stores without transactions.
 
-Definition. Messages are lines, appended to one file, or to the last file of a directory, until
-that is ``ROLL`` bytes long and the next one begins. Beside them, under a name that readers do not
-look at, is the progress of the sink: the record that other sinks write to a consistency topic.
+Definition. Messages are lines, appended to one file, or to the last file of a directory, until that
+is ``ROLL`` bytes long and the next one begins. Next to them, under a name that readers do not look
+at, is the progress of the sink: the record that other sinks write to a consistency topic.
 One ``send`` is, ▸ being failpoints::
 
       ▸ sink.begin.before
@@ -16,10 +16,10 @@ One ``send`` is, ▸ being failpoints::
     rename   it over the last one, fsync the directory
       ▸ sink.commit.after
 
-Data and progress are two steps: what was appended after the last progress is appended again by
-whoever goes on, maybe in other messages. That is what CDCv2 is for: statements may be repeated
-and in any order, and a time is there when all of it is. So a reader has the exact collection at
-every moment, and nobody has to take anything back: no whole line is ever changed (P4).
+Data and progress are two steps: what was appended after the last progress is appended again by the
+next process, maybe in other messages. That is what CDCv2 is for: statements may be repeated and in
+any order, and a time is there when all of it is. So a reader has the exact collection at every
+moment, and no whole line is ever changed (P4).
 
 The lock of the operating system on the progress keeps a second process out; it goes when its
 holder does. Cost: two fsyncs a group of times.
@@ -115,7 +115,7 @@ class Place:
             raise InvalidValue(message, detail=os.strerror(error.errno or 0), hint=hint) from None
 
     def is_used(self) -> bool:
-        """Return whether somebody's output is there."""
+        """Return whether output is there already."""
         if self.directory:
             return self.progress.exists() or any(is_data(e.name) for e in self.home.iterdir())
         return self.progress.exists() or any(file.stat().st_size for file in self.files())
@@ -182,7 +182,7 @@ class FencedFiles:
         return None
 
     def records(self) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
-        """Refuse: nobody takes over files."""
+        """Refuse: files cannot be taken over."""
         message = "a sink into files cannot be recovered"
         raise InvalidValue(message, hint="name another place: it begins with a snapshot")
 

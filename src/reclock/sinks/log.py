@@ -14,11 +14,10 @@ moment later. So the only thing to do with an ``Unfenced`` producer is to fence,
 transactions of every older instance and bars them for ever; progress and ``send`` are methods
 of what ``fence`` returns, and of nothing else.
 
-``send`` is one Kafka transaction: the data messages, in order, then the records of the
-consistency topic. It returns when they are committed. If it cannot, it raises exactly one of
-``failure``'s ``Retry`` (aborted, the same producer goes on), ``NewProducer`` (the outcome is
-unknown: fence anew and read progress) and ``Stop``; any other exception is somebody else's, and
-leaves the outcome unknown too.
+``send`` is one Kafka transaction: the data messages, in order, then the records of the consistency
+topic. It returns when they are committed. If it cannot, it raises exactly one of ``failure``'s
+``Retry`` (aborted, the same producer goes on), ``NewProducer`` (the outcome is unknown: fence again
+and read progress) and ``Stop``; any other exception leaves the outcome unknown too.
 
 Messages are columns, not objects: a chunk has the keys and the values of some thousands, and
 their times, which never descend from one message to the next. Keeps P4.

@@ -10,12 +10,12 @@ Everything this sink ever wrote lies before ``high`` and is decided. A transacti
 *other* producer holds open may still hide it, so that one is waited for: it ends, or its
 broker ends it after its timeout (``ends``). Waiting is bounded by ``patience``.
 
-Offsets have gaps and end in control records, so nothing is said of "the last record": the end
-of the topic is read, then eight times as much, until a frontier is found or the beginning is
-reached. Each transaction of a sink writes its frontier, so restart reads little, whatever the
-history (P5). Records may be gone below the low watermark: ``is_emptied``, and then None may be
-a frontier that was lost (``written`` helps). A frontier that goes back is an error: two sinks
-write under one name, or somebody else does.
+Offsets have gaps and end in control records, so nothing is said of "the last record": the end of
+the topic is read, then eight times as much, until a frontier is found or the beginning is reached.
+Each transaction of a sink writes its frontier, so restart reads little, whatever the history (P5).
+Records may be gone below the low watermark: ``is_emptied``, and then None may be a frontier that
+was lost (``written`` helps). A frontier that goes back is an error: two sinks, or another program,
+write under one name.
 
 Tests: tests/sinks/test_progress.py; on the broker: tests/sinks/test_producer_kafka.py.
 """
@@ -51,8 +51,8 @@ def last_frontier(
 def glimpse(sink: str, topic: str, committed: Cluster, patience: float) -> FrontierRecord | None:
     """Return the last frontier that can be seen, without waiting for what is not decided.
 
-    Who has not fenced cannot go on from it: there may be a later one, a moment later. It is for
-    those who want to see whether somebody else writes, and leave them alone.
+    Without a fence it is no base to continue from: a later one may follow at any moment. It serves
+    to see whether another sink writes, and to leave it alone.
     """
     with explained(topic):
         low, high = decided(topic, 0, committed, committed, patience)
@@ -97,5 +97,5 @@ def _frontiers(
 def _regressed(topic: str, before: FrontierRecord, after: FrontierRecord) -> SinkRegressed:
     message = f'the progress of sink "{after.sink}" went back'
     detail = f'topic "{topic}" has {before.frontier} and, after it, {after.frontier}'
-    hint = "one sink alone may write under this id; drop the sink and create it anew"
+    hint = "one sink alone may write under this id; drop the sink and create it again"
     return SinkRegressed(message, detail=detail, hint=hint)

@@ -9,9 +9,9 @@ consistency               one partition, so that progress has one order; compact
                           a while, because progress that is gone is everything written twice
 ========================  ==============================================================
 
-Without ``reuse_topic`` the data topic's name has the sink's id, the time and a nonce, and is
-nobody else's. With it, whether a topic that is there may be gone on with is not decided here but
-by the bindings, which know whether this sink wrote it: ``Topics.made`` says what was found.
+Without ``reuse_topic`` the data topic's name has the sink's id, the time and a nonce, and belongs
+to this sink alone. With it, whether a topic that is there may be gone on with is not decided here
+but by the bindings, which know whether this sink wrote it: ``Topics.made`` says what was found.
 
 Invariant: nothing is changed in a topic that is there. Keeps P4.
 

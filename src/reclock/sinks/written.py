@@ -6,8 +6,8 @@ timestamp is committed whole, and timestamps in their order, so
     everything up to the last time in the topic is written (``last_time``)
     the topic has the relation as of the sink's frontier (``records``, decoded)
 
-Both hold for a fenced producer alone. A record without the header, or at a time that the sink
-has not come to, is somebody else's, and an error. A partition whose beginning is gone says
+Both hold for a fenced producer alone. A record without the header, or at a time that the sink has
+not reached, was written by another program: an error. A partition whose beginning is gone says
 nothing of what was there: ``records`` are all of them or an error.
 
 Cost: ``last_time`` reads the ends of partitions, ``records`` the topic.

@@ -1,14 +1,14 @@
 """The classes of Spark, loaded and checked once: half of its start is to do that again.
 
 Java can keep loaded classes in a file (class-data sharing), which the next JVM maps. One such
-archive is kept per Java, Spark and class path in the user's cache. Nobody waits for it: every
+archive is kept per Java, Spark and class path in the user's cache. Nothing waits for it: every
 Spark writes down which classes it loads, at no cost, and if these are a tenth more than there are
 in the archive, a process of its own, of the lowest priority, makes another of all that were ever
 loaded: half a minute of one core, once or twice in the life of an installation. It is begun some
 seconds after Spark has started, and ends with who began it, however that ends: no process is left
 behind, and one that lives longer makes it another time.
 
-- An archive appears whole or not at all: written beside its name, synced, renamed.
+- An archive appears whole or not at all: written under another name, synced, renamed.
 - Never two at once: a lock file, which the process that makes it holds as long as it lives.
 - It never stops Spark: Java itself checks that an archive is of this Java and of these jars, and
   starts without one that is not; that one is removed. A Java that does not start with these
@@ -98,7 +98,7 @@ class ClassArchive:
             timer.start()
 
     def make(self) -> None:
-        """Begin to make the archive, if it would be better, and unless somebody does."""
+        """Begin to make the archive, if it would be better and is not being made."""
         with self._lock, suppress(OSError):
             if self._class_path is not None:
                 self._begin(self._class_path)

@@ -2,10 +2,10 @@
 
 Nothing at an opening takes as long as the start of Spark, and the first tick with changes would
 wait for all of it. So a mark is left in the state directory when a tick first needs Spark, and a
-process that opens a marked state to keep it running begins the start in a thread, before it
-loads or reads anything else. The mark is a hint: without it Spark starts when it is needed, with
-it in vain at worst, which removes the mark: the views that needed it may be gone. A start that
-fails is reported by whoever needs it.
+process that opens a marked state to keep it running begins the start in a thread, before it loads
+or reads anything else. The mark is a hint: without it Spark starts when it is needed, with it in
+vain at worst, which removes the mark: the views that needed it may be gone. A start that fails is
+reported to the first user.
 
 Closing does not wait for a start under way: who has closed in between gives Spark back at once.
 

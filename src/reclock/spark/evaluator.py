@@ -1,10 +1,9 @@
 """Answers the requests of a wave with as few Spark jobs as possible.
 
-All expressions over one delta are columns of one projection, which gets the columns they
-use and gives what they compute, nothing else; the deltas of a wave, if they
-are small, are stacked into one wide table (each with columns of its own, NULL elsewhere)
-and evaluated by one job. Values never raise and errors are columns beside them
-(``sql.plan.spark_text``), so no row can fail the job.
+All expressions over one delta are columns of one projection, which gets the columns they use and
+gives what they compute, nothing else; the deltas of a wave, if they are small, are stacked into one
+wide table (each with columns of its own, NULL elsewhere) and evaluated by one job. Values never
+raise and errors are columns next to them (``sql.plan.spark_text``), so no row can fail the job.
 """
 
 from __future__ import annotations

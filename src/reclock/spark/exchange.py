@@ -1,16 +1,16 @@
 """Small tables into Spark and back, through plans that are built once.
 
-Planning a query costs Spark more than running it on a few rows. So a plan whose leaf is "the
-table in this file" is made once per kind of question; each use writes the file anew and
-executes the same plan again: no analysis, no optimisation, one task, no shuffle. The file
-is the driver's, so the plan must run where the driver's files are: in a local master.
-Elsewhere the table travels as a local relation and the query is planned each time. So it does
-with the first question of all, which a process that starts again waits for: the file is read by a
-Python worker of Spark's, and to start one takes as long as the answer. It starts after that.
+Planning a query costs Spark more than running it on a few rows. So a plan whose leaf is "the table
+in this file" is made once per kind of question; each use rewrites the file and executes the same
+plan again: no analysis, no optimisation, one task, no shuffle. The file is the driver's, so the
+plan must run where the driver's files are: in a local master. Elsewhere the table travels as a
+local relation and the query is planned each time. So it does with the first question of all, which
+a process that starts again waits for: the file is read by a Python worker of Spark's, and to start
+one takes as long as the answer. It starts after that.
 
-Invariant: a plan is executed again only if nothing in it remembers. Spark keeps what a
-shuffle, a broadcast or a subquery computed with the plan, and would answer the next
-question with it; a query that needs one is planned anew for each use.
+Invariant: a plan is executed again only if nothing in it remembers. Spark keeps what a shuffle, a
+broadcast or a subquery computed with the plan, and would answer the next question with it; a query
+that needs one is planned again for each use.
 
 Rows come back in the order in which they went in, if the query keeps it: there is one
 partition from end to end.

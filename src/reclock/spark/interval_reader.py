@@ -1,7 +1,7 @@
 """Text to interval in Spark: the parser of literals itself, as a function of the session.
 
 ``CAST(text AS interval)`` reads what a literal may be, by the same code, so that a column and a
-literal never differ. A text that is none gives NULL, and the error beside it (``spark_cast``).
+literal never differ. A text that is none gives NULL, and its error (``spark_cast``).
 
 Cost: rows go through a Python worker, which only queries with such a cast pay for.
 

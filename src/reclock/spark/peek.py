@@ -1,12 +1,11 @@
 """One-shot answers: a query over collections at one time.
 
-``peek`` answers straight from the runs where that is possible (``direct``), else by one
-Spark job (``batch``) over the snapshots of the collections (``scan``). The answer is exactly
-what a view of the same query would hold at that time (P3), in the query's order; if the view
-would hold an error, ``ExpressionFailed`` is raised with its SQLSTATE. ``stream`` gives the same
-rows a batch at a time, without having all of them in memory where nobody wants an order of rows
-that are read from the runs; ``dataframe`` the same as a Spark DataFrame, computed when it is
-used.
+``peek`` answers straight from the runs where that is possible (``direct``), else by one Spark job
+(``batch``) over the snapshots of the collections (``scan``). The answer is exactly what a view of
+the same query would hold at that time (P3), in the query's order; if the view would hold an error,
+``ExpressionFailed`` is raised with its SQLSTATE. ``stream`` gives the same rows a batch at a time,
+without having all of them in memory where no order of rows is wanted that are read from the runs;
+``dataframe`` the same as a Spark DataFrame, computed when it is used.
 
 Tests: tests/spark/test_peek.py.
 """

@@ -1,11 +1,11 @@
 """How Spark jobs share the cores, and what Spark's pages call them.
 
 Every job has a title, a group of its own and a pool (``titled``): the pages of Spark show what runs
-for whom. Spark schedules fairly between pools. That of ticks, with first loads and catching up,
-has the next free core if it has none; if all want more, it has twice the share of queries and of
-reading sources, and four times that of merges and renewals, which nobody waits for. So a tick waits
-for a task of a large read or merge at the most, never for all of them. In each pool every job has
-the same share.
+for whom. Spark schedules fairly between pools. That of ticks, with first loads and catching up, has
+the next free core if it has none; if all want more, it has twice the share of queries and of
+reading sources, and four times that of merges and renewals, which nothing waits for. So a tick
+waits for a task of a large read or merge at the most, never for all of them. In each pool every job
+has the same share.
 
 A session of the user's may schedule otherwise, or know these pools: its settings stay.
 

@@ -7,11 +7,11 @@ rows, of which there are many: one task without shuffles or broadcasts, no code 
 (``dataflow.job``), whose partitions are parts. All compute in ANSI mode
 and in UTC, on which the text of every expression relies (``sql.plan.spark_text``).
 
-A Spark that the process already runs, or a session that the user gives, is used through sessions
-of our own: nothing is configured beyond these, and it is never stopped. If the user stops it,
-``is_up`` is false, and whoever needs it gets a ``SparkError``. Where a master runs tasks, how
-many at once, and whether our package must travel (``shipping``), is asked of the context that
-runs, not of what was asked for. What is asked for and is not what runs is ``SparkError``.
+A Spark that the process already runs, or a session that the user gives, is used through sessions of
+our own: nothing is configured beyond these, and it is never stopped. If the user stops it,
+``is_up`` is false, and its users get a ``SparkError``. Where a master runs tasks, how many at once,
+and whether our package must travel (``shipping``), is asked of the context that runs, not of what
+was asked for. What is asked for and is not what runs is ``SparkError``.
 
 Before the first job on executors that are not this process's own, what tasks need is looked for
 there (``preflight``); until that is found, Spark is not up.

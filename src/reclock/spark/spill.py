@@ -7,7 +7,7 @@ them slowly keeps some files, and neither cores nor history. ``fetched`` is for 
 other machines: they give their rows as bytes, and the rows of one task at a time come here, when
 they are wanted; until the last one the files that they are read from must stay.
 
-Files are in a directory that is removed with the last batch, when nobody wants more, or with the
+Files are in a directory that is removed with the last batch, when the reader stops, or with the
 process.
 
 Tests: tests/spark/test_spill.py.
@@ -51,7 +51,7 @@ def spilled(
         shutil.rmtree(scratch, ignore_errors=True)
         raise
     found = _read([Path(file) for file in written.sort_by("part")["file"].to_pylist()], scratch)
-    next(found)  # it has begun, so that its end removes the files even if nobody wants a row
+    next(found)  # it has begun, so that its end removes the files even if no row is read
     return found
 
 

@@ -1,9 +1,9 @@
-"""Spark jobs that somebody may ask to stop.
+"""Spark jobs that can be asked to stop.
 
-What runs inside of ``stoppable`` has a tag of its own, so that its jobs, and nobody else's, are
-cancelled when an end is asked for (``Stop``). Spark cancels the jobs there are, not those that
-are about to begin, so it is told again until the block has ended. What the block then raises is
-the reason that was given, not Spark's way of saying so.
+What runs inside of ``stoppable`` has a tag of its own, so that its jobs, and no others, are
+cancelled when an end is asked for (``Stop``). Spark cancels the jobs there are, not those that are
+about to begin, so it is told again until the block has ended. What the block then raises is the
+reason that was given, not Spark's way of saying so.
 
 Tests: tests/dataflow/test_stop.py.
 """

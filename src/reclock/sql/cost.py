@@ -15,7 +15,7 @@ it brings about: its matches, its groups. ::
     TopK of more, or without a limit           the rows of the changed groups
 
 Then what does not keep up is a group that is the whole input, or a join that must try
-every row: a Window without PARTITION BY, a Reduce without keys that computes anew, a TopK
+every row: a Window without PARTITION BY, a Reduce without keys that recomputes, a TopK
 without a group and of many places, and a join without an equality. They read everything
 for every change: ``check_cost`` refuses them (0A000), naming the node and the way out,
 unless the user allows it (``allow_full_recompute``).
@@ -154,33 +154,33 @@ class _Costs:
             how = ", ".join(sorted({f.how for f in calls}))
             return Cost(f"the changed rows ({how})" if how else "the changed rows")
         if node.keys or node.input in self._bounded:
-            return Cost("the rows of the changed groups, computed anew")
+            return Cost("the rows of the changed groups, recomputed")
         anew = [name for name in anew if name != SINGLE_ROW]
         if not anew:
             return Cost("the changed rows (there must not be a second row)")
-        because = f"{anew[0]} over all of {_of(node.input)} is computed anew"
+        because = f"{anew[0]} over all of {_of(node.input)} is recomputed"
         instead = f"group by something, so that {anew[0]} is computed for the changed groups"
-        return Cost("all rows, computed anew", because, instead)
+        return Cost("all rows, recomputed", because, instead)
 
     def _window(self, node: Window) -> Cost:
         if node.partition or node.input in self._bounded:
-            return Cost("the rows of the changed partitions, computed anew")
+            return Cost("the rows of the changed partitions, recomputed")
         name = node.calls[0][1].function.name
         because = f"{name} over all of {_of(node.input)} has no PARTITION BY"
         few = f"row_number() OVER (ORDER BY …) <= {FLAT_PLACES}"
         instead = f"add a PARTITION BY, or keep the first rows only by {few}"
-        return Cost("all rows, computed anew", because, instead)
+        return Cost("all rows, recomputed", because, instead)
 
     def _top_k(self, node: TopK) -> Cost:
         places = None if node.limit is None else node.limit + node.offset
         if places is not None and places <= FLAT_PLACES:
             return Cost("the changed rows (a tournament of the first rows)")
         if node.group or node.input in self._bounded:
-            return Cost("the rows of the changed groups, sorted anew")
-        rows = f"of all of {_of(node.input)} are sorted anew"
+            return Cost("the rows of the changed groups, sorted again")
+        rows = f"of all of {_of(node.input)} are sorted again"
         some = f"all but the first {node.offset}" if places is None else f"the first {places}"
         instead = f"keep at most {FLAT_PLACES} rows, and leave the rest to the reader's query"
-        return Cost("all rows, sorted anew", f"{some} rows {rows}", instead)
+        return Cost("all rows, sorted again", f"{some} rows {rows}", instead)
 
 
 def _of(node: Node) -> str:

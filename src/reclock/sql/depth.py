@@ -1,9 +1,9 @@
 """How deep a statement may be nested, how long it and its numbers may be.
 
-Whoever reads a tree calls itself for its parts, so a text of a few thousand parentheses would take
-all the room there is for calls, in the middle of something. So depth is counted before anything is
-done: parentheses, brackets, CASE and signs one within the other (``NESTING``), and levels of the
-tree that was read (``DEPTH``; a chain of n operators has n). What is kept is read again when the
+Code that reads a tree recurses into its parts, so a text of a few thousand parentheses would
+exhaust the stack in the middle of some work. So depth is counted before anything is done:
+parentheses, brackets, CASE and signs one within the other (``NESTING``), and levels of the tree
+that was read (``DEPTH``; a chain of n operators has n). What is kept is read again when the
 database is opened, and by ticks, by programs that have called more or less before: ``allow`` makes
 room for ``CALLS``, far more than the deepest statement needs anywhere. What begins with the name of
 a type sqlglot reads in two ways, one after the other, and twice as often with every level: so there

@@ -14,10 +14,10 @@ whenever time moves. So for every progress row p
     what was given so far, added up   =   SELECT … AS OF p
     SUBSCRIBE … WITH (SNAPSHOT = false) AS OF p   goes on with neither gap nor repeat.
 
-Parts: ``target`` (what a statement follows), ``changes`` (reading it from the runs),
-``envelope`` (changes by key), ``past`` (a query as of a time before it was followed),
-``subscription`` (the handle that users have), ``subscribers`` (all of them: who is woken when,
-and the views that are kept for queries while somebody follows them).
+Parts: ``target`` (what a statement follows), ``changes`` (reading it from the runs), ``envelope``
+(changes by key), ``past`` (a query as of a time before it was followed), ``subscription`` (the
+handle that users have), ``subscribers`` (all of them: who is woken when, and the views that are
+kept for subscribed queries).
 
 Nothing here runs inside a tick: a subscriber reads the runs that ticks have published, in
 bounded steps, at its own pace, and a hold keeps them until it has.

@@ -5,9 +5,9 @@ thread looks at every new world, after the tick that made it has let go of its l
 those for whom there is something in it; a tick itself only says that the world has moved.
 
 **Transient views.** A query that is followed is kept like a materialized view for as long as
-somebody follows it (``change.change_transients``); the same query, by the fingerprint of its
-plan, is kept once. ``lease`` counts; views that nobody leases are removed by ``sweep``: by the
-thread, or, without a loop, by whoever closes a subscription, opens one, or ticks.
+somebody follows it (``change.change_transients``); the same query, by the fingerprint of its plan,
+is kept once. ``lease`` counts; views without a lease are removed by ``sweep``: by the thread, or,
+without a loop, whenever a subscription closes or opens, or a tick runs.
 
 **Lost subscriptions.** A handle that is garbage cannot let go by itself: its finaliser may run
 anywhere, also under a lock. It leaves its ``Grip``, and its ``Pin`` if it was in the middle of
@@ -60,7 +60,7 @@ PATIENCE: Final = 0.05
 
 @dataclass(frozen=True)
 class Transient(MaterializedView):
-    """A query that is kept while somebody follows it, up to ``up_to`` if that is known."""
+    """A query that is kept while it has subscribers, up to ``up_to`` if that is known."""
 
     kind: ClassVar[str] = "query"
     dataflow: ClassVar[DataflowKind] = DataflowKind.SUBSCRIBE
@@ -69,7 +69,7 @@ class Transient(MaterializedView):
 
     @property
     def until(self) -> Frontier:
-        """From when on nobody reads it."""
+        """The time from which it is not read."""
         return CLOSED if self.up_to is None else at(self.up_to)
 
 
@@ -137,7 +137,7 @@ class Grip:
             self._subscribers.give_back(lease)
 
     def lose(self) -> None:
-        """Have somebody else let go, later: takes no lock."""
+        """Have another thread let go, later: takes no lock."""
         if self.holds or self.lease is not None:
             self._subscribers.lost.append(self)
 
@@ -242,7 +242,7 @@ class Subscribers:
             lease.users -= 1
 
     def sweep(self) -> bool:
-        """Let go of what was lost, and remove the views that nobody follows; return if it could.
+        """Let go of what was lost, and remove the views without subscribers; return if it could.
 
         It does not wait for a tick under way that still has them.
         """
@@ -274,7 +274,7 @@ class Subscribers:
 
     @contextmanager
     def parking(self, parked: Parked) -> Iterator[None]:
-        """Have somebody woken, in the block, whenever there is something that is wanted."""
+        """Wake a waiter, in the block, whenever there is something that it wants."""
         self._start()
         with self._lock:
             self._parked.add(parked)
@@ -334,7 +334,7 @@ class Subscribers:
         return bool(self.lost) or self._unused()
 
     def _unused(self) -> bool:
-        """Return whether a view is kept that nobody follows, or a lease is of no use."""
+        """Return whether a view without subscribers is kept, or a lease is of no use."""
         leases = tuple(self._leases.values())
         used = {lease.view.id for lease in leases if lease.users}
         return len(used) < len(leases) or not used >= self.core.world.transients.keys()

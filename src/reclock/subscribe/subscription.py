@@ -197,7 +197,7 @@ class Subscription:
         self._finish()
 
     def _ipython_display_(self) -> None:
-        """Show it in a notebook, as it changes, until it ends; nobody else reads it then."""
+        """Show it in a notebook, as it changes, until it ends; it must have no other reader."""
         statement = self._target.statement
         accumulated = statement.snapshot and self._envelope is None
         names = self._target.schema.names if accumulated else self.columns
@@ -487,7 +487,7 @@ class Subscription:
     # The end.
 
     def _finish(self) -> None:
-        """Let go of everything, unless somebody reads: they do it then."""
+        """Let go of everything, unless a reader is active: it does so then."""
         if self._turn.acquire(blocking=False):
             try:
                 self._release()

@@ -1,6 +1,6 @@
 """``reclock.expirations``: from when on dataflows keep nothing, and what they have left out.
 
-``expiring`` gives the same as values with names, for whoever exports metrics: times are whole
+``expiring`` gives the same as values with names, for the export of metrics: times are whole
 milliseconds, counts are of this process.
 """
 

@@ -30,7 +30,10 @@ OBJECTS = system_relation(
         Described("timeline", TEXT, "what its times mean; NULL: it is constant", nullable=True),
         Described("sql", TEXT, "the statement that made it"),
         Described(
-            "owner", TEXT, "the role it belongs to; NULL: whoever opens the database", nullable=True
+            "owner",
+            TEXT,
+            "the role it belongs to; NULL: the user who opens the database",
+            nullable=True,
         ),
     ),
     _rows,

@@ -267,7 +267,7 @@ def lost_records_are_a_lasting_error(upstream: Upstream) -> None:
 
 
 def a_deleted_topic_is_a_lasting_error(upstream: Upstream) -> None:
-    """Check deletion, and a topic made anew, with more and with fewer partitions."""
+    """Check deletion, and a recreated topic, with more and with fewer partitions."""
     topic = upstream.create_topic(2)
     upstream.produce(topic, 1, *_numbered(0, 5))
     source = _source(upstream, topic)
@@ -277,7 +277,7 @@ def a_deleted_topic_is_a_lasting_error(upstream: Upstream) -> None:
     assert "was deleted" in refused(SourceRegressed, source.probe, bound).message
     upstream.recreate_topic(topic, 1)
     for step in (lambda: source.probe(bound), source.verify):
-        assert "made anew" in refused(SourceRegressed, step).message
+        assert "recreated" in refused(SourceRegressed, step).message
     fewer = _source(upstream, topic)
     assert "lost partition 1" in refused(SourceRegressed, fewer.probe, bound).message
     shorter = KafkaPosition.frontier({0: 3})

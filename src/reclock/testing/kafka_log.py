@@ -4,7 +4,7 @@ A partition is a list of entries with offsets of their own. Ending a transaction
 *control record* to each partition it wrote to, which takes an offset and is no record. The
 last stable offset is the first one of the oldest transaction that is open; aborted records
 are there for ``read_uncommitted`` alone. Compaction and truncation remove entries and
-leave the offsets of the others: gaps. A topic made anew under its old name has a new id.
+leave the offsets of the others: gaps. A recreated topic has a new id.
 
 A transactional id has an epoch: whoever fences raises it, which ends the open transaction of
 the one before and bars it. A transaction that times out is ended the same way.

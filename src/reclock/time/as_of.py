@@ -10,11 +10,11 @@ Hard constraints. For inputs i with sinces ``{s_i}`` and outputs o written up to
     (2)  a ≤ u_o - 1        for every output with u_o > 0: the accumulation at a must lie in
                             what is written, since only changes can continue a change log
 
-An output's first write must therefore pass a: one that stops at or before it, empty, would
-be found by the restart as written, and the accumulation would be dropped as known.
-With a ≥ u the change between u - 1 and a would be inside the accumulation, where nobody
-can take it out: skipped if dropped, repeated if not. An output at ``{0}`` was never
-written, and a finished one (``{}``) takes nothing more: neither constrains a.
+An output's first write must therefore pass a: one that stops at or before it, empty, would be found
+by the restart as written, and the accumulation would be dropped as known. With a ≥ u the change
+between u - 1 and a would be inside the accumulation, inseparable from the rest: skipped if dropped,
+repeated if not. An output at ``{0}`` was never written, and a finished one (``{}``) takes nothing
+more: neither constrains a.
 
 Soft constraint. As late as (1) and (2) allow, but not beyond the largest time C complete in
 all inputs, so that the accumulation needs no wait and covers the least history::

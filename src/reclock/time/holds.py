@@ -1,4 +1,4 @@
-"""Holds: tokens that keep history readable for whoever owns them.
+"""Holds: tokens that keep history readable for their owners.
 
 Definition. A hold on an object at frontier h says: its owner may still read at h or
 later, so ``since`` may not pass h. A ``Holds`` ledger knows the since of every object and
@@ -15,9 +15,9 @@ Rules.
 - ``acquire`` takes several objects at once, or none of them: it is refused whole if any
   has forgotten what is asked for. Without a frontier each is held at its own since.
 - ``downgrade`` moves a hold forward, never back; all its objects, or none.
-- ``release`` may be called again and from any thread. A token is a context manager. One
-  that is lost without release holds for ever: history is kept, nothing is wrong, and the
-  relation names the holder. (A finaliser would release at a time nobody chose.)
+- ``release`` may be called again and from any thread. A token is a context manager. One that is
+  lost without release holds for ever: history is kept, nothing is wrong, and the relation names the
+  holder. (A finaliser would release at an arbitrary time.)
 - ``advance`` moves since as far as wanted and permitted, in one step with looking at the
   holds, so no hold can be acquired in between at what is just being forgotten. Compaction
   of stored data follows the ledger, never leads it.
@@ -148,7 +148,7 @@ class Holds:
             return self._entry(object_id).since
 
     def permitted(self, object_id: ObjectId) -> Frontier:
-        """Return how far the holds let since go; ``{}`` when nobody holds the object."""
+        """Return how far the holds let since go; ``{}`` without a hold on the object."""
         with self._lock:
             return self._entry(object_id).held.frontier
 

@@ -27,14 +27,13 @@ distance from the clock therefore grows only by the single steps of (4)::
 
     write_ts  ≤  max(first write_ts, greatest now seen + MAX_AHEAD_MS) + number of writes
 
-(2) does not order a read after writes that were handed out and not yet applied. Whoever
-reads at t waits for the uppers of what it reads (``select``), and an upper passes t only
-when the writes at or before t are done.
+(2) does not order a read after writes that were handed out and not yet applied. A reader at t waits
+for the uppers of its inputs (``select``), and an upper passes t only when the writes at or before t
+are done.
 
-``now_ms`` is the caller's. In the ``EpochMilliseconds`` timeline it is the clock, rounded
-up to the tick's interval by whoever ticks. In any other timeline there is no clock: now
-is the largest time that is not beyond the upper of any object in it. A clock before the
-epoch counts as no clock at all.
+``now_ms`` is the caller's. In the ``EpochMilliseconds`` timeline it is the clock, rounded up to the
+interval by the tick. In any other timeline there is no clock: now is the largest time that is not
+beyond the upper of any object in it. A clock before the epoch counts as no clock at all.
 
 All functions are pure and O(1); ``Oracle`` is the shape of a durable one. Invariants
 under random clock walks and restarts: tests/time/test_oracle.py.

@@ -21,7 +21,7 @@ from typing import Protocol, Self, TypeVar, runtime_checkable
 
 @runtime_checkable
 class PartialOrder(Protocol):
-    """A value that may come before, after, or beside another of its type."""
+    """A value that is before, after, or incomparable with another of its type."""
 
     def less_equal(self, other: Self, /) -> bool:
         """Return whether ``self`` is at or before ``other``."""

@@ -1,15 +1,15 @@
-"""Who moves together: the objects of a timeline that become complete in the same steps.
+"""Paces: the objects of a timeline that become complete in the same steps.
 
-Definition. Times of one timeline mean the same, but not everything of it gets there at once.
-A *pace* is a set of objects with one upper::
+Definition. All times of a timeline have one meaning, but its objects become complete at different
+moments. A *pace* is a set of objects with one upper::
 
     the timeline itself         what the system gives times to: tables, sources that are bound
     Own(timeline, (source,))    a source that brings its times with it, and views over it alone
     Own(timeline, (a, b, …))    views over several of these; "" stands for the timeline itself
 
-The upper of a pace of one source is that source's own progress. Views of several move to where
-all that they read are complete: a *joint* pace. So a source that is behind, or far ahead, holds
-up those that read it and nobody else (P6), and never moves the oracle.
+The upper of a pace of one source is that source's own progress. Views of several move to where all
+that they read are complete: a *joint* pace. So a source that is behind, or far ahead, delays only
+its readers (P6), and never moves the oracle.
 
 Law: ``joined`` is the pace of an object that reads objects of those paces; it is associative,
 commutative and idempotent. Tests: tests/time/test_pace.py.

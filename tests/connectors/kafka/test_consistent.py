@@ -70,7 +70,7 @@ def test_either_may_regress(both):
     assert both.probe(bound) == bound
     both.kafka.recreate_topic(both.said, 1)
     for refused in (lambda: both.probe(bound), both.source.verify):
-        with pytest.raises(SourceRegressed, match="made anew"):
+        with pytest.raises(SourceRegressed, match="recreated"):
             refused()
 
 

@@ -47,7 +47,7 @@ class Shell:
         self.failed = False
         """Whether the last text had an error."""
         self.left = False
-        """Whether somebody wants to leave."""
+        """Whether the user wants to leave."""
         self._session = db.session()
         self._out = out
         self._rest = ""
@@ -145,7 +145,7 @@ class Shell:
             self._out(result.tag)
 
     def _follow(self, text: str) -> None:
-        """Show changes until there are no more, or somebody stops it."""
+        """Show changes until there are no more, or the user stops it."""
         with self._session.subscribe(text) as subscription:
             self._out("\t".join(subscription.columns))
             try:

@@ -64,7 +64,7 @@ class Names(Completer):
 
 
 def converse(db: Database | RemoteDatabase, shell: Shell) -> None:
-    """Read and run until somebody leaves."""
+    """Read and run until the user leaves."""
     history = platformdirs.user_state_path("reclock") / "sql-history"
     history.parent.mkdir(parents=True, exist_ok=True)
     session: PromptSession[str] = PromptSession(

@@ -1,9 +1,8 @@
 """Columns of one Arrow type as another, strictly: a value that would change is a fault.
 
-Definition. A value is cast as Arrow's safe cast does, which refuses overflow, lost digits,
-lost fractions and texts that are not the value. A refused value is NULL, and its fault says
-why; the others are not concerned. Columns between whose types there is no cast at all are
-the concern of whoever asks: ``None``.
+Definition. A value is cast as Arrow's safe cast does, which refuses overflow, lost digits, lost
+fractions and texts that are not the value. A refused value is NULL, and its fault says why; the
+others are not concerned. ``None`` if there is no cast between the types at all; the caller decides.
 
 Cost: one cast if all is well; else halves are tried, so that k bad values of n take
 O(k log n) casts. Tests: tests/connectors/files/test_cast.py.

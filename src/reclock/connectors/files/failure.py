@@ -12,7 +12,7 @@ from typing import Final
 
 from reclock.errors import SourceRegressed, SourceStopped, SourceUnavailable
 
-_ANEW: Final = "what is already bound cannot be read again: drop the source and create it anew"
+_ANEW: Final = "what is already bound cannot be read again: drop the source and create it again"
 _NOT_ALLOWED: Final = (errno.EACCES, errno.EPERM)
 
 

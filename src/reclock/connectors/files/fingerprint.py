@@ -1,14 +1,13 @@
 """Is a file still the one that was read? Two looks: its identity, and its first and last bytes.
 
-Definition. The *fingerprint* of a file at length n is a digest of the first 4 KiB and of the
-last 4 KiB before n. As long as device, inode, size and time of change are what they were,
-nothing is looked at; else the fingerprint at the length that was read must be what it was.
-A file that only grew has it, also if it was copied to a new place; one that was truncated and
-written anew has not.
+Definition. The *fingerprint* of a file at length n is a digest of the first 4 KiB and of the last 4
+KiB before n. As long as device, inode, size and time of change are what they were, nothing is
+looked at; else the fingerprint at the length that was read must be what it was. A file that only
+grew has it, also if it was copied to a new place; one that was truncated and rewritten has not.
 
-What this does not see, and nobody can without reading everything again: bytes changed in the
-middle of a file, farther than 4 KiB from both ends; changes that put the size and the time of
-change back; and changes made while no process of reclock looked, beyond a shorter length.
+What this does not see, and cannot see without reading everything again: bytes changed in the middle
+of a file, farther than 4 KiB from both ends; changes that put the size and the time of change back;
+and changes made while no process of reclock looked, beyond a shorter length.
 
 Cost: a ``stat`` for a file that did not change, 8 KiB read for one that did.
 Tests: tests/connectors/files/test_file_source.py.

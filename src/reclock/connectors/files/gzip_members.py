@@ -4,11 +4,11 @@ What a compressed file has is what its whole members have; one that is still bei
 does not exist yet. Members may be added: they go on where the last one ended. Positions are
 those of the bytes that were compressed.
 
-Cost: compressed bytes have no places that one could go to. Measuring decompresses every byte
-of a file once, also of one that is written slowly: an unfinished member is gone on with, and
-begun again only if it turns out to be another. A new process measures anew. Reading a range
-decompresses everything before it: large files that grow are better not compressed. Memory: a
-chunk. Tests: tests/connectors/files/test_gzip_members.py.
+Cost: compressed bytes have no places that one could go to. Measuring decompresses every byte of a
+file once, also of one that is written slowly: an unfinished member is gone on with, and begun again
+only if it turns out to be another. A new process measures again. Reading a range decompresses
+everything before it: large files that grow are better not compressed. Memory: a chunk. Tests:
+tests/connectors/files/test_gzip_members.py.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def measured(file: BinaryIO, name: str, known: Progress | None) -> Progress:
     """Return what the whole members have, looking only at what is not ``known``."""
     if known is not None and known.is_of(file):
         progress = known
-    else:  # perhaps the unfinished member was written anew
+    else:  # perhaps the unfinished member was rewritten
         progress = Progress(known.whole if known else None)
     try:
         progress.go_on(file)

@@ -6,10 +6,10 @@ writers and file systems use for what is not data (yet)::
 
     .hidden    _SUCCESS, _metadata, …    *.tmp    *.crc
 
-so whoever writes a file in several steps, and wants it read only when it is whole, writes it
+so a program that writes a file in several steps, and wants it read only when it is whole, writes it
 under such a name and renames it. Paths are absolute from the beginning: a source is the same
-wherever reclock is started. With a ``root``, links may lead only into that (``root``).
-Tests: tests/connectors/files/test_listing.py.
+wherever reclock is started. With a ``root``, links may lead only into that (``root``). Tests:
+tests/connectors/files/test_listing.py.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ the source's time goes on.
 
 What this process has seen of a file it knows again by ``fingerprint``; ``verify`` after reading
 looks at every file once more. A file of which nothing is bound may do as it likes: if it changes
-while it is read that is ``SourceUnavailable``, and it is read again. A new process knows only
-what is bound: that a tailed file is shorter than that, it sees; that one was written anew in
-between, at least as long, it does not.
+while it is read that is ``SourceUnavailable``, and it is read again. A new process knows only what
+is bound: that a tailed file is shorter than that, it sees; that one was rewritten in between, at
+least as long, it does not.
 
 Cost: a probe and a verify are a ``stat`` for each file, and a look into those that changed.
 Tests: tests/connectors/files/test_file_source.py.

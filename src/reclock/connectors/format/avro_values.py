@@ -130,7 +130,7 @@ def _same(value: Any) -> Any:
 
 
 def _union(writer: Writer, branches: list[Node], kind: Type) -> Convert:
-    """Return the converter of the one branch that there is beside null; int and long are one."""
+    """Return the converter of the one branch other than null; int and long are one."""
     definitions = [writer.resolve(branch) for branch in branches]
     others = [d for d in definitions if kind_of(d) != "null"]
     if not others:

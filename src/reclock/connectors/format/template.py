@@ -6,11 +6,10 @@ blanks. Such a record is literals and holes::
     {"id": 17, "name": "Zoë", "at": {"x": 1.5}, "note": null}
     {"id":   , "name": "   ", "at": {"x":    }, "note": null}
 
-A hole is ``QUOTED``, the inside of a string; ``BARE``, a number, true or false; or ``WHOLE``,
-any value: that of an array, a json or an interval, and an array that nobody wants. ``null``
-is a literal, and so is an object that nobody wants if it has an array, such as the schema that
-comes with every message of Debezium. There are no templates of names with escapes, or of
-objects that have a name twice.
+A hole is ``QUOTED``, the inside of a string; ``BARE``, a number, true or false; or ``WHOLE``, any
+value: that of an array, a json or an interval, and an unused array. ``null`` is a literal, and so
+is an unused object if it has an array, such as the schema that comes with every message of
+Debezium. There are no templates of names with escapes, or of objects that have a name twice.
 
 Definition. A payload *fits* if it is the literals with something in every hole. If then
 every quoted hole holds the inside of a JSON string, every bare one a number, true or false,

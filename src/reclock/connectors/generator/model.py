@@ -11,9 +11,9 @@ and on nothing else: not on the range that is asked for, on the machine or on th
 They are computed with integers only, because the last bit of a floating-point function is
 not the same on every processor.
 
-What a seed means is therefore a durable format: whoever changes what ``rows`` gives must
-raise ``VERSION`` and keep the old way for sources that were created with it (P2). The
-known answers of tests/connectors/generator/ notice.
+What a seed means is therefore a durable format: a change of what ``rows`` gives must raise
+``VERSION`` and keep the old way for sources that were created with it (P2). The known answers of
+tests/connectors/generator/ notice.
 """
 
 from __future__ import annotations

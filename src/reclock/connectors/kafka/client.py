@@ -5,8 +5,8 @@ costs a handshake, and what it learns of the cluster stays. A cluster is a value
 be pickled; the clients stay where they are. However many partitions a topic has, a probe
 costs one request to describe it and two to its leaders, sent together.
 
-Whoever asks keeps the client until the answer is there: the library never answers what it was
-asked through a client that is gone, and another one may have taken its place among those kept.
+A caller keeps the client until the answer is there: the library never answers what it was asked
+through a client that is gone, and another one may have taken its place among those kept.
 
 Tests: tests/connectors/kafka/test_source.py (marked ``kafka``).
 """
@@ -120,7 +120,7 @@ class KafkaCluster:
         return answers
 
     def _failure(self, error: KafkaException) -> Error:
-        """Return what to raise; why nobody answered, the client says only on the side."""
+        """Return what to raise; the client reports why no answer came only through its log."""
         reported: KafkaError = error.args[0]
         if reported.code() == KafkaError._TIMED_OUT:  # noqa: SLF001 - so named by the library
             admin, aside = admin_of(self.connection)

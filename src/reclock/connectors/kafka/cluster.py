@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Topic(NamedTuple):
-    """A topic as it is now; a topic made anew under an old name has another ``id``."""
+    """A topic as it is now; a recreated topic of the same name has another ``id``."""
 
     id: str
     partitions: tuple[int, ...]

@@ -105,7 +105,7 @@ class ConsistentSource:
             if source is self.metadata and len(ends) > 1:
                 message = f'consistency topic "{source.topic}" has {len(ends)} partitions'
                 detail = "transactions are in order in one partition alone"
-                raise SourceRegressed(message, detail=detail, hint="make it anew with one")
+                raise SourceRegressed(message, detail=detail, hint="create it again with one")
             found |= {part_of(source.topic, int(part)): end for part, end in ends.items()}
         return TopicPosition.frontier(found)
 

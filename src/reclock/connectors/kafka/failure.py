@@ -1,6 +1,6 @@
 """What went wrong, from the client library's words into ours, without any secret.
 
-Whoever is refused gets the code of that: 28000 for who we are, 42501 for what we asked.
+A refusal has its own code: 28000 if the log-in failed, 42501 if a permission is missing.
 
 The client library tells why a connection fails on the side only, to a callback and a log.
 ``Aside`` remembers the last of it for the error that follows; the log, ``reclock.kafka``,

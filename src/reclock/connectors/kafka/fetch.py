@@ -228,7 +228,7 @@ class _Reading:
             message = f'topic "{self._topic}" no longer has offsets that were to be read'
             place = f"[{span.start}, {span.stop}) of partition {partition}" if span else "some"
             hint = (
-                "keep records longer than reclock may be down; drop the source and create it anew"
+                "keep records longer than reclock may be down; drop the source and create it again"
             )
             raise PositionsLost(message, detail=f"they are {place}", hint=hint)
         if error.code() in MISSING:  # or not known yet where we asked: the next probe tells

@@ -5,17 +5,17 @@ what a topic may be now; everything else is a lasting error that names the offse
 
 ====================================  ===========================================
 the topic is gone                     ``SourceRegressed``
-its id is another                     ``SourceRegressed``: deleted and made anew
+its id is another                     ``SourceRegressed``: deleted and recreated
 a bound partition is gone             ``SourceRegressed``
 a partition ends before what is bound ``SourceRegressed``
-a partition begins after              ``PositionsLost``: records that nobody read
+a partition begins after              ``PositionsLost``: records that were not read
 ====================================  ===========================================
 
 A partition without a leader is not an error if nothing of it is bound: it is born when it
 has one. If something is bound, ``SourceUnavailable``.
 
-A topic could be made anew between a probe and a read, and records of the new one be taken
-for the old one's: ``verify`` after reading finds out.
+A topic could be recreated between a probe and a read, and its records be taken for those of the old
+one: ``verify`` after reading detects that.
 
 Tests: tests/connectors/kafka/test_source.py, on the real broker and in memory.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from reclock.remap.batch import Range
     from reclock.time.antichain import Antichain
 
-_ANEW: Final = "what is already bound cannot be read again: drop the source and create it anew"
+_ANEW: Final = "what is already bound cannot be read again: drop the source and create it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class KafkaSource:
             message = f'topic "{self.topic}" was deleted'
             raise SourceRegressed(message, detail=f"its id was {self.topic_id}", hint=_ANEW)
         if topic.id != self.topic_id:
-            message = f'topic "{self.topic}" was deleted and made anew'
+            message = f'topic "{self.topic}" was deleted and recreated'
             detail = f"its id was {self.topic_id}, and is {topic.id} now"
             raise SourceRegressed(message, detail=detail, hint=_ANEW)
         return topic
@@ -153,7 +153,7 @@ class KafkaSource:
                 f"partition {partition} begins at offset {mark.low}, {bound} is the next to read"
             )
             hint = (
-                "keep records longer than reclock may be down; drop the source and create it anew"
+                "keep records longer than reclock may be down; drop the source and create it again"
             )
             raise PositionsLost(message, detail=detail, hint=hint)
 

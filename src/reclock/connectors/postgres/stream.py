@@ -18,7 +18,7 @@ The replication protocol has three messages inside COPY, big-endian::
 
 Transactions that outgrow ``logical_decoding_work_mem`` of the server are sent before they end, in
 blocks between those of others (protocol version 2, from PostgreSQL 14 on): their messages are
-yielded undecoded (``Streamed``), for whoever keeps them until their commit comes.
+yielded undecoded (``Streamed``); the caller keeps them until their commit comes.
 
 Why keepalives and not messages of our own (``pg_logical_emit_message``): the server sends one as
 soon as it is done with the log that it has, whatever that log was about, so a slot moves on while

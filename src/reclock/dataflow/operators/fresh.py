@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 POSITION: Final = ("position_1", "position_2", "position_3")
 SNAPSHOT: Final = "r"
 SAID: Final = ("has_before", "has_after", "op", "code", "message")
-"""What makes two records at one position the same, beside their rows."""
+"""What makes two records at one position the same, in addition to their rows."""
 
 POSITIONS: Final = Keying(
     (pa.int32(), pa.string(), pa.int64(), pa.int64(), pa.large_binary()), (0,)

@@ -90,7 +90,7 @@ class Reduce:
     global_: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a group that always exists beside others."""
+        """Refuse a group that always exists together with others."""
         if self.global_ and self.key:
             message = "an aggregate with keys has no group that always exists"
             raise InvalidValue(message)

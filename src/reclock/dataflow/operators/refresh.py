@@ -5,8 +5,8 @@ refresh the view becomes what its query is then, and between two it does not cha
 the last refresh are never seen, and not kept. Those of later times than the tick's wait, like
 those of temporal filters (``operators.temporal``), in an arrangement by the time they are due.
 
-Error rows are delayed like rows, beside them: a record is the columns of a row, and a code and
-message, which are NULL for rows. They part when they come due (``operators.faults``).
+Error rows are delayed like rows, in the same collection: a record is the columns of a row, and a
+code and message, which are NULL for rows. They part when they come due (``operators.faults``).
 
 Cost: the change and what is due. Keeps P3, of the times of the schedule; tests:
 tests/dataflow/test_refresh.py.

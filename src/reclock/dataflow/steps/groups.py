@@ -1,4 +1,4 @@
-"""Any aggregate and any window function: Spark computes it anew for the changed groups.
+"""Any aggregate and any window function: Spark recomputes it for the changed groups.
 
 The rows of each changed group before the tick and after each of its changed times are laid
 out with the number of their version; Spark computes the plan node for each version by

@@ -1,9 +1,9 @@
 """Refresh: the rows of a step, and the errors below it, at the times of a schedule.
 
-The step is the last one of a view, and of no other: what it shows is what its query was at the
-last refresh. A view that is computed anew after its first refresh, because another version of
-reclock divides its plan otherwise, is refreshed then. Before the first refresh it has one error
-row, which says so and goes with the refresh, so that nobody takes it for an empty view.
+The step is the last one of a view, and of no other: what it shows is what its query was at the last
+refresh. A view that is recomputed after its first refresh, because another version of reclock
+divides its plan otherwise, is refreshed then. Before the first refresh it has one error row, which
+says so and goes with the refresh, so that it is not taken for an empty view.
 
 Which time an update gets is the operator's (``operators.refresh``).
 """

@@ -74,7 +74,7 @@ class Bindable:
 
 
 class Staging:
-    """The chunks of one database; whoever uses it holds the intake's lock."""
+    """The chunks of one database; its user holds the intake's lock."""
 
     def __init__(self, begin: Lsn) -> None:
         self._chunks: deque[Chunk] = deque()

@@ -139,7 +139,7 @@ class Ledger:
             if known is None and name in self._recent:
                 return None
             if entry is not None and entry.number is not None:
-                message = f'transaction "{name}" is mentioned anew, before it was complete'
+                message = f'transaction "{name}" is mentioned again, before it was complete'
                 self._refuse(message, f"it has number {entry.number}")
                 return None
             entry = self._entry(name)

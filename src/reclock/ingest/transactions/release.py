@@ -7,8 +7,8 @@ ticks, so that at every time all of them have the same transactions, whole acros
     complete    those that are complete in every one of them, and overtake no key in any
 
 A source that is new *lags*: others have released what it has not. It releases what they have, as it
-gets it, and nobody waits for it; in the tick in which it has all, it is one of them. A source
-that has failed is not one any more.
+gets it, and the others do not wait for it; in the tick in which it has all, it is one of them. A
+source that has failed is not one any more.
 
 Cost: what waits. Keeps P3, P7. Tests: tests/ingest/test_release.py.
 """

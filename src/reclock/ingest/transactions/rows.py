@@ -105,12 +105,12 @@ class Columns:
     key: tuple[int, ...] = ()
 
     def of(self, rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
-        """Return what statements say beside the columns of the row, by name."""
+        """Return what statements say in addition to the columns of the row, by name."""
         return envelope_columns(TRANSACTIONS, self.row, rows)
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns that statements have beside those of the row."""
+        """The names of the columns that statements have in addition to those of the row."""
         return [f.name for f in envelope_fields(TRANSACTIONS, self.row)]
 
     def numbered(self, rows: pa.RecordBatch, numbers: Sequence[int | None]) -> pa.RecordBatch:

@@ -215,7 +215,7 @@ class NoticeResponse(Message, letter="N", layout=(UntilZero(Together((LETTER, TE
 
 @dataclass(frozen=True, slots=True)
 class NotificationResponse(Message, letter="A", layout=(INT32, TEXT, TEXT)):
-    """Somebody notified a channel."""
+    """A notification of a channel."""
 
     process: int
     channel: str

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["JSONB", "modifier_of", "oid_of", "size_of", "type_of"]
 
 _GIVEN: Final = frozenset({t.UNKNOWN, t.INT2VECTOR, t.OIDVECTOR})
-"""Types that are given, and not taken: another has their OID, or nobody sends them."""
+"""Types that are given, and not taken: another has their OID, or no client sends them."""
 
 _TYPES: Final[dict[int, Type]] = {
     **{array: t.Array(kind) for kind, (_, array, _) in OIDS.items() if kind not in _GIVEN},

@@ -219,7 +219,7 @@ class Door:
 
 
 def is_superuser(db: Database, caller: Caller) -> bool:
-    """Return whether somebody may do everything."""
+    """Return whether a client may do everything."""
     role: Role | None = None if caller.role is None else db.roles.find(caller.role)
     return caller.role is None or (role is not None and role.superuser)
 

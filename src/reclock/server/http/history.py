@@ -1,8 +1,8 @@
 """The last hour, for the console's graphs: one sample each ``EVERY_SECONDS``, in memory.
 
-A sample has the lags and the sums of counters of that moment; rates are made of two of them by
-whoever draws. It is kept as the text of JSON that it is sent as, so that an hour is sent without
-being written again. Memory: about 200 bytes and a few for each timeline and source, ``KEPT`` times.
+A sample has the lags and the sums of counters of that moment; a reader derives rates from two of
+them. It is kept as the text of JSON that it is sent as, so that an hour is sent without being
+written again. Memory: about 200 bytes and a few for each timeline and source, ``KEPT`` times.
 
 Tests: tests/server/http/test_picture.py.
 """

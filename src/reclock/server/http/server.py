@@ -174,7 +174,7 @@ class HttpServer:
             await self.parts.streams.close()
 
     async def _sample(self) -> None:
-        """Look now and then, for the graphs; let go of what nobody came back for."""
+        """Take samples for the graphs, and let go of abandoned streams."""
         while True:
             try:
                 await asyncio.to_thread(self.parts.history.sample)

@@ -10,8 +10,8 @@ comes back in time goes on from there, whatever history the objects keep. Later,
 begins again as of T, if that is still kept, and is refused (22023) if it is not.
 
 A stream has no thread: the subscription tells the event loop when there is something, and a pool
-reads it. Rows are read when the client has taken those before: a slow client makes nobody wait,
-and one that takes nothing for ``STUCK_SECONDS`` is left.
+reads it. Rows are read when the client has taken those before: a slow client delays no other, and
+one that takes nothing for ``STUCK_SECONDS`` is left.
 
 Tests: tests/server/http/test_streams.py.
 """
@@ -267,7 +267,7 @@ class Streams:
             self._parked.append(stream)
 
     def sweep(self) -> None:
-        """Let go of streams to which nobody came back."""
+        """Let go of streams whose client did not come back."""
         now = monotonic()
         gone = [s for s in self._parked if s.until <= now or s.subscription.closed]
         self._parked = [s for s in self._parked if s not in gone]

@@ -1,8 +1,7 @@
 """Whatever a statement gave, as rows in batches (``session.answer``).
 
-An answer is that already; a result that is there becomes one batch; a subscription is asked for
-the next rows when the ones before have been sent, so whoever reads slowly makes nobody wait but
-himself.
+An answer is that already; a result that is there becomes one batch; a subscription is asked for the
+next rows when the ones before have been sent, so a slow reader delays only himself.
 
 Tests: tests/server/protocol/test_conversation.py.
 """
@@ -45,7 +44,7 @@ def feed_of(source: Result | Answer | Subscription, interrupt: Interrupt) -> Ans
 def _followed(
     subscription: Subscription, schema: Schema, interrupt: Interrupt
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield what comes, until it ends or somebody ends it."""
+    """Yield what comes, until it ends or is ended."""
     with subscription:
         while not subscription.closed:
             with interrupt.waking(subscription.close):

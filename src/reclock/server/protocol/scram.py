@@ -1,8 +1,8 @@
 """SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's half: a password is checked, and never sent.
 
-Whoever is not known is asked all the same, against a verifier that no password fits, made of
-the name and a secret of the process: nobody learns from an answer, its length or its time which
-users there are. Until the process ends the salt of a name stays the same, as that of a user does.
+An unknown user gets a challenge all the same, against a verifier that no password fits, made of the
+name and a secret of the process: an answer, its length and its time do not reveal which users there
+are. Until the process ends the salt of a name stays the same, as that of a user does.
 
 ``scramp`` makes verifiers, and is the client in the tests, but cannot be the server here: it
 refuses the empty user name that every libpq sends, as PostgreSQL takes the name of the startup

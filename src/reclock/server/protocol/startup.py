@@ -2,7 +2,7 @@
 
 1. A client may ask for TLS (granted if there is a certificate) or for GSSAPI (refused), or send a
    cancel request, which is passed on and never answered. Bytes that came before TLS began are
-   refused: somebody else may have sent them.
+   refused: an attacker may have sent them.
 2. Its startup message names a user. Minor versions after 3.0 and options that are not known are
    named back to it, and it decides.
 3. A role that may log in proves its password by SCRAM. Without a password only clients on this
@@ -135,7 +135,7 @@ def _negotiated(
 
 
 async def _admit(wire: Wire, door: Door, user: str) -> str | None:
-    """Find out who somebody is; None is one who is trusted and may do everything."""
+    """Return the role of a client; None is a trusted client, which may do everything."""
     if not user:
         message = "no user name specified in startup packet"
         raise Rejected(message, hint="give a user name")

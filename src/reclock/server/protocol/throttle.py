@@ -2,7 +2,7 @@
 
 ``ALLOWED`` failures are free. Each one after them doubles the wait, up to ``LONGEST_MS``, counted
 from the last failure; twice the longest wait without a failure forgets them. A success forgets the
-failures with its own name, and no others: whoever has an account cannot try the passwords of
+failures with its own name, and no others: the owner of one account cannot try the passwords of
 others between log-ins of his own. Of IPv6 a network (/64) is one address: a machine has all of it.
 Memory is bounded: of many addresses those that failed longest ago are forgotten first, and of many
 names with one address the number is kept.
@@ -28,7 +28,7 @@ LONGEST_MS: Final = 60_000
 ADDRESSES: Final = 10_000
 NAMES: Final = 100
 _OTHERS: Final = ""
-"""What counts names that are one too many; nobody is called that."""
+"""What counts names that are one too many; no role has this name."""
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ every other statement by itself, so that none waits for, or fails because of, an
 stretch are of one time; INSERTs of a stretch become visible together, or not at all. Each stretch
 sees what those before it did.
 
-A statement that names its own time (AS OF), and an INSERT that reads or gives rows back, are
-by themselves: what works alone must not fail because something stands beside it.
+A statement that names its own time (AS OF), and an INSERT that reads or gives rows back, are by
+themselves: what works alone must not fail because of its neighbours.
 
 Tests: tests/server/protocol/test_together.py.
 """

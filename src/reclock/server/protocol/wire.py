@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Disconnected(Exception):
-    """The client has gone; nobody is there to be told anything."""
+    """The client has gone; there is no one to answer."""
 
 
 class Alarm(NamedTuple):
@@ -38,7 +38,7 @@ class Wire(Protocol):
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether nobody else can listen."""
+        """Whether the connection is private."""
         ...
 
     @property

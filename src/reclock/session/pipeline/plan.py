@@ -86,7 +86,7 @@ def plan_pipeline(text: str, catalog: Catalog, roles: Roles) -> list[Step]:
     if conflicts:
         count = f"{len(conflicts)} object{'' if len(conflicts) == 1 else 's'}"
         message = f"{count} of the file {'is' if len(conflicts) == 1 else 'are'} there otherwise"
-        hint = "DROP what shall be made anew, or give it another name; nothing was applied"
+        hint = "DROP what is to be made again, or give it another name; nothing was applied"
         raise DuplicateName(message, detail="\n".join(conflicts), hint=hint)
     return steps
 

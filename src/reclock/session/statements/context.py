@@ -85,7 +85,7 @@ class Context:
     def owned(self, item: I, world: World | Draft) -> I:
         """Return a new object as one of the session's role; one that is gone makes nothing.
 
-        Who it belongs to is part of its record: there is no moment at which it is nobody's.
+        Its owner is part of its record, so it has one at every moment.
         """
         role = self.session.role
         if role is not None and world.roles.find(role) is None:

@@ -97,7 +97,7 @@ def _publish(context: Context, made: Sink) -> None:
     def make(world: World) -> Item:
         world.catalog.check_new(made.statement.name)
         if relation_of(made.statement.relation, world.catalog).id != made.relation:
-            message = f'relation "{made.statement.relation}" was made anew meanwhile'
+            message = f'relation "{made.statement.relation}" was recreated meanwhile'
             raise UndefinedName(message, code="42P01", hint="create the sink again")
         return context.owned(replace(made, id=world.catalog.next_id), world)
 
@@ -108,7 +108,7 @@ def _publish(context: Context, made: Sink) -> None:
 
 
 def _prepared(core: System, sink: Sink) -> Json:
-    """Return the facts of a new sink whose topics are there, and nobody's, or its own to take."""
+    """Return the facts of a new sink whose topics exist, and are free or its own to take."""
     outlets, statement = core.exporters.outlets, sink.statement
     prepare(statement, sink.facts, outlets)
     if recover.is_asked(statement):

@@ -44,7 +44,7 @@ def fetch(context: Context, statement: Fetch) -> Result:
 
 
 def fetched(context: Context, statement: Fetch) -> Answer | Result:
-    """Give the next rows of a cursor to somebody who takes them in batches."""
+    """Return the next rows of a cursor, to be taken in batches."""
     cursor = context.session.cursors.get(statement.name)
     return cursor.part(statement.count) or fetch(context, statement)
 

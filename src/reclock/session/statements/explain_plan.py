@@ -134,7 +134,7 @@ def _expiring(item: MaterializedView, context: Context, world: World) -> str:
 
 
 def _ticks(plan: Node, depends: Collection[ObjectId], context: Context, world: World) -> str:
-    """Say where the ticks of a view run, or would, beside all that is kept now."""
+    """Say where the ticks of a view run, or would run, given all that is kept now."""
     catalog = world.catalog
     timeline = plan.timeline.timeline or EPOCH_MS
     plan = rewrite(plan, RewriteContext())

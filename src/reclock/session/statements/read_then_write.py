@@ -1,15 +1,15 @@
 """Writes of what a query gives, without keeping ticks waiting for the query (P7).
 
 INSERT … SELECT, ON CONFLICT, UPDATE, DELETE and MERGE write at w what their query (``dml``) gives
-at w − 1: between the two nothing may happen to what it reads. Whoever holds the lock sees to that,
-but a query can take minutes, and ticks need the lock. So
+at w − 1: between the two its inputs must not change. The lock ensures that, but a query can take
+minutes, and ticks need the lock. So
 
 1. a query that is answered from a few rows is answered under the lock;
 2. any other one before, at the last complete time t. Then, under the lock, if nothing that
    it reads has changed since t, it is still the answer, and is written;
 3. if something has, and the query took but a moment, it is answered again, under the lock;
-4. if it took long, it is kept like a view, filled beside the ticks (``prepare``), and its rows of
-   the last moment are written under the lock, where it then is.
+4. if it took long, it is kept like a view, filled in the background (``preparation``), and its rows
+   of the last moment are written under the lock, where it then is.
 
 What depends on the moment itself, such as ``mz_now()`` and system relations, is that of t.
 

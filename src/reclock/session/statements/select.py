@@ -12,6 +12,7 @@ from reclock.errors import ExpressionFailed, HoldViolation, InvalidValue
 from reclock.ids import HolderId
 from reclock.rows.result import Result
 from reclock.session.answer import Answer
+from reclock.session.statements.sequence_calls import called
 from reclock.sql.schema import Schema
 from reclock.sql.statement import CatalogQuery
 
@@ -34,12 +35,14 @@ def select(context: Context, statement: SelectStatement) -> Result:
 
 
 def answer(context: Context, statement: SelectStatement | CatalogQuery) -> Answer:
-    """Answer a query at one timestamp, for somebody who takes the rows in batches.
+    """Answer a query at one timestamp, for a caller that takes the rows in batches.
 
     If they are read while they are taken, its time is held until the last one is.
     """
     if isinstance(statement, CatalogQuery):
         return context.core.pg.answer(context, statement)
+    if statement.calls:
+        return called(context, statement)
     session, core = context.session, context.core
     plan_of = partial(core.plans.plan, context.text, statement.query, context.parameters)
     while True:

@@ -64,7 +64,7 @@ def _standard(level: str) -> str:
 
 
 def _setting(settings: SessionSettings, name: str) -> str:
-    """Return the value of a setting; whoever mistyped a list is told."""
+    """Return the value of a setting; a mistyped list is an error."""
     near = get_close_matches(name, [*_LISTS, "columns", "indexes", "objects"], n=1)
     if name not in SETTINGS and name not in CLIENT_SETTINGS and near:
         message = f'unrecognized configuration parameter "{name}"'

@@ -5,8 +5,8 @@ never changed: a statement gives the next draft, a savepoint keeps one. Nothing 
 
 ``seen`` is the world that queries read. There
 
-- a table that was written has, beside its runs, one more with the transaction's rows, as a sibling
-  of the first: whatever reads the table at any time reads these too;
+- a table that was written has one more run, with the transaction's rows, as a sibling of the first:
+  whatever reads the table at any time reads these too;
 - a table that was made has only that run;
 - what is kept over such tables is not right in there, so a view over them, materialized or not, is
   its query, and their indexes are left out. A view that is refreshed on a schedule stays as it is.
@@ -95,7 +95,7 @@ class Draft:
             self,
             catalog=catalog,
             roles=self.roles if roles is None else roles,
-            edits=self.edits + 1,
+            edits=self.edits + int(catalog.version) - int(self.catalog.version),
             made=new - set(gone),
             changes=tuple(c for c in self.changes if c.table.id not in set(gone)),
         )

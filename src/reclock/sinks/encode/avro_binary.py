@@ -89,7 +89,7 @@ def _scalar(value: bytes) -> pa.Scalar:
 
 
 def _filled(column: pa.Array, kind: Type) -> pa.Array:
-    """Return the column with some value in the place of NULLs, whose bytes nobody will use."""
+    """Return the column with some value in the place of NULLs, whose bytes are never used."""
     if column.null_count == 0 or isinstance(kind, t.Array | t.Record):
         return column
     some = next(iter(column.drop_null()))

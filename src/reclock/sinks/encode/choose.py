@@ -8,9 +8,9 @@ envelope           key                       formats
 ``MATERIALIZE``    none                      JSON, AVRO
 =================  ========================  ===========================================
 
-Anything else is refused by ``key_of``, which asks nobody. AVRO needs a registry: ``registered``
-registers the schemas of a new sink, once; ``encoder_of`` sees that they are there. Both may fail as
-a registry does (``connectors.format.registry``).
+Anything else is refused by ``key_of``, without asking the registry. AVRO needs a registry:
+``registered`` registers the schemas of a new sink, once; ``encoder_of`` sees that they are there.
+Both may fail as a registry does (``connectors.format.registry``).
 
 A key with a json column is refused: json's null and NULL are one text, so two keys could be one
 message's.

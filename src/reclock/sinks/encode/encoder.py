@@ -5,7 +5,7 @@ time, no zeros), an encoder says how many messages each time has, and makes them
 ascending, and of one key at one time what takes away before what adds. Messages are a function
 of the updates, so an encoding may be made again and is the same.
 
-What cannot be said in an envelope (two rows for one upsert key) is a ``Fault``: reported beside
+What cannot be said in an envelope (two rows for one upsert key) is a ``Fault``: reported apart from
 the output, which stays consistent without it (P9). Nothing else about data can fail.
 
 Columns have positions, not names: an encoder knows the names, the delta does not. Rows are

@@ -6,8 +6,8 @@ One message for each key that changes at a time::
     rows are only taken     key, no value
 
 This is for keys that are proven to be unique in the view; those that are only promised to be are
-``shadow``'s. Should two rows be added for one key at one time all the same, one of them is
-written, always the same one, and a fault names the key: nobody is told nothing.
+``shadow``'s. Should two rows be added for one key at one time all the same, one of them is written,
+always the same one, and a fault names the key.
 
 Tests: tests/sinks/encode/test_envelopes.py.
 """

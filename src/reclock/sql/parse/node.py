@@ -1,7 +1,7 @@
 """Reading sqlglot's nodes so that nothing they hold is lost.
 
-Rule. Whoever converts a node names the arguments it understands; any other argument that
-is set is refused with 0A000. So a clause that the grammar accepts and we do not implement
+Rule. The converter of a node names the arguments that it understands; any other argument that is
+set is refused with 0A000. So a clause that the grammar accepts and we do not implement
 (``TABLESAMPLE``, ``FOR UPDATE``, ``QUALIFY`` …) is an error, never a silent loss.
 """
 

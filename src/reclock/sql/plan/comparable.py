@@ -108,7 +108,7 @@ def sorted_by(order: Sequence[SortKey], place: dict[int, int]) -> tuple[SortKey,
 
 
 def ordered(plan: QueryPlan) -> QueryPlan:
-    """Return a query that is ordered by keys, in columns that nobody sees."""
+    """Return a query that is ordered by keys, in hidden columns."""
     root, place = keyed(plan.root, (k.column for k in plan.order))
     return QueryPlan(root, plan.visible, sorted_by(plan.order, place))
 

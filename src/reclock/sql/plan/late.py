@@ -1,9 +1,9 @@
 """What stands for a value that is not known yet, in a plan that is made once and used often.
 
 A ``Late`` is the value of a literal: it is not NULL and has the literal's type, and nothing else is
-known of it. Whoever looks at it while a plan is made, to compare it, to convert it or to count with
-it, is stopped: by ``Undecided``, or by the ``TypeError`` of an operation that it does not have. So
-a plan in which every one of them is still there is right for all values (``bind``).
+known of it. Code that looks at it while a plan is made, to compare it, to convert it or to count
+with it, is stopped: by ``Undecided``, or by the ``TypeError`` of an operation that it does not
+have. So a plan in which every one of them is still there is right for all values (``bind``).
 
 Tests: tests/sql/test_late.py.
 """

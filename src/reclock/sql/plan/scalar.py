@@ -89,7 +89,7 @@ class Literal:
 class Unbound(Literal):
     """A parameter whose value is not known yet: NULL, until its surroundings want a type.
 
-    ``wanted`` is told which: the first one that somebody wants is the parameter's.
+    ``wanted`` receives each type that a place wants; the first is the parameter's.
     """
 
     wanted: Callable[[Type], None] = field(compare=False, repr=False)

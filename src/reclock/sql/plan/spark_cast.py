@@ -1,8 +1,8 @@
 """Conversions as Spark SQL text with PostgreSQL's meaning.
 
-Where they differ: PostgreSQL rounds when a number becomes an integer (halves away from
-zero for numeric, to even for floating point), Spark truncates; PostgreSQL writes
-timestamps with their zone. Values that do not fit become NULL here and an error beside.
+Where they differ: PostgreSQL rounds when a number becomes an integer (halves away from zero for
+numeric, to even for floating point), Spark truncates; PostgreSQL writes timestamps with their zone.
+Values that do not fit become NULL here, and an error in the other text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scalars as Spark SQL text that never fails, beside text that says what went wrong.
+"""Scalars as Spark SQL: one text that never fails, and one that says what went wrong.
 
 For a scalar e over a row, ``compile_scalars`` gives two texts::
 

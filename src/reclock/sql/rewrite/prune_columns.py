@@ -1,4 +1,4 @@
-"""Drop what nobody reads: outputs of projections, aggregates, window functions.
+"""Drop unread columns: outputs of projections, aggregates, window functions.
 
 First every node learns, from all of the nodes that read it, which of its columns are
 needed; then the plan is rebuilt from the leaves with those. A shared part stays shared.

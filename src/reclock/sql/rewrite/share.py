@@ -1,4 +1,4 @@
-"""Common sub-plans: equal nodes become one object, so that whoever renders meets it once."""
+"""Common sub-plans: equal nodes become one object, which is rendered once."""
 
 from __future__ import annotations
 

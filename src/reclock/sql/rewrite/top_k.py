@@ -1,7 +1,7 @@
 """``row_number() OVER (PARTITION BY g ORDER BY o) <= k`` needs only the first k of a group.
 
-A top-k below the window keeps the cost at the head of a sorted arrangement, instead of
-numbering whole groups anew. (``DISTINCT ON`` is planned as a top-1 from the start.)
+A top-k below the window keeps the cost at the head of a sorted arrangement, instead of renumbering
+whole groups. (``DISTINCT ON`` is planned as a top-1 from the start.)
 """
 
 from __future__ import annotations

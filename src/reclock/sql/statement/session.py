@@ -1,4 +1,4 @@
-"""Prepared statements, and what pools of connections say before somebody else uses one."""
+"""Prepared statements, and the statements with which pools reset a connection."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ class Discard:
 
 @dataclass(frozen=True, slots=True)
 class Unlisten:
-    """``UNLISTEN channel | *``: nobody listens, so nothing is to be done."""
+    """``UNLISTEN channel | *``: nothing listens, so there is nothing to do."""

@@ -115,7 +115,7 @@ def average_of(
 
 
 def average_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the mean of integers or decimals, if nobody says otherwise.
+    """Return the type of the mean of integers or decimals, by default.
 
     >>> average_type(pa.int32()), average_type(pa.decimal128(30, 20))
     (Decimal128Type(decimal128(38, 16)), Decimal128Type(decimal128(38, 24)))

@@ -1,10 +1,10 @@
 """Aggregate and window functions: signatures, and which of them accumulate.
 
-``fast`` aggregates have an accumulator per group that is exact under retraction, so a
-change costs the changed rows; ``min`` and ``max`` read the head of a sorted arrangement;
-every other one is computed anew by Spark for the changed groups. ``spark`` is Spark's name
-for the general case. Sums of integers are exact: ``sum(int)`` is bigint, ``sum(bigint)``
-is numeric, averages of exact numbers are numeric with 16 digits after the point.
+``fast`` aggregates have an accumulator per group that is exact under retraction, so a change costs
+the changed rows; ``min`` and ``max`` read the head of a sorted arrangement; Spark recomputes every
+other one for the changed groups. ``spark`` is Spark's name for the general case. Sums of integers
+are exact: ``sum(int)`` is bigint, ``sum(bigint)`` is numeric, averages of exact numbers are numeric
+with 16 digits after the point.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ a bounded size, however its functions are nested: what does not look (``upper``,
 multiplies the bytes of a value at most by a small constant, once.
 
 ``||`` and ``concat`` of texts of which all but one are short, as ``x || '/' || n``, add so little
-that nobody looks: they cannot fail, and may be keys of joins.
+that the length is not checked: they cannot fail, and may be keys of joins.
 
 Cost: the length of a text is known without reading it; ``replace`` is counted only where the
 product of lengths is too large.

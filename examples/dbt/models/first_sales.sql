@@ -1,0 +1,2 @@
+{{ config(materialized='table') }}
+select region, orders from {{ ref('sales') }}

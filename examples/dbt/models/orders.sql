@@ -1,0 +1,2 @@
+{{ config(materialized='source') }}
+FROM LOAD GENERATOR COUNTER

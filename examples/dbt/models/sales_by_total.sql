@@ -1,0 +1,2 @@
+{{ config(materialized='index') }}
+on {{ ref('sales') }} (total)
