@@ -1,7 +1,7 @@
 """Where sequences are: one record for each that has given a number.
 
 A record is written ahead of the numbers: after a crash a sequence goes on after all that may have
-been given. Which numbers these are is the coordinator's business (``coordinator.serial.values``).
+been given. ``catalog.serial.values`` decides which numbers these are.
 
 Checked by tests/session/test_sequences.py.
 """

@@ -1,4 +1,4 @@
-"""What a table refuses: NULL where it may not be, a CHECK that is false, text too long, keys twice.
+"""Constraints of tables: NOT NULL, CHECK, the length of text, unique keys.
 
 Checked on the rows a statement adds, before anything is written, against everything that
 is durable: the runs of the table's collection, the writes that are pending, and the

@@ -1,9 +1,9 @@
 """The owner of the state: one world, one lock, one way to change it.
 
 ``publish`` appends to the durable store and then replaces the world: a reader sees the state before
-or after, never between. Writers hold ``lock`` from looking to publishing. If an append fails, or
-its outcome is unknown, the world is *stale*: the next one to come next reads all of it again from
-the store, as a restarted process would, so memory can never disagree with the disk.
+or after, never between. Writers hold ``lock`` from their first read to the publication. If an
+append fails, or its outcome is unknown, the world is *stale*: the next user reads all of it again
+from the store, as a restarted process would, so memory can never disagree with the disk.
 
 Segments are removed only here, under the lock, and never one that the current world or a world that
 is still being read names.

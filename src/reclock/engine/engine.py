@@ -1,8 +1,8 @@
-"""The seam between the engine and whatever computes: Spark, or a model in tests.
+"""The seam between the engine and what computes: Spark, or a model in tests.
 
-An engine has no state of its own that matters: everything it needs comes with the call,
-everything it makes is in the answer, and a call that failed is simply made again. The
-engine makes them from any thread, several at once.
+An engine has no state of its own that matters: everything it needs comes with the call, everything
+it makes is in the answer, and a failed call is simply repeated. Calls come from any thread, several
+at once.
 
 ``updates`` of an arrangement are one batch, conformed and consolidated for its layout, or, when
 there are many, runs already written to the segment store, with disjoint ranges of ``kh`` and the

@@ -2,7 +2,7 @@
 
 A query only computes. So each call that is an output becomes what is known without the sequence, 0
 or the value to set, and a ``SequenceCall`` says what is done with each row that comes out
-(``coordinator.serial.calls``). A call elsewhere in a query is refused by the planner.
+(``session.sequence_functions``). A call elsewhere in a query is refused by the planner.
 
 Tests: tests/session/test_sequences.py.
 """
