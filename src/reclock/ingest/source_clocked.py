@@ -1,4 +1,4 @@
-"""The reading of a source whose times are not the system's: it moves at a pace of its own.
+"""The intake of a source that brings its times: it moves at a pace of its own.
 
 Reading is that of other sources (``intake``). What is read is not bound by whichever tick comes
 next: which times are complete, the source says itself (``cdcv2_intake``), or the bindings that its

@@ -1,11 +1,11 @@
-"""Which sessions there are, what each is doing, and how to stop it: ``pg_stat_activity``.
+"""The sessions, what each is doing, and how to stop it: ``pg_stat_activity``.
 
-A session has a number from its begin to its end, which ``pg_backend_pid()`` and the protocol's key
-for cancelling tell; it is no process. ``cancel`` stops the statement under way, if there is one;
-``terminate`` also ends the session of a client, with its connection.
+Each session has a number, which ``pg_backend_pid()`` and the protocol's cancel key contain; it is
+not a process id. ``cancel`` stops the running statement, if there is one; ``terminate`` also ends
+the session of a client, with its connection.
 
-A superuser may stop any session, another role its own; of others' sessions it sees that they are
-there, not what they do. The owner of the database, who has no role, may do all.
+A superuser may stop any session, another role only its own; it sees that other sessions exist, but
+not what they do. The owner of the database, who has no role, may do everything.
 
 Cost: a statement sets two attributes.
 

@@ -1,4 +1,4 @@
-"""What a statement takes and gives, found out without running it.
+"""The parameters and columns of a statement, found without running it.
 
 A prepared statement is planned with placeholders: each parameter has the type that was declared
 for it, or the first one that its surroundings want, or is text. The columns are those that an

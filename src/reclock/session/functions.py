@@ -1,10 +1,10 @@
-"""Functions of the session: who asks, of which database, with which settings.
+"""Functions of the session: the role, the database, the settings.
 
-Their values are put into a statement before it is planned, as constants: they are the same for
-all of it. So a query or a write can have them; what is kept (a view, a SUBSCRIBE) cannot, as it
-is not one session's, and there such a function does not exist (42883). ``now()`` and its like are
-such constants too: the time of the statement, or of the transaction's begin, by the database's
-clock. So a statement that writes it needs no job, and tells the same when it is run again.
+Their values are put into a statement before it is planned, as constants: they are the same for all
+of it. So a query or a write can use them. A view or a SUBSCRIBE, which belongs to no single
+session, cannot: there such a function does not exist (42883). ``now()`` and its like are such
+constants too: the time of the statement, or of the transaction's begin, by the database's clock. So
+a statement that writes it needs no job, and tells the same when it is run again.
 
 Cost: nothing for a text without such a word, else a walk over the statement.
 

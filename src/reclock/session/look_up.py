@@ -1,4 +1,4 @@
-"""The short way of a read: a look-up whose plan is known.
+"""The short way of a read: a look-up with a cached plan.
 
 What ``read`` and an engine do for any query, this does for one of which ``Plans`` knows that it is
 a look-up (``dataflow.point``): it reads the rows from one world at one time, which is chosen by the

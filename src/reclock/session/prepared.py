@@ -1,4 +1,4 @@
-"""Prepared statements: one text, run again and again with other values.
+"""Prepared statements: one text, run repeatedly with other values.
 
 A session has one list of them. ``PREPARE`` adds to it, and so does a server for a client of the
 extended protocol; either can be run by ``EXECUTE`` and forgotten by ``DEALLOCATE``. They end with

@@ -1,4 +1,4 @@
-"""The ledger of a source's transactions: their numbers, what has come of each, what is complete.
+"""The ledger of a source's transactions: their numbers, arrived rows, and completeness.
 
 A transaction has a *number*, its rank in the consistency topic, from its first mention on, by BEGIN
 or END. Until it is released it is *open*: rows arrive, also before anything is said of it. It is

@@ -1,4 +1,4 @@
-"""Which transactions the sources of one consistency topic release in a tick, so that all agree.
+"""The transactions that the sources of one consistency topic release in a tick, all alike.
 
 Sources whose transactions get times of the system (``reclocked``) publish them in the same
 ticks, so that at every time all of them have the same transactions, whole across sources::

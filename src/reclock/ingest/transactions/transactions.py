@@ -1,4 +1,4 @@
-"""What a source has read of transactions that are not published yet, and which are whole.
+"""The unpublished transactions of a source, and which of them are whole.
 
 What is released, and what waits, is defined in ``change.transactions``; this is the same step by
 step: the ``ledger`` knows transactions, ``transaction_rows`` has what was read of them, and

@@ -1,11 +1,11 @@
-"""What a row gets where a statement gives nothing: the defaults of a table, once per statement.
+"""The defaults of a table's columns, once per statement.
 
 A default is a constant, an expression, which is computed for the statement (``now()`` is the same
 for all of its rows), or the next number of a sequence, of which each row has its own. A statement
-is planned more than once, and in a transaction perhaps run again: what it was given once it has
-ever after, so ``Defaults`` remembers.
+is planned more than once, and in a transaction it may run again, but it keeps the numbers that it
+got first: ``Defaults`` remembers them.
 
-``DRY`` gives numbers to nobody: for statements that are only described or checked.
+``DRY`` takes no numbers: it is for statements that are only described or checked.
 
 Tests: tests/session/test_defaults.py, tests/session/test_sequences.py.
 """

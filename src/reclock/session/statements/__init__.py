@@ -1,8 +1,8 @@
 """What each statement does: one file per statement, one function each.
 
-A function takes the context and its statement, and returns a ``Result``. Statements that
-change something hold the core's lock from looking at the catalog to publishing, so nothing
-can come between; whatever fails before that has changed nothing.
+A function takes the context and its statement, and returns a ``Result``. Statements that change
+something hold the core's lock from reading the catalog to publishing, so nothing can come between;
+a failure before that changes nothing.
 """
 
 from __future__ import annotations
