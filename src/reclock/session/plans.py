@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from reclock.catalog.catalog import Catalog
     from reclock.catalog.roles import Roles
-    from reclock.session.description import Description
+    from reclock.session.described import Description
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement.parsed import Parsed
     from reclock.sql.syntax.query import Query

@@ -36,7 +36,7 @@ from reclock.sql.types import Numeric
 if TYPE_CHECKING:
     from reclock.catalog.item import Table
     from reclock.engine.core import Core
-    from reclock.session.session import Session
+    from reclock.session.speaker import Speaker
     from reclock.sql.names import CatalogView
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.syntax.expression import Expression
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class Defaults:
     """The defaults of one statement of a session; without one they are ``DRY``."""
 
-    def __init__(self, session: Session | None) -> None:
+    def __init__(self, session: Speaker | None) -> None:
         self._session = session
         self._known: dict[tuple[Expression, object], Scalar] = {}
         self._numbers: dict[tuple[object, ...], int] = {}

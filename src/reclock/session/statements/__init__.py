@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from reclock.session.catalog_queries import catalog_select
 from reclock.session.statements.alter_retain_history import alter_retain_history
 from reclock.session.statements.alter_sink import alter_sink
 from reclock.session.statements.alter_source import alter_source
 from reclock.session.statements.alter_system import alter_system
+from reclock.session.statements.catalog_query import catalog_select
 from reclock.session.statements.copy import copy, copy_from
 from reclock.session.statements.create_index import create_index
 from reclock.session.statements.create_materialized_view import create_materialized_view

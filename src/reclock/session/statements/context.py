@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reclock.engine.interrupt import Interrupt
     from reclock.engine.timeline import TimelineState
     from reclock.engine.world import World
-    from reclock.session.session import Session
+    from reclock.session.conversation import Conversation
     from reclock.session.system import System
     from reclock.session.transaction.draft import Draft
     from reclock.session.transaction.transaction import Transaction
@@ -55,7 +55,7 @@ MOST_PENDING: Final = 16_384
 class Context:
     """The session, the statement's text and the values of $1, $2, …."""
 
-    session: Session
+    session: Conversation
     text: str
     parameters: tuple[object, ...] = ()
     allowed: Callable[[], None] | None = None
