@@ -333,14 +333,17 @@ class SerializationFailure(Error):
 class ConstraintViolation(Error):
     """Rows that a constraint refuses.
 
-    A key twice (23505), NULL where it may not be (23502), text that is too long (22001).
-    ``row`` counts the rows of the statement from 0, ``column`` is the column's name, and
-    ``position`` is where in the text that value stands; None where there is no such thing.
+    A key twice (23505), NULL where it may not be (23502), a CHECK that is false (23514), text that
+    is too long (22001). ``row`` counts the rows of the statement from 0, ``column``, ``table`` and
+    ``constraint`` are names, and ``position`` is where in the text that value stands; None where
+    there is no such thing.
     """
 
     sqlstate = "23000"
     row: int | None = None
     column: str | None = None
+    table: str | None = None
+    constraint: str | None = None
     position: int | None = None
 
 

@@ -7,7 +7,8 @@ import pytest
 from reclock.catalog.catalog import Catalog
 from reclock.errors import Corrupt, DependentObjects, DuplicateName, NewerFormat, UndefinedName
 from reclock.ids import ObjectId
-from reclock.session.definition import define_index, define_table, define_view, load_catalog
+from reclock.session.define_table import define_table
+from reclock.session.definition import define_index, define_view, load_catalog
 from reclock.sql.parse import parse_statement
 from reclock.sql.syntax.expression import Name
 from reclock.system import RELATIONS
@@ -17,10 +18,14 @@ def create(catalog, sql, define):
     return catalog.changed([define(parse_statement(sql), sql, catalog)], ())
 
 
+def one_table(statement, sql, catalog):
+    return define_table(statement, sql, catalog)[0]
+
+
 @pytest.fixture
 def catalog():
     made = create(
-        Catalog(system=RELATIONS), "CREATE TABLE t (a INT PRIMARY KEY, b TEXT)", define_table
+        Catalog(system=RELATIONS), "CREATE TABLE t (a INT PRIMARY KEY, b TEXT)", one_table
     )
     made = create(made, "CREATE VIEW v AS SELECT b FROM t", define_view)
     made = create(made, "CREATE VIEW w AS SELECT v.b FROM v JOIN t ON v.b = t.b", define_view)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from reclock.dataflow.placement import (
@@ -15,10 +17,12 @@ from reclock.dataflow.placement import (
     place,
     reached_by,
 )
+from reclock.dataflow.work import Work
 from reclock.ids import ObjectId
 from reclock.sql.plan.relation import Get, walk
 from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.graphs import MemoryGraph, planned
+from reclock.time.timestamp import Timestamp
 
 AUTO, DRIVER, SPARK = Execution.AUTO, Place.DRIVER, Place.SPARK
 
@@ -48,12 +52,12 @@ def test_the_rule(seconds, execution, before, is_up, expected):
 
 def test_costs_follow_what_was_measured():
     costs = Costs()
-    assert costs.of(["Join", "Accumulate"]) == pytest.approx(2 * FIRST_COST)
+    assert costs.of([("Join", 1), ("Accumulate", 3)]) == pytest.approx(4 * FIRST_COST)
     for _ in range(50):
         costs.note("Join", 1_000, 0.004)
-    assert costs.of(["Join"]) == pytest.approx(4e-6, rel=0.01)
+    assert costs.of([("Join", 1)]) == pytest.approx(4e-6, rel=0.01)
     costs.note("Join", LEAST_ROWS - 1, 10.0)
-    assert costs.of(["Join"]) == pytest.approx(4e-6, rel=0.01)
+    assert costs.of([("Join", 1)]) == pytest.approx(4e-6, rel=0.01)
 
 
 def test_the_outlook_follows_what_was_measured():
@@ -63,11 +67,51 @@ def test_the_outlook_follows_what_was_measured():
     placement = Placement()
     before = placement.outlook(graph, [item])
     assert before.rows == pytest.approx(
-        DRIVER_SECONDS / FIRST_COST / len(reached_by(graph, [item])), rel=0.05
+        DRIVER_SECONDS / FIRST_COST / len(reached_by(graph, {item: 1})), rel=0.05
     )
     for _ in range(50):
-        for operator in reached_by(graph, [item]):
+        for operator, _ in reached_by(graph, {item: 1}):
             placement.costs.note(operator, 10_000, 10_000 * FIRST_COST * 2)
     after = placement.outlook(graph, [item])
     assert after.rows == pytest.approx(before.rows / 2, rel=0.05)
     assert after.stages == before.stages > 1
+
+
+def test_tables_cost_what_reaches_their_own_operators():
+    plans = {
+        ObjectId("u8"): planned("SELECT a, count(*) FROM t GROUP BY a"),
+        ObjectId("u9"): planned("SELECT c, count(*) FROM u GROUP BY c"),
+    }
+    graph = MemoryGraph(plans, PythonEvaluator()).graph
+    one, other = (i.item for plan in plans.values() for i in walk(plan) if isinstance(i, Get))
+    whole = Costs().of(reached_by(graph, {one: 1_000, other: 1_000}))
+    alone = Costs().of(reached_by(graph, {one: 1_000}))
+    assert whole == pytest.approx(2 * alone)
+
+
+def test_what_was_measured_once_is_not_believed_for_ever():
+    graph = MemoryGraph(
+        {ObjectId("u9"): planned("SELECT a, count(*) FROM t GROUP BY a")}, PythonEvaluator()
+    ).graph
+    (item,) = (i.item for i in walk(planned("SELECT a FROM t")) if isinstance(i, Get))
+    changes = {item: Some(4_000)}
+    work = Work(graph, Timestamp(1), Timestamp(2), changes)
+    placement = Placement()
+    for operator, _ in reached_by(graph, {item: 1}):
+        placement.costs.note(operator, 1_000, 0.5)  # cold
+    jobs = 0
+    while placement.choose(work, "tick", is_up=True) is SPARK:
+        placement.fade(work)
+        jobs += 1
+    assert 0 < jobs < 60
+    many = Work(graph, Timestamp(1), Timestamp(2), {item: Some(4_000_000)})
+    for _ in range(200):
+        placement.fade(many)
+    assert placement.choose(many, "tick", is_up=True) is SPARK
+
+
+@dataclass(frozen=True)
+class Some:
+    """So many changes."""
+
+    rows: int

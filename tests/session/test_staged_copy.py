@@ -107,6 +107,29 @@ def test_a_table_that_was_made_again_gets_nothing(db: Database) -> None:
     assert db.execute("SELECT count(*) FROM t").rows == [(0,)]
 
 
+def test_a_table_that_was_altered_gets_nothing(db: Database) -> None:
+    made(db)
+    copying = begun(db.session(), "COPY t (id, name) FROM STDIN")
+    copying.write(lines(0, ROWS))
+    db.execute("ALTER TABLE t ADD COLUMN more INT")
+    with pytest.raises(Error) as caught:
+        copying.finish()
+    assert caught.value.code == "55000"
+    assert db.execute("SELECT count(*) FROM t").rows == [(0,)]
+
+
+def test_each_row_has_its_own_number_and_is_checked(db: Database) -> None:
+    db.execute("CREATE TABLE g (n INT GENERATED ALWAYS AS IDENTITY, a INT CHECK (a >= 0))")
+    copying = begun(db.session(), "COPY g (a) FROM STDIN")
+    copying.write("".join(f"{a}\n" for a in range(ROWS)).encode())
+    copying.finish()
+    assert db.execute("SELECT count(DISTINCT n), count(*) FROM g").rows == [(ROWS, ROWS)]
+    copying = begun(db.session(), "COPY g (a) FROM STDIN")
+    copying.write("".join(f"{a}\n" for a in range(ROWS)).encode())
+    with pytest.raises(ConstraintViolation):
+        copying.write("".join(f"{-a}\n" for a in range(ROWS)).encode())
+
+
 def test_what_is_given_up_leaves_no_files(db: Database) -> None:
     made(db)
     copying = begun(db.session(), "COPY t (id, name) FROM STDIN")

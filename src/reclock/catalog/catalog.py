@@ -17,7 +17,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from reclock.catalog.item import Index, Item, RelationItem, Sink, Source, View, article, number_of
+from reclock.catalog.item import (
+    Index,
+    Item,
+    RelationItem,
+    Sink,
+    Source,
+    Table,
+    View,
+    article,
+    number_of,
+)
+from reclock.catalog.serial.item import Sequence
 from reclock.catalog.system_relation import SCHEMA as SYSTEM_SCHEMA
 from reclock.catalog.system_relation import SystemRelation
 from reclock.errors import DependentObjects, DuplicateName, StatementError, UndefinedName
@@ -218,10 +229,10 @@ class Catalog:
             raise DuplicateName(message, detail=detail, hint=hint, position=name.position)
         return last
 
-    def free_name(self, wanted: str) -> str:
-        """Return ``wanted``, with a number after it if an object has that name."""
-        name, number = wanted, 0
-        while name in self._by_name:
+    def free_name(self, wanted: str, taken: Iterable[str] = ()) -> str:
+        """Return ``wanted``, with a number after it if an object has that name, or it is taken."""
+        name, number, others = wanted, 0, set(taken)
+        while name in self._by_name or name in others:
             number += 1
             name = f"{wanted}{number}"
         return name
@@ -256,6 +267,10 @@ class Catalog:
         """
         roots = frozenset(items)
         needing = self.dependents(roots)
+        owned = self._owned(roots | needing) - roots
+        if owned:
+            return self.to_drop(roots | owned, cascade=cascade)
+        self._check_drawn(roots | needing, cascade=cascade)
         with_roots = {i for i in needing if self._is_of(i, roots)}
         others = [i for i in needing - with_roots if not isinstance(self.items[i], Index)]
         if others and not cascade:
@@ -269,6 +284,44 @@ class Catalog:
             hint = "write CASCADE to drop these too"
             raise DependentObjects(message, detail=detail, hint=hint)
         return roots | needing
+
+    def _owned(self, items: frozenset[ObjectId]) -> frozenset[ObjectId]:
+        """Return the sequences that belong to columns of some tables."""
+        return frozenset(
+            s.id for s in self.of_kind(Sequence) if s.owned_by and s.owned_by.table in items
+        )
+
+    def drawing(self, items: Iterable[ObjectId]) -> tuple[tuple[Table, int, Sequence], ...]:
+        """Return the columns whose defaults are numbers of some sequences."""
+        found = []
+        wanted = set(items)
+        for table in self.of_kind(Table) if wanted else ():
+            for at, column in enumerate(table.columns):
+                if column.sequence in wanted:
+                    sequence = self.items[column.sequence]
+                    assert isinstance(sequence, Sequence)
+                    found.append((table, at, sequence))
+        return tuple(found)
+
+    def _check_drawn(self, gone: frozenset[ObjectId], *, cascade: bool) -> None:
+        """Refuse to drop sequences that defaults of other tables need."""
+        sequences = [i for i in gone if isinstance(self.items[i], Sequence)]
+        needing = [found for found in self.drawing(sequences) if found[0].id not in gone]
+        if not needing or cascade:
+            return
+        names = ", ".join(dict.fromkeys(sequence.name for _, _, sequence in needing))
+        detail = "; ".join(
+            f"default value for column {table.schema[at].name} of table {table.name} "
+            f"depends on sequence {sequence.name}"
+            for table, at, sequence in needing
+        )
+        message = f"cannot drop sequence {names} because other objects depend on it"
+        if any(t.columns[at].identity for t, at, _ in needing):
+            table, at, sequence = next(n for n in needing if n[0].columns[n[1]].identity)
+            column = f"column {table.schema[at].name} of table {table.name}"
+            message = f"cannot drop sequence {sequence.name} because {column} requires it"
+            raise DependentObjects(message, hint=f"You can drop {column} instead.")
+        raise DependentObjects(message, detail=detail, hint="write CASCADE to drop these too")
 
     def _is_of(self, item: ObjectId, sources: frozenset[ObjectId]) -> bool:
         """Return whether an object is a table of one of these sources."""

@@ -23,8 +23,11 @@ from reclock.dataflow.keying import Keying
 from reclock.dataflow.types import arrow_types
 from reclock.ids import ObjectId
 from reclock.sql.names import CatalogItem
+from reclock.sql.parse.columns import is_literal
+from reclock.sql.plan.scalar import ColumnRef
+from reclock.sql.plan.scalar import walk as walk_scalar
 from reclock.sql.schema import Column, Schema
-from reclock.sql.types import Varchar
+from reclock.sql.types import Char, Varchar
 from reclock.time.expiry import DataflowKind
 from reclock.time.frontier import CLOSED
 from reclock.time.timestamp import Timestamp
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
     from reclock.durable.keyed import Json
     from reclock.sql.plan.node import Keys, Node
+    from reclock.sql.plan.scalar import Scalar
     from reclock.sql.statement import CreateSink, CreateSource
     from reclock.sql.syntax.expression import Expression
     from reclock.sql.types import Declared
@@ -41,8 +45,11 @@ if TYPE_CHECKING:
     from reclock.time.refresh import Schedule
     from reclock.time.timeline import Timeline
 
-VERSION: Final = 2
-"""Of records: 2 may have an ``owner``. What a record of 1 can say is written as one."""
+VERSION: Final = 3
+"""Of records: 2 may have an ``owner``, 3 what came with sequences and CHECK.
+
+What a record of an earlier version can say is written as one.
+"""
 
 
 @dataclass(frozen=True)
@@ -99,16 +106,47 @@ class RelationItem(Item):
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of a table; ``default`` None is NULL, ``length`` that of a varchar."""
+    """A column of a table; ``default`` None is NULL, ``length`` that of a varchar, or a char.
+
+    With a ``sequence`` its default is the next number of that; ``identity`` is ``always`` or
+    ``by default`` if it was declared so.
+    """
 
     column: Column
     default: Expression | None = None
     length: int | None = None
+    fixed: bool = False
+    default_text: str | None = field(default=None, compare=False)
+    """The default as it was written."""
+    sequence: ObjectId | None = None
+    identity: str | None = None
 
     @property
     def declared(self) -> Declared:
         """The type as it was declared."""
-        return self.column.type if self.length is None else Varchar(self.length)
+        if self.length is None:
+            return self.column.type
+        return Char(self.length) if self.fixed else Varchar(self.length)
+
+
+def _is_new(column: TableColumn) -> bool:
+    """Return whether records of an earlier version cannot have a column."""
+    return column.fixed or not (column.default is None or is_literal(column.default))
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition that is not false for any row; ``text`` is it as it was written."""
+
+    name: str
+    condition: Scalar
+    text: str
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns that it uses, in the order in which it names them."""
+        parts = walk_scalar(self.condition)
+        return tuple(dict.fromkeys(p.index for p in parts if isinstance(p, ColumnRef)))
 
 
 @dataclass(frozen=True)
@@ -120,6 +158,24 @@ class Table(RelationItem):
     columns: tuple[TableColumn, ...] = ()
     primary_key: tuple[int, ...] = ()
     enforced: bool = True
+    key_name: str | None = None
+    """The name of the primary key, if it was given one."""
+    checks: tuple[Check, ...] = ()
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        made = super().record()
+        drawn = {str(at): c.sequence for at, c in enumerate(self.columns) if c.sequence}
+        if drawn:
+            made["sequences"] = drawn
+        if drawn or self.checks or self.key_name or any(map(_is_new, self.columns)):
+            made["v"] = VERSION
+        return made
+
+    @property
+    def key_constraint(self) -> str:
+        """The name of the primary key, as a constraint."""
+        return self.key_name or f"{self.name}_pkey"
 
     @cached_property
     def schema(self) -> Schema:

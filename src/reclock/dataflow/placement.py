@@ -6,9 +6,12 @@ one until the estimate is half of that, so that work near the limit stays where 
 is up the driver does what takes at most ``UNTIL_UP_SECONDS``; what takes longer waits for Spark.
 A setting (``execution``) decides instead, if it says so.
 
-Estimate. ``rows × Σ cost(operator)`` over the operators that the work reaches, where the cost of
-an operator is what this process measured: seconds for each row that came in, an average that
-follows the last ticks (``Costs``). Before anything was measured it is ``FIRST_COST``.
+Estimate. ``Σ rows(operator) × cost(operator)`` over the operators that the work reaches, where the
+cost of an operator is what this process measured: seconds for each row that came in, an average
+that follows the last ticks (``Costs``). Before anything was measured it is ``FIRST_COST``. Rows of
+a tick are those of the changes that reach the operator: several tables cost what each costs.
+Jobs measure nothing, and what was measured once, on a bad day, would be believed for ever: each job
+has the costs of its operators believed a little less (``Costs.fade``).
 
 Outlook. The same costs say beforehand how many changed rows make a tick a job, for EXPLAIN.
 
@@ -26,7 +29,7 @@ from reclock.dataflow.job.parts import Parts
 from reclock.dataflow.job.schedule import Schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from reclock.dataflow.graph import Graph
     from reclock.dataflow.work import Work
@@ -43,6 +46,9 @@ LEAST_ROWS: Final = 256
 
 _WEIGHT: Final = 0.25
 """How much of an average the last measurement is."""
+
+_FADING: Final = 0.1
+"""How much of what was measured goes with each job that measures nothing."""
 
 ARRANGE: Final = "arrange"
 """The cost of arranging the updates of a tick, in addition to that of its operators."""
@@ -84,10 +90,16 @@ class Costs:
             known = self._seconds.get(operator, FIRST_COST)
             self._seconds[operator] = known + _WEIGHT * (seconds / rows - known)
 
-    def of(self, operators: Iterable[str]) -> float:
-        """Return what a row costs all of these."""
+    def fade(self, operators: Iterable[str]) -> None:
+        """Note that operators ran elsewhere: what is known of them gets older."""
         with self._lock:
-            return sum(self._seconds.get(operator, FIRST_COST) for operator in operators)
+            for operator in set(operators) & self._seconds.keys():
+                self._seconds[operator] += _FADING * (FIRST_COST - self._seconds[operator])
+
+    def of(self, loads: Iterable[tuple[str, int]]) -> float:
+        """Return what so many rows cost each of these operators."""
+        with self._lock:
+            return sum(rows * self._seconds.get(name, FIRST_COST) for name, rows in loads)
 
 
 def place(
@@ -110,25 +122,31 @@ def place(
     return Place.DRIVER if seconds <= limit else Place.SPARK
 
 
-def operators_of(work: Work) -> list[str]:
-    """Return the operators that work reaches, by name, each as often as it runs."""
+def loads_of(work: Work) -> list[tuple[str, int]]:
+    """Return the operators that work reaches, by name, and how many rows come to each, at most."""
     graph = work.graph
     if work.wanted is None:
-        return reached_by(graph, work.changes.keys())
-    return _names(graph, graph.needed(work.wanted, work.given.steps) - work.given.steps.keys())
+        return reached_by(graph, {item: change.rows for item, change in work.changes.items()})
+    steps = graph.needed(work.wanted, work.given.steps) - work.given.steps.keys()
+    return _named(graph, dict.fromkeys(steps, work.rows), work.rows)
 
 
-def reached_by(graph: Graph, changed: Iterable[ObjectId]) -> list[str]:
-    """Return the operators that changes of some tables and sources reach."""
-    live = {graph.entry(item)[0] for item in changed}
+def reached_by(graph: Graph, changed: Mapping[ObjectId, int]) -> list[tuple[str, int]]:
+    """Return the operators that so many changes of tables and sources reach, with those of each."""
+    rows: dict[int, int] = {}
+    for item, count in changed.items():
+        at = graph.entry(item)[0]
+        rows[at] = rows.get(at, 0) + count
     for at, step in enumerate(graph.steps):
-        if not live.isdisjoint(step.inputs):
-            live.add(at)
-    return _names(graph, live)
+        live = rows.keys() & set(step.inputs)
+        if live:
+            rows[at] = rows.get(at, 0) + sum(rows[source] for source in live)
+    return _named(graph, rows, sum(changed.values()))
 
 
-def _names(graph: Graph, steps: Iterable[int]) -> list[str]:
-    return [ARRANGE, *(type(graph.steps[at]).__name__ for at in sorted(steps))]
+def _named(graph: Graph, rows: Mapping[int, int], whole: int) -> list[tuple[str, int]]:
+    steps = [(type(graph.steps[at]).__name__, rows[at]) for at in sorted(rows)]
+    return [(ARRANGE, whole), *steps]
 
 
 @dataclass(frozen=True)
@@ -171,11 +189,16 @@ class Placement:
 
     def estimate(self, work: Work) -> float:
         """Return how many seconds the driver would need, about."""
-        return work.rows * self.costs.of(operators_of(work))
+        return self.costs.of(loads_of(work))
+
+    def fade(self, work: Work) -> None:
+        """Note that work ran as a job."""
+        self.costs.fade(name for name, _ in loads_of(work))
 
     def outlook(self, graph: Graph, changed: Collection[ObjectId]) -> Outlook:
         """Return where ticks would run in which all of these change."""
-        rows = DRIVER_SECONDS / self.costs.of(reached_by(graph, changed))
+        each = self.costs.of(reached_by(graph, dict.fromkeys(changed, 1)))
+        rows = DRIVER_SECONDS * max(1, len(changed)) / each
         stages = Schedule.of_tick(graph, Parts(1), changed).spark_stages
         return Outlook(self.execution, int(float(f"{rows:.2g}")), stages)
 

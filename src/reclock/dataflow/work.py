@@ -8,7 +8,7 @@ graph, given
 * *catching up*: what changed in kept collections, and the state before ``lower`` of what a first
   load has filled.
 
-``InProcess`` computes it in this process, ``job.run.SparkJob`` in Spark tasks. Both run the same
+``InProcess`` computes it in this process, ``spark.job.SparkJob`` in Spark tasks. Both run the same
 steps and operators and give the same updates (P3); the one in memory, the other as runs.
 """
 

@@ -1,10 +1,10 @@
 """Changes of the catalog: objects come and go, with their state, in one durable append.
 
 1. Each timeline concerned ticks, so that nothing is pending: U = W = {u}.
-2. The graph of the catalog after the change says which arrangements are new, and which no object
-   needs any more. Those that two versions have in common are kept as they are.
-3. New ones are hydrated as of u − 1 from those that exist, and written; or were before, but
-   for the last times (``prepare``).
+2. The graph of the catalog after the change says which arrangements are new, and which are no
+   longer needed. Arrangements in both versions are kept as they are.
+3. New ones are hydrated as of u − 1 from those that exist, and written; or were before, except for
+   the last times (``preparation``).
 4. What temporal filters do at u is computed, for old and new objects alike.
 5. One append: the catalog's records, the new runs, the removal of the old ones; U and W
    move by one step, to u + 1.

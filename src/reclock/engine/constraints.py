@@ -1,4 +1,4 @@
-"""What a table refuses: NULL where it may not be, text too long, a key that is there already.
+"""Constraints of tables: NOT NULL, CHECK, the length of text, unique keys.
 
 Checked on the rows a statement adds, before anything is written, against everything that
 is durable: the runs of the table's collection, the writes that are pending, and the
@@ -16,7 +16,7 @@ Tests: tests/engine/test_constraints.py.
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,16 +26,26 @@ from reclock.arrangement.cache import process_cache
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.layout import Layout, diff_of, time_of
 from reclock.arrangement.probe import probe
+from reclock.dataflow import delta as deltas
+from reclock.dataflow.error_rows import failure
+from reclock.dataflow.evaluate import Evaluated, RowRequest
 from reclock.dataflow.graph import collection_of
+from reclock.dataflow.local import evaluated, is_local
 from reclock.dataflow.values import to_python
 from reclock.errors import ConstraintViolation
+from reclock.rows.copy_text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from reclock.arrangement.run import Run
-    from reclock.catalog.item import Table
+    from reclock.catalog.item import Check, Table
+    from reclock.engine.core import Core
     from reclock.engine.timeline import TimelineState
+
+
+_SHOWN: Final = 64
+"""So many characters of a value are shown in a message."""
 
 
 def check_not_null(table: Table, columns: Sequence[pa.Array]) -> None:
@@ -47,31 +57,80 @@ def check_not_null(table: Table, columns: Sequence[pa.Array]) -> None:
                 "violates not-null constraint"
             )
             at = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
-            row = [to_python(c.slice(at, 1), d.type)[0]
-                   for d, c in zip(table.schema, columns, strict=True)]  # fmt: skip
-            shown = ", ".join("null" if value is None else str(value) for value in row)
-            detail = f"failing row contains ({shown:.200})"
+            detail = f"Failing row contains ({shown_row(table, columns, at)})."
             hint = "give a value, or a DEFAULT when the table is created"
             error = ConstraintViolation(message, detail=detail, hint=hint, code="23502")
-            error.row, error.column = at, defined.name
+            error.row, error.column, error.table = at, defined.name, table.name
             raise error
 
 
 def fitted(table: Table, columns: Sequence[pa.Array]) -> list[pa.Array]:
     """Return the columns with text of at most the declared length: only blanks are cut off."""
     made = list(columns)
-    for at, (defined, values) in enumerate(zip(table.columns, columns, strict=True)):
+    for at, (defined, given) in enumerate(zip(table.columns, columns, strict=True)):
         if defined.length is None:
             continue
+        values = pc.utf8_rtrim(given, " ") if defined.fixed else given
         longer = pc.greater(pc.utf8_length(values), defined.length)
-        if not pc.any(longer).as_py():
+        if not defined.fixed and not pc.any(longer).as_py():
             continue
         beyond = pc.utf8_rtrim(pc.utf8_slice_codeunits(values, defined.length), " ")
         lost = pc.fill_null(pc.greater(pc.utf8_length(beyond), 0), fill_value=False)
         if pc.any(lost).as_py():
-            raise _too_long(table, at, values, int(np.flatnonzero(lost)[0]))
+            raise _too_long(table, at, given, int(np.flatnonzero(lost)[0]))
         made[at] = pc.utf8_slice_codeunits(values, 0, defined.length)
     return made
+
+
+def check_conditions(core: Core, table: Table, columns: Sequence[pa.Array]) -> None:
+    """Refuse rows for which a CHECK is false; NULL is not false.
+
+    Cost: a pass over the rows by Arrow, or by Spark for what needs it (``dataflow.local``).
+    """
+    if not table.checks or not len(columns[0]):
+        return
+    size = len(columns[0])
+    rows = deltas.build(columns, np.zeros(size, np.int64), np.ones(size, np.int64))
+    conditions = tuple(check.condition for check in table.checks)
+    if all(map(is_local, conditions)):
+        found = evaluated(conditions, rows)
+    else:
+        (answer,) = core.engine.evaluate([RowRequest(0, rows, conditions)])
+        assert isinstance(answer, Evaluated)
+        found = answer
+    broken: tuple[int, int] | None = None
+    for nth, (value, error) in enumerate(zip(found.values, found.errors, strict=True)):
+        failed = None if error is None else np.flatnonzero(error.is_valid())
+        wrong = np.flatnonzero(pc.invert(pc.fill_null(value, True)))
+        if error is not None and failed is not None and len(failed):
+            code, _, message = error[int(failed[0])].as_py().partition("|")
+            raise failure(code, message, f'in check constraint "{table.checks[nth].name}"')
+        if len(wrong):
+            broken = min(filter(None, [broken, (int(wrong[0]), nth)]))
+    if broken is not None:
+        raise _not_so(table, table.checks[broken[1]], columns, broken[0])
+
+
+def _not_so(
+    table: Table, check: Check, columns: Sequence[pa.Array], row: int
+) -> ConstraintViolation:
+    name = check.name
+    message = f'new row for relation "{table.name}" violates check constraint "{name}"'
+    detail = f"Failing row contains ({shown_row(table, columns, row)})."
+    hint = f"the condition is {check.text}"
+    error = ConstraintViolation(message, detail=detail, hint=hint, code="23514")
+    error.row, error.table, error.constraint = row, table.name, name
+    return error
+
+
+def shown_row(table: Table, columns: Sequence[pa.Array], row: int) -> str:
+    """Return the values of a row as they are shown in a message."""
+    shown = []
+    for values, defined in zip(columns, table.schema, strict=True):
+        value = to_python(values.slice(row, 1), defined.type)[0]
+        text = "null" if value is None else text_of(value, defined.type)
+        shown.append(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return ", ".join(shown)
 
 
 def _too_long(table: Table, at: int, values: pa.Array, row: int) -> ConstraintViolation:
@@ -80,7 +139,8 @@ def _too_long(table: Table, at: int, values: pa.Array, row: int) -> ConstraintVi
     message = f"value too long for type {column.declared}"
     detail = f'column "{column.column.name}" of relation "{table.name}": '
     detail += f"{len(text)} characters, {text!r:.100}"
-    hint = f"cut it with ::varchar({column.length}), or declare the column as text"
+    kind = "char" if column.fixed else "varchar"
+    hint = f"cut it with ::{kind}({column.length}), or declare the column as text"
     error = ConstraintViolation(message, detail=detail, hint=hint, code="22001")
     error.row, error.column = row, column.column.name
     return error

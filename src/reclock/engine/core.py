@@ -1,9 +1,9 @@
 """The owner of the state: one world, one lock, one way to change it.
 
 ``publish`` appends to the durable store and then replaces the world: a reader sees the state before
-or after, never between. Writers hold ``lock`` from looking to publishing. If an append fails, or
-its outcome is unknown, the world is *stale*: the next one to come next reads all of it again from
-the store, as a restarted process would, so memory can never disagree with the disk.
+or after, never between. Writers hold ``lock`` from their first read to the publication. If an
+append fails, or its outcome is unknown, the world is *stale*: the next user reads all of it again
+from the store, as a restarted process would, so memory can never disagree with the disk.
 
 Segments are removed only here, under the lock, and never one that the current world or a world that
 is still being read names.
@@ -23,6 +23,8 @@ from reclock.arrangement.cache import process_cache
 from reclock.arrangement.gc import collect
 from reclock.catalog.item import Sink, Source
 from reclock.catalog.roles import Roles
+from reclock.catalog.serial.item import Sequence
+from reclock.catalog.serial.values import SequenceValues
 from reclock.catalog.settings import SystemSettings, Values
 from reclock.durable.catalog_store import CatalogStore
 from reclock.durable.oracle_store import OracleStore
@@ -43,7 +45,8 @@ from reclock.time.frontier import at
 from reclock.time.pace import Own, timeline_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Sequence as Many
 
     from reclock.arrangement.store import Store as Segments
     from reclock.catalog.catalog import Catalog
@@ -111,6 +114,8 @@ class Core:
         """Whether there may be segments to remove that could not be."""
         self._catalog_store = CatalogStore(store)
         self._oracle_store = OracleStore(store)
+        self.sequences = SequenceValues(store)
+        """The numbers of sequences."""
         self._stale = False
         self._readers: list[World] = []
         self.lost: deque[Callable[[], None]] = deque()
@@ -119,6 +124,7 @@ class Core:
         self._world = self.history.followed(self.load(), None)
         engine.configure(self.settings.execution)
         drop_others(store, (source.id for source in self._world.catalog.of_kind(Source)))
+        self.sequences.clean(item.id for item in self._world.catalog.of_kind(Sequence))
         SinkStore(store).drop_others(sink.id for sink in self._world.catalog.of_kind(Sink))
         self.expirations = Expirations(self)
         self.merger = Merger(self)
@@ -240,7 +246,7 @@ class Core:
             self._replace(self._world.with_states([found]))
         return found
 
-    def publish(self, world: World, appends: Sequence[Append], *moved: TimelineState) -> None:
+    def publish(self, world: World, appends: Many[Append], *moved: TimelineState) -> None:
         """Append to the store and make ``world``, with ``moved`` timelines, the current one."""
         durable = self._world.timelines
         oracles = [

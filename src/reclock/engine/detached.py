@@ -1,9 +1,9 @@
 """Work of a statement in a thread of its own, so that the statement can be left at once.
 
-A statement that is cancelled, or interrupted by Ctrl-C, waits for nothing: what computes for it
-may be in the middle of a Spark job, or of a sort, and hears of it when it next looks. It is told,
-and left behind. What it still makes is dropped; it must change nothing that others see, and may
-fail in any way, for what it reads is not kept any longer.
+A statement that is cancelled, or interrupted by Ctrl-C, ends at once. Its work may be in the middle
+of a Spark job, or of a sort, and notices the request only at its next check, so it is left behind.
+Its result is dropped. The work must change nothing that others see, and may fail in any way,
+because its inputs are no longer kept.
 
 Cost: a thread. Tests: tests/engine/test_detached.py, test_prepare_busy.py.
 """

@@ -1,8 +1,8 @@
-"""The seam between the engine and whatever computes: Spark, or a model in tests.
+"""The seam between the engine and what computes: Spark, or a model in tests.
 
-An engine has no state of its own that matters: everything it needs comes with the call,
-everything it makes is in the answer, and a call that failed is simply made again. The
-engine makes them from any thread, several at once.
+An engine has no state of its own that matters: everything it needs comes with the call, everything
+it makes is in the answer, and a failed call is simply repeated. Calls come from any thread, several
+at once.
 
 ``updates`` of an arrangement are one batch, conformed and consolidated for its layout, or, when
 there are many, runs already written to the segment store, with disjoint ranges of ``kh`` and the
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.shard import Shard
     from reclock.arrangement.store import Store
     from reclock.dataflow.changes import Changes
+    from reclock.dataflow.evaluate import Answer, Request
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.hydrate import Stream
     from reclock.dataflow.job.load import Load
@@ -54,6 +55,10 @@ class Engine(Protocol):
 
     def configure(self, execution: Execution) -> None:
         """Have all that follows run in the driver, in Spark tasks, or where it belongs."""
+        ...
+
+    def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
+        """Return the values of expressions over rows that are not stored: of a CHECK, a default."""
         ...
 
     def outlook(self, shape: Shape, changed: Collection[ObjectId]) -> Outlook | None:

@@ -1,7 +1,7 @@
-"""Reads of sources that are still loading, and of views over them: they wait, and say for what.
+"""Reads of sources that are still loading, and of views over them: they wait, and name the source.
 
-A source can be read from its first readable time on (``source.first``). A read that comes before
-waits for that, as long as ``statement_timeout`` allows; AS OF an earlier time is refused.
+A source can be read from its first readable time on (``first_time``). An earlier read waits for
+that, as long as ``statement_timeout`` allows; AS OF an earlier time is refused.
 
 In the background the source is being read by its own thread. A waiting reader asks for a tick as
 soon as there is something to bind, rather than at the next deadline. Without a loop, reads run the

@@ -1,4 +1,4 @@
-"""The first time at which a source can be read: when all is bound that was there at first.
+"""The first readable time of a source: when everything that was there at its creation is bound.
 
 Definition. F is the upstream frontier when CREATE SOURCE ran; it is one of the source's durable
 facts. With the remap R of the source::
@@ -9,9 +9,9 @@ so a first read has everything that was in the topic, or in the files, before th
 every later one too; no reader sees a part of it, or nothing. A source has no readable time before
 that, and nor has a view over it. The statement itself waits for nothing.
 
-A source that has ended can be read, whatever it had got to: its error says what happened. Sources
-that bring their times, or transactions, have no F: what is complete of them they say themselves.
-Load generators have none either: nothing is there before their first tick.
+A source that has ended can be read, however far it got: its error says what happened. Sources that
+bring their times, or transactions, have no F: what is complete of them they say themselves. Load
+generators have none either: nothing is there before their first tick.
 
 Invariant: R never goes back, so neither does the time (P7); F is durable, so a restarted process
 finds the same (P2). Cost: a bisection, once per version of R.

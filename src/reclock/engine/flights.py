@@ -1,12 +1,12 @@
-"""Which ticks are under way without the lock, and what they keep until they have landed.
+"""The ticks that run without the lock, and what they keep until they have landed.
 
-At most one tick of a pace is (``tick``). While it is
+A pace has at most one such tick (``tick``). While it runs
 
 - the segments of the world that it started from stay; none at all are removed, because those
   that it writes have no name yet;
-- writes of its timeline get times after the one that it closes (``closing``). That this is known
-  in memory only is enough: a process that dies publishes nothing of the tick;
-- who needs the pace as it will be then waits for it (``wait``), without the lock.
+- writes of its timeline get times after the one that it closes (``closing``). Memory is enough for
+  this: a process that dies publishes nothing of the tick;
+- statements that need the state after the tick wait for it (``wait``), without the lock.
 
 Tests: tests/engine/test_flights.py.
 """

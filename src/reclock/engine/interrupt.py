@@ -1,10 +1,10 @@
-"""How a statement that is under way is told to stop, from another thread.
+"""Stops a running statement, from another thread.
 
 A statement that waits registers how to be woken (``waking``) and calls ``check`` when it is; one
 that computes calls ``check`` between two steps. A statement that has begun to make something
-durable is not stopped: it is done, or it fails. What was asked of a statement that is over is
-forgotten when the next one begins (``clear``), and so is what was meant for it and comes late: a
-request from another thread says which statement it means (``number``).
+durable is not stopped: it succeeds or fails. A request for a statement that is over is forgotten
+when the next one begins (``clear``), even if it comes late: a request from another thread says
+which statement it means (``number``).
 
 Tests: tests/session/test_cancel.py.
 """

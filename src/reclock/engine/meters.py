@@ -1,7 +1,7 @@
 """What this process counts while it works, for those who watch it from outside.
 
-``Meters`` are plain numbers that only grow. Code notes what it has done, in about a microsecond and
-under a lock that is held for no longer; a scrape copies the numbers. So neither a tick nor a
+``Meters`` are plain numbers that only grow. Code notes what it has done, in about a microsecond
+under a lock that is held no longer than that; a scrape copies the numbers. So neither a tick nor a
 look-up ever waits for a scrape. All of it begins at nothing with the process.
 
 ``Histogram`` has the buckets of Prometheus: how many values were at most each bound.

@@ -1,6 +1,6 @@
-"""What the owner of the state asks of those who read sources and write sinks.
+"""What the owner of the state asks of source readers and sink writers.
 
-They are above it: it knows these protocols, and a database gives it the parts themselves.
+They are in higher layers: the engine knows these protocols, and a database supplies the parts.
 """
 
 from __future__ import annotations

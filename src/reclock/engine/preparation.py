@@ -1,23 +1,23 @@
 """New objects are filled in the background: nothing else waits for a first load.
 
-What a new view, index or followed query needs is computed as of the last complete time of a world
-that is kept for it, without the lock. Meanwhile ticks and writes go on; what they did is then
-followed (``dataflow.follow``) in rounds, and the last, of what happened since, under the lock, in
-the append that makes the object known. So the object is right at every time from the first one
+The rows of a new view, index or subscribed query are computed as of the last complete time of a
+world that is kept for them, without the lock. Meanwhile ticks and writes go on; their changes are
+then followed (``dataflow.work``) in rounds, and the last, of what happened since, under the lock,
+in the append that makes the object known. So the object is right at every time from the first one
 on (P3), and ticks wait for a moment, not for the load.
 
-A round must take at most half of what the one before took (the first: of what the load took),
-for it follows what happened meanwhile. If one does not, the ticks bring more than can be followed
-at the same time: those of the pace pause (``turns``) while the rest is followed and the object is
+A round must take at most half of what the one before took (the first: of what the load took), for
+it follows what happened meanwhile. If one does not, the ticks bring more than can be followed at
+the same time: those of the pace pause (``turns``) while the rest is followed and the object is
 published. So there are at most log2(load / SHORT) rounds, whatever the ticks do. What computes runs
-in a thread of its own (``apart``): a statement that is cancelled ends at once, in every phase
+in a thread of its own (``detached``): a statement that is cancelled ends at once, in every phase
 before the append.
 
 The rows that are followed are held until then. Files that were written have no name before the
 append: a crash leaves nothing but them.
 
-Views over objects that do not become complete together (``joint``) are filled where all of these
-are complete; their copies of these objects are filled too, and follow the objects themselves.
+Views over objects that do not become complete together (``multi_pace``) are filled where all of
+these are complete; their copies of these objects are filled too, and follow the objects themselves.
 
 Cost: that of the load, and of the changes meanwhile. Tests: tests/engine/test_prepare.py,
 test_prepare_busy.py.

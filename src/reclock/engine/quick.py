@@ -1,4 +1,4 @@
-"""Which queries are answered so quickly that it may be done under the lock."""
+"""The queries that are quick enough to be answered under the lock."""
 
 from __future__ import annotations
 

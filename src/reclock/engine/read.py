@@ -1,17 +1,16 @@
-"""Reads: which time, waiting for it, and the answer, without stopping writers.
+"""Reads: choose a time, wait for it, and answer, without stopping writers.
 
 A read chooses its timestamp by ``time.select`` from the oracle, from the frontiers of what it
-reads, and from AS OF. The oracle is asked once, at the beginning: writes that come later
-cannot make the read wait longer. If something is not complete at that time, the read
+reads, and from AS OF. The oracle is asked once, at the beginning: writes that come later cannot
+make the read wait longer. If an input is not complete at that time, the read
 
-- wakes the background loop, if the tick of now gets there, and waits for it, as long as
-  ``statement_timeout`` allows, holding its time meanwhile, so that it is still kept when it
-  has come;
-- without a loop runs the tick itself, or says that the clock has not got there.
+- wakes the background loop, if a tick now gets that far, and waits for it, as long as
+  ``statement_timeout`` allows, holding its time meanwhile, so that it stays readable;
+- without a loop runs the tick itself, or fails because the clock has not reached that time.
 
-Either way readers who wait at the same time share a tick: one that began after they had chosen
-their times, or that gets to them all the same. The oracle is a value in memory, which ticks and
-writes advance in their own durable appends: a read asks it and appends nothing.
+Either way, readers that wait at the same time share a tick: one that began after they had chosen
+their times, or that reaches these times all the same. The oracle is a value in memory, which ticks
+and writes advance in their own durable appends: a read asks it and appends nothing.
 
 Then it answers from one world: every object at the same time (P1, P7). A time beyond the
 oracle's is not answered before the oracle has reached it (``Choice.linearize``).

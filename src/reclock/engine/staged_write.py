@@ -22,9 +22,16 @@ from weakref import finalize
 
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
-from reclock.engine.constraints import check_key, check_not_null, check_staged, fitted
+from reclock.engine.constraints import (
+    check_conditions,
+    check_key,
+    check_not_null,
+    check_staged,
+    fitted,
+)
 from reclock.engine.tick import settle
 from reclock.engine.write import FOLD_AFTER, arranged
+from reclock.errors import InvalidValue
 from reclock.failpoints import hit
 from reclock.time.description import Description
 from reclock.time.frontier import at
@@ -60,6 +67,7 @@ class StagedWrite:
         table = self._table
         check_not_null(table, columns)
         given = fitted(table, columns)
+        check_conditions(self._core, table, given)
         batch = arranged(table, given, _UNKNOWN, 1)
         check_key(table, None, batch, given)
         check_staged(table, batch, self._runs(), given)
@@ -70,9 +78,17 @@ class StagedWrite:
             writer.add(str(table.id), layout, [batch], description, batch_rows=per_batch)
             self._refs += writer.finish()
 
-    def commit(self) -> Timestamp:
-        """Make all rows visible at one time; return it. Hold the lock."""
-        core, table = self._core, self._table
+    def commit(self, table: Table) -> Timestamp:
+        """Make all rows visible at one time; return it. Hold the lock.
+
+        ``table`` is the table as it is now: rows were checked against what it was.
+        """
+        core, staged = self._core, self._table
+        if (table.id, table.columns, table.key, table.checks) != (
+            staged.id, staged.columns, staged.key, staged.checks,
+        ):  # fmt: skip
+            message = f'table "{table.name}" was altered or made again meanwhile'
+            raise InvalidValue(message, code="55000", hint="copy again")
         with core.writing():
             timeline = table.timeline
             assert timeline is not None

@@ -1,4 +1,4 @@
-"""What becomes of a tick that failed: tried again, later and later, or given up with a reason.
+"""Failed ticks: retried with growing pauses, or given up with a reason.
 
 Each timeline has at most one ``Failure``: the last one, how often in a row it happened, and
 when the tick is tried again::
@@ -7,11 +7,11 @@ when the tick is tried again::
 
 A tick that succeeds ends it. Failures of the classes in ``PERMANENT`` cannot heal while this
 process lives (the state does not decode, a file of it is gone, another process owns it, there is no
-Java): the timeline stops there, and its waiters are told why. All others are tried again for as
-long as it takes: a full disk, a broken connection, a lost race, a Spark job. Nothing is wrong
-meanwhile, only late: a tick happens whole or not at all.
+Java): the timeline stops there, and its waiters are told why. All others are retried without end: a
+full disk, a broken connection, a lost race, a Spark job. Meanwhile answers are late but never
+wrong: a tick happens as a whole or not at all.
 
-One timeline's failure is no other's. Tests: tests/engine/test_loop.py.
+The failure of one timeline does not affect the others. Tests: tests/engine/test_loop.py.
 """
 
 from __future__ import annotations

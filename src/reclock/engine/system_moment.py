@@ -1,4 +1,4 @@
-"""What the rows of system relations are taken from."""
+"""The inputs from which system relations take their rows."""
 
 from __future__ import annotations
 

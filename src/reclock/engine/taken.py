@@ -1,4 +1,4 @@
-"""What a tick takes of a source: the value that reading gives and a tick publishes."""
+"""What a tick takes from a source: the value that reading yields and a tick publishes."""
 
 from __future__ import annotations
 

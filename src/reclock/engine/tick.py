@@ -2,39 +2,38 @@
 
 *Begin*, under the lock:
 
-1. The clock and the frontier of tables give the time T that the tick closes; an idle
-   timeline whose clock has not moved has nothing to close. Regular ticks close times on the
-   grid of ``timestamp_interval``, so T may be ahead of the clock by less than an interval.
-   Those that a read, a write or a change of the catalog calls for close now, or the last
-   write if that is later: however long the interval, they do not run ahead. None goes past
-   the expiration of what is kept (``expirations``), which may be renewed with it.
+1. The clock and the frontier of tables give the time T that the tick closes; an idle timeline whose
+   clock has not moved has nothing to close. Regular ticks close times on the grid of
+   ``timestamp_interval``, so T may be ahead of the clock by less than an interval. Ticks on demand,
+   for a read, a write or a change of the catalog, close the present time, or that of the last write
+   if it is later: they never run ahead, however long the interval. None goes past the expiration of
+   what is kept (``expirations``), which may be renewed with it.
 2. The state that it starts from is fixed, and its files stay (``flights``). What was read ahead
    of sources is bound to times up to T: one delta per source (``source``). From here on
    writes get times after T.
 
 *Prepare*, without the lock: reads, writes and changes of the catalog go on.
 
-3. What a source offers of what it has in files may have to be looked at (``source.stated``): if it
-   cannot be published, the tick begins again. The writes that were pending are gathered: one
-   delta per table, every time its own. The engine computes what they append to every
-   arrangement, and what temporal filters do because their time has come, at the times that it
-   has, also if nothing was written.
+3. A source may offer rows from files, which are checked now (``ingest.cdcv2_intake``): if they
+   cannot be published, the tick begins again. The pending writes are gathered: one delta per table,
+   each write at its own time. The engine computes their effect on every arrangement, and the
+   changes of temporal filters that are due by T, each at its own time, even if nothing was written.
 4. All new runs are written, in one file, or in the publishing transaction if small.
 
 *Land*, under the lock:
 
 5. If the state is still the one that it started from, but for later writes, one append publishes
    the runs and the bindings, retires the writes up to T, swaps in finished merges, moves U to {T+1}
-   and W at least there, and applies T to the oracle. The tick is visible whole or not at all. If
-   the pace has moved meanwhile, what was prepared is dropped.
+   and W at least there, and applies T to the oracle. The tick becomes visible as a whole or not at
+   all. If the pace has moved meanwhile, what was prepared is dropped.
 
-``tick`` does so; ``settle`` does all of it under the lock, which the caller holds, and so gets
-ahead of a tick under way: right at any time, but that one's work is lost, so statements wait for
-it first (``sequence.context``).
+``tick`` does so; ``settle`` does all of it under the lock, which the caller holds, and so overtakes
+a running tick: correct at any time, but the work of that tick is lost, so statements wait for it
+first (``session.statements.context``).
 
-A crash before 5 leaves at most a file that nothing names; the tick is run again. An idle
-tick in which no time comes writes no record and no file: only frontiers move. Keeps P3, P5.
-What gathering, computing, writing and publishing took is noted for ``reclock.ticks``.
+A crash before 5 leaves at most a file that nothing names; the tick is run again. An idle tick in
+which no time comes writes no record and no file: only frontiers move. Keeps P3, P5.
+``reclock.ticks`` has how long gathering, computing, writing and publishing took.
 
 Tests: tests/engine/test_tick.py, test_flights.py; crashes: test_crash.py.
 """

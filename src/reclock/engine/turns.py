@@ -7,9 +7,9 @@ so a waiting statement may never get it. So before each tick the loop gives way:
   under way (``waiting``). Those that come later wait for the tick: writers without end do not stop
   the ticks;
 - to a statement that has *paused* the pace (``pausing``), because the ticks outrun it: a new view
-  that follows them (``prepare``), and was not getting nearer. A pause ends with its block, and
-  counts for ``LONGEST`` seconds at the most: then ticks go on, and the statement is told nothing.
-  It is right all the same, for it takes the lock for the last part.
+  that follows them (``preparation``) and does not catch up. A pause ends with its block, or after
+  ``LONGEST`` seconds, when ticks go on without notice to the statement. The statement is still
+  correct, because it takes the lock for the last part.
 
 Cost: nothing without a waiter. Tests: tests/engine/test_turns.py.
 """

@@ -1,4 +1,4 @@
-"""What a subscription gives: updates, and rows of progress."""
+"""What a subscription yields: updates, and progress rows."""
 
 from __future__ import annotations
 

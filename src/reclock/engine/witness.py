@@ -1,18 +1,19 @@
 """Witnesses: a row on which an expression fails, looked up when the error is read.
 
 An error row of a view is a code and a message (``dataflow.error_rows``): with the row in it there
-would be one per failing row, on every tick. So the row is looked for by who is told the error. The
-error says where it was met (``place``): among the errors of a kept object, or in a query, and at
-which time. ``row_of`` asks the plan as of that time (``sql.witness``) for the first row that fails.
+would be one per failing row, on every tick. So the row is searched for when an error is reported.
+The error says where it was met (``error_place``): among the errors of a kept object, or in a query,
+and at which time. ``row_of`` asks the plan as of that time (``sql.witness``) for the first row that
+fails.
 
-Invariants. The row fails at the time of the error, with this code and message. It is named only
-to a role that may read all that the query, or the view, is computed from: a role that may read
-only the view is told the error and no row. Looking is never the reason of an error: what cannot be
-looked up (it is forgotten, dropped, or too much) is told without a row, and so is the error of a
-whole group, and that of a view WITH (REFRESH …), which is of an earlier time. No lock is held, and
-ticks do nothing for it.
+Invariants. The row fails at the time of the error, with this code and message. It is named only to
+a role that may read all that the query, or the view, is computed from: a role that may read only
+the view gets the error without a row. The search itself never fails a statement: an error whose row
+cannot be found (forgotten, dropped, or too costly) is reported without one, and so are the error of
+a whole group, and that of a view WITH (REFRESH …), which has an earlier time. The search takes no
+lock, and ticks do nothing for it.
 
-Cost: a query over what the view reads, once per error that is told.
+Cost: a query over the inputs of the view, once per reported error.
 
 Tests: tests/engine/test_witness.py; with Spark: tests/engine/test_witness_spark.py.
 """

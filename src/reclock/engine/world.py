@@ -1,10 +1,10 @@
-"""Everything at one moment, as one frozen value: what a reader reads from.
+"""The world: catalog, timelines and settings at one moment, as one frozen value that readers use.
 
 A world is the catalog, the state of every timeline, and the system's settings; and the *transient*
 views, which are kept like others but only while they have subscribers: they are in no catalog, and
 a process that opens the database does not know them. A world is replaced whole after each durable
-append, so a reader that took one sees objects, runs and frontiers that belong together, however
-long it reads and whatever happens meanwhile.
+append, so a reader of one sees objects, runs and frontiers that belong together, however long it
+reads and whatever happens meanwhile.
 """
 
 from __future__ import annotations

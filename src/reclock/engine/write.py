@@ -5,13 +5,13 @@
 2. One append: the records in the log, the frontier W, and the oracle, which thereby has
    handed out the write's time and applied it. From then on every strict read sees it.
 
-Every write looks through those that are pending, so when there are many they are folded
-first, by a tick: writers who outrun the ticks pay for them. While a tick computes, writes get
-times after the one that it closes, and many more may wait; then writers wait for the tick
-(``sequence.context``).
+Every write checks the pending ones, so when there are many, a tick folds them first: writers that
+outrun the ticks pay for them. While a tick computes, writes get times after the one that it closes,
+and more of them may be pending; beyond that, writers wait for the tick
+(``session.statements.context``).
 
-Times of writes increase strictly, whatever the clock does (P7). A write of no rows has a
-time too.
+Times of writes increase strictly, whatever the clock does (P7). A write without rows has a time
+too.
 
 Tests: tests/engine/test_write.py; crashes: test_crash.py.
 """
@@ -26,7 +26,7 @@ import numpy as np
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow import delta as deltas
-from reclock.engine.constraints import check_key, check_not_null, fitted
+from reclock.engine.constraints import check_conditions, check_key, check_not_null, fitted
 from reclock.engine.tick import settle
 from reclock.failpoints import hit
 from reclock.time.description import Description
@@ -83,6 +83,8 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
         for change in changes:
             check_not_null(change.table, change.added)
         changes = [replace(c, added=fitted(c.table, c.added)) for c in changes]
+        for change in changes:
+            check_conditions(core, change.table, change.added)
         state = core.state(timeline)
         closing = core.flights.closing(timeline)
         if len(state.wal.pending) >= FOLD_AFTER and closing is None:

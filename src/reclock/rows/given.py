@@ -19,23 +19,22 @@ from reclock.dataflow.types import arrow_type
 from reclock.dataflow.values import from_python
 from reclock.errors import Error, InvalidValue, UndefinedName, WrongType
 from reclock.interval import Interval
-from reclock.sql.plan.build import plan_scalar
-from reclock.sql.plan.build.block import Block
-from reclock.sql.plan.coerce import assignable
-from reclock.sql.plan.scalar import Literal
 from reclock.sql.types import INTERVAL
 
 if TYPE_CHECKING:
-    from reclock.catalog.catalog import Catalog
-    from reclock.catalog.item import Table, TableColumn
+    from collections.abc import Callable
+
+    from reclock.catalog.item import Table
     from reclock.sql.schema import Column
 
+    Default = Callable[[Table, int, int], pa.Array]
 
-def columns_from(given: object, table: Table, catalog: Catalog) -> list[pa.Array]:
-    """Return the rows of ``given`` as the columns of ``table``."""
+
+def columns_from(given: object, table: Table, default: Default) -> list[pa.Array]:
+    """Return the rows of ``given`` as the columns of ``table``; ``default`` makes the others."""
     frame = _as_arrow(given)
     if frame is not None:
-        return _from_arrow(frame, table, catalog)
+        return _from_arrow(frame, table, default)
     if not isinstance(given, Iterable):
         message = f"rows cannot be made from {type(given).__name__}"
         hint = "give a list of tuples, an Arrow table or a DataFrame"
@@ -52,17 +51,6 @@ def column_from(values: Iterable[object], column: Column) -> pa.Array:
         raise
 
 
-def default_of(column: TableColumn, catalog: Catalog) -> object:
-    """Return the value of a column that a statement leaves out."""
-    if column.default is None:
-        return None
-    scalar = plan_scalar(column.default, Block(), catalog)
-    value = assignable(scalar, column.column.type, column.column.name)
-    while not isinstance(value, Literal):  # a literal that is cast
-        value = value.operand  # type: ignore[union-attr]  # defaults are literals
-    return value.value
-
-
 def _as_arrow(given: object) -> pa.Table | None:
     if isinstance(given, pa.Table):
         return given
@@ -73,7 +61,7 @@ def _as_arrow(given: object) -> pa.Table | None:
     return None
 
 
-def _from_arrow(frame: pa.Table, table: Table, catalog: Catalog) -> list[pa.Array]:
+def _from_arrow(frame: pa.Table, table: Table, default: Default) -> list[pa.Array]:
     names = table.schema.names
     for name in frame.column_names:
         if name not in names:
@@ -83,12 +71,11 @@ def _from_arrow(frame: pa.Table, table: Table, catalog: Catalog) -> list[pa.Arra
             message = f'column "{name}" specified more than once'
             raise UndefinedName(message, code="42701")
     columns = []
-    for column in table.columns:
+    for at, column in enumerate(table.columns):
         if column.column.name in frame.column_names:
             columns.append(_cast(frame.column(column.column.name), column.column))
         else:
-            default = column_from([default_of(column, catalog)], column.column)
-            columns.append(pa.repeat(default[0], frame.num_rows))
+            columns.append(default(table, at, frame.num_rows))
     return columns
 
 

@@ -33,6 +33,7 @@ from reclock.catalog.roles import DATABASE, gone
 from reclock.errors import Forbidden
 from reclock.session.dml.plan import plan_write, privileges
 from reclock.session.dml.target import target_table
+from reclock.session.sequence_functions import sequence_of
 from reclock.sql import statement as s
 from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build import plan_query
@@ -109,6 +110,9 @@ class _Check:
                 pass
             case s.SelectStatement(query, _):
                 self._query(query)
+                for call in statement.calls:
+                    sequence = sequence_of(call.sequence, self._catalog, self._parameters)
+                    self._may("UPDATE", sequence.id)
             case s.Subscribe(relation, query):
                 self._relation_or_query(relation, query)
             case s.Copy(of) | s.ExplainTimestamp(of) | s.Declare(_, of):
@@ -127,7 +131,7 @@ class _Check:
 
     def _change(self, statement: s.Statement) -> None:
         match statement:
-            case s.CreateTable():
+            case s.CreateTable() | s.CreateSequence():
                 self._create()
             case s.CreateTableAs(_, query):
                 self._create()
@@ -142,7 +146,7 @@ class _Check:
                 self._named(statement.relation, "SELECT")
             case s.Drop():
                 self._own(statement.names, cascade=statement.cascade)
-            case s.AlterRetainHistory() | s.AlterSource() | s.RefreshSource():
+            case s.AlterRetainHistory() | s.AlterSource() | s.RefreshSource() | s.AlterSequence():
                 self._own([statement.name])
             case s.Grant(_, (_, *_) as names):
                 self._own(names)

@@ -20,7 +20,8 @@ from reclock.engine.staged_write import StagedWrite
 from reclock.errors import Error, InvalidValue
 from reclock.rows.copy_csv import Records, read_csv, typed
 from reclock.rows.copy_text import utf8
-from reclock.rows.given import column_from, default_of
+from reclock.rows.given import column_from
+from reclock.session.dml.defaults import Defaults
 from reclock.session.dml.insert import places_of
 from reclock.session.dml.target import target_table
 from reclock.sql.zone import in_zone
@@ -58,6 +59,7 @@ class CopyIn:
         if context.transaction is not None:
             context.transaction.check_write(self._table)
         self._places = places_of(statement.columns, statement.name, self._table)
+        self._defaults = Defaults(context.session)
         self._rest: list[bytes] = []
         self._rows: list[list[Any]] = []
         self._parts: list[list[pa.Array]] = []
@@ -135,6 +137,7 @@ class CopyIn:
             self._staged = StagedWrite(self._context.core, self._table)
         columns = self._columns(self._table, self._context.catalog)
         self._parts, self._size = [], 0
+        self._defaults = Defaults(self._context.session)  # which has the numbers of these rows
         if len(columns[0]):
             self._staged.add(columns)
 
@@ -272,8 +275,7 @@ class CopyIn:
                 parts = [part[place] for part in self._parts]
                 made.append(pa.concat_arrays(parts) if parts else column_from([], column.column))
             else:
-                default = column_from([default_of(column, catalog)], column.column)
-                made.append(pa.repeat(default[0], count))
+                made.append(self._defaults.column(table, at, count, catalog))
         return made
 
     def _where(self, line: int | None = None) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
@@ -24,7 +24,7 @@ from reclock.engine.catalog_change import reconcile
 from reclock.engine.loop import Loop
 from reclock.engine.place import Place, open_place
 from reclock.engine.tick import tick
-from reclock.errors import StorageError
+from reclock.errors import Error, StorageError
 from reclock.export.outlets import KAFKA_OUTLETS
 from reclock.ingest.postgres.slots import left_behind
 from reclock.session.check import check
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from reclock.engine.meters import Meters
     from reclock.engine.preparation import Progress
     from reclock.engine.world import World
-    from reclock.errors import Error
     from reclock.export.connect import Outlets
     from reclock.ingest.connect import Clusters
     from reclock.ingest.postgres.slots import Noted
@@ -261,6 +260,8 @@ class Database:
         self._core.merger.close()
         self._core.expirations.close()
         self._core.pg.close()
+        with suppress(Error):  # then they have a gap
+            self._core.sequences.close()
         with self._core.lock:
             self._store.close()
         self._engine.close()

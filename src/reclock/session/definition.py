@@ -17,14 +17,13 @@ from reclock.catalog.item import (
     MaterializedView,
     RelationItem,
     Sink,
-    Table,
-    TableColumn,
     View,
     number_of,
 )
 from reclock.catalog.recording import Recording
 from reclock.catalog.roles import is_role
 from reclock.catalog.secrets import restored
+from reclock.catalog.serial.define import read_sequence, sequence_of
 from reclock.catalog.settings import is_setting
 from reclock.catalog.system_relation import SystemRelation
 from reclock.dataflow.render.build import key_of
@@ -33,16 +32,17 @@ from reclock.errors import Corrupt, Error, NewerFormat, NotSupported, StatementE
 from reclock.export.define import define_sink, relations_of
 from reclock.ids import ObjectId
 from reclock.ingest.define import define_source
+from reclock.session.define_table import table_of, with_sequences
 from reclock.sql.as_of import time_of
 from reclock.sql.cost import check_cost
 from reclock.sql.parse import parse_statement
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import Get, Project, column
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
-from reclock.sql.schema import Column
 from reclock.sql.statement import (
     CreateIndex,
     CreateMaterializedView,
+    CreateSequence,
     CreateSink,
     CreateSource,
     CreateTable,
@@ -51,7 +51,7 @@ from reclock.sql.statement import (
 from reclock.sql.syntax.expression import Name
 from reclock.sql.syntax.place import place_of
 from reclock.time.refresh import Every, Schedule
-from reclock.time.timeline import EPOCH_MS, parse_timeline, user_timeline
+from reclock.time.timeline import EPOCH_MS, parse_timeline
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -101,16 +101,21 @@ def read_item(item: ObjectId, record: Json, catalog: Catalog) -> Item:
         raise Corrupt(message, detail=f"{shown!r}: {error}") from error
 
 
-def _read(item: ObjectId, record: Json, statement: object, catalog: Catalog) -> Item:
+def _read(  # noqa: PLR0911 - one per kind
+    item: ObjectId, record: Json, statement: object, catalog: Catalog
+) -> Item:
     name, sql, retain = record["name"], record["sql"], record.get("retain_history_ms")
     timeline = record.get("timeline")
     at = None if timeline is None else parse_timeline(timeline)
     depends = frozenset(map(ObjectId, record.get("depends", ())))
     match statement:
         case CreateTable():
-            columns, key = _columns(statement)
-            enforced = statement.columns.key_enforced
-            return Table(item, name, sql, at, depends, retain, columns, key, enforced)
+            table = table_of(item, name, sql, at, statement)
+            return with_sequences(table, record.get("sequences", {}))
+        case CreateSequence():
+            return read_sequence(
+                replace(sequence_of(item, name, statement.options), sql=sql), record
+            )
         case CreateSource():
             source = restored(statement, record.get("secrets", {}))
             made = define_source(source, sql, item, name, record["facts"], using=depends)
@@ -135,30 +140,10 @@ def _read(item: ObjectId, record: Json, statement: object, catalog: Catalog) -> 
             )
         case CreateIndex():
             on, key = ObjectId(record["on"]), tuple(record["key"])
-            kept, rows = _kept_by_index(catalog[on])
+            kept, rows = kept_by_index(catalog[on])
             return Index(item, name, sql, at, depends, retain, on=on, key=key, plan=kept, rows=rows)
     message = f"a {type(statement).__name__} makes no object"
     raise ValueError(message)
-
-
-def define_table(statement: CreateTable, sql: str, catalog: Catalog) -> Table:
-    """Return the table that the statement makes."""
-    name = catalog.check_new(statement.name)
-    columns, key = _columns(statement)
-    timeline = EPOCH_MS if statement.timeline is None else user_timeline(statement.timeline)
-    return Table(
-        catalog.next_id, name, sql, timeline, frozenset(), statement.retain_history_ms,
-        columns, key, statement.columns.key_enforced,
-    )  # fmt: skip
-
-
-def _columns(statement: CreateTable) -> tuple[tuple[TableColumn, ...], tuple[int, ...]]:
-    given = statement.columns
-    columns = tuple(
-        TableColumn(Column(c.name, c.type, c.nullable), c.default, c.length) for c in given.columns
-    )
-    names = [c.column.name for c in columns]
-    return columns, tuple(names.index(name) for name in given.primary_key)
 
 
 def define_view(statement: CreateView, sql: str, catalog: Catalog) -> View:
@@ -206,7 +191,7 @@ def define_index(statement: CreateIndex, sql: str, catalog: Catalog) -> Index:
         message = f'cannot index "{on.name}", a system relation'
         hint = "INSERT … SELECT keeps what it shows in a table, which can be indexed"
         raise NotSupported(message, hint=hint, position=statement.relation.position)
-    plan, rows = _kept_by_index(on)
+    plan, rows = kept_by_index(on)
     if isinstance(on, View):
         refuse_maintained(on.plan, catalog.system, "an index")
     if plan is not None:
@@ -224,7 +209,7 @@ def define_index(statement: CreateIndex, sql: str, catalog: Catalog) -> Index:
     )  # fmt: skip
 
 
-def _kept_by_index(on: Item) -> tuple[Node | None, ObjectId | None]:
+def kept_by_index(on: Item) -> tuple[Node | None, ObjectId | None]:
     """Return the plan that an index on an object keeps, or the relation that a view just names."""
     if not isinstance(on, View):
         return None, None

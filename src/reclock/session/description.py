@@ -68,7 +68,7 @@ def _schema(  # noqa: PLR0911 - one per kind of statement
     match statement:
         case s.SelectStatement(query, _):
             plan = plan_query(query, catalog, parameters=given)
-            return Schema(plan.root.schema.columns[: plan.visible])
+            return Schema(plan.root.schema.columns[: plan.visible - statement.hidden])
         case s.Subscribe():
             return plan_target(statement, given, catalog).output
         case s.Declare(_, of):

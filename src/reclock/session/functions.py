@@ -21,15 +21,17 @@ from typing import TYPE_CHECKING, Any, Final
 from reclock.catalog.client_settings import SERVER_VERSION
 from reclock.catalog.settings import checked
 from reclock.errors import NotSupported
+from reclock.session.sequence_functions import current, sequence_of
 from reclock.sql import statement as s
 from reclock.sql.syntax import expression as e
 from reclock.sql.syntax.query import SelectItem
-from reclock.sql.types import DATE, TEXT, TIMESTAMP, TIMESTAMPTZ
+from reclock.sql.types import BIGINT, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ
 from reclock.sql.zone import tzinfo_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from reclock.catalog.catalog import Catalog
     from reclock.session.session import Session
 
 DATABASE: Final = "reclock"
@@ -48,9 +50,12 @@ SESSION_FUNCTIONS: Final[Mapping[str, Callable[[Session], str]]] = {
 """Functions without arguments; ``current_setting(name)`` and ``set_config(…)`` have some."""
 
 _SETTINGS: Final = ("current_setting", "set_config")
+_NUMBERS: Final = ("currval", "lastval", "nextval", "setval")
 _TIMES: Final = {"now": TIMESTAMPTZ, "current_date": DATE, "localtimestamp": TIMESTAMP}
 _MOMENTS: Final = (r"\bnow\s*\(", "current_timestamp", "current_date", "localtimestamp")
-_WORDS: Final = re.compile("|".join((*SESSION_FUNCTIONS, *_SETTINGS, *_MOMENTS)), re.IGNORECASE)
+_WORDS: Final = re.compile(
+    "|".join((*SESSION_FUNCTIONS, *_SETTINGS, *_NUMBERS, *_MOMENTS)), re.IGNORECASE
+)
 _ANSWERED: Final = (
     s.SelectStatement, s.Copy, s.Declare, s.ExplainPlan, s.ExplainTimestamp, s.Insert, s.Update,
     s.Delete, s.Merge, s.CreateTableAs,
@@ -72,13 +77,15 @@ def with_session(statement: s.Statement, text: str, session: Session) -> s.State
     return found
 
 
-def _walked(node: Any, session: Session) -> Any:
+def _walked(node: Any, session: Session | None) -> Any:
     if isinstance(node, tuple):
         return tuple(_walked(part, session) for part in node)
     if isinstance(node, e.FunctionText):
         if node.name in _TIMES and not node.arguments:
             return e.CastText(_moment(node, session), _TIMES[node.name], node.position)
         value = _value(node, session)
+        if isinstance(value, int):
+            return e.CastText(e.NumberText(str(value), node.position), BIGINT, node.position)
         if value is not None:
             return e.CastText(e.StringText(value, node.position), TEXT, node.position)
     if not is_dataclass(node) or isinstance(node, type):
@@ -99,13 +106,32 @@ def _name(expression: e.Expression) -> str | None:
     return expression.name if isinstance(expression, e.FunctionText) else None
 
 
-def _value(node: e.FunctionText, session: Session) -> str | None:
+def constants(expression: e.Expression, session: Session | None) -> e.Expression:
+    """Return a default with the values of the functions of a session; without one, of nobody's."""
+    made: e.Expression = _walked(expression, session)
+    return made
+
+
+def _catalog(session: Session) -> Catalog:
+    seen = None if session.transaction is None else session.transaction.catalog
+    return session.core.world.catalog if seen is None else seen
+
+
+def _value(  # noqa: PLR0911 - one per function
+    node: e.FunctionText, session: Session | None
+) -> str | int | None:
     """Return the value of a call; None if it is not one of a function of the session."""
     if node.over is not None or node.distinct or node.star or node.filter is not None:
         return None
+    if session is None:
+        return "" if node.name in {*SESSION_FUNCTIONS, "current_setting"} else None
     if node.name in SESSION_FUNCTIONS and not node.arguments:
         return SESSION_FUNCTIONS[node.name](session)
     match node.name, node.arguments:
+        case "currval", (of,):
+            return current(session, sequence_of(of, _catalog(session)))
+        case "lastval", ():
+            return session.numbers.last()
         case "current_setting", (e.StringText(text=name),):
             return session.settings.get(name.lower())
         case "set_config", (e.StringText(text=name), e.StringText(text=value), e.BooleanText()):
@@ -113,8 +139,10 @@ def _value(node: e.FunctionText, session: Session) -> str | None:
     return None
 
 
-def _moment(node: e.FunctionText, session: Session) -> e.StringText:
+def _moment(node: e.FunctionText, session: Session | None) -> e.StringText:
     """Return the time that the statement has."""
+    if session is None:
+        return e.StringText("1970-01-01", node.position)
     transaction = session.transaction
     ms = session.core.clock.now_ms() if transaction is None else transaction.began_ms
     at = datetime.fromtimestamp(ms // 1_000, UTC) + timedelta(milliseconds=ms % 1_000)

@@ -41,11 +41,13 @@ from reclock.session.authorization import authorize, rights_of
 from reclock.session.copy_in import CopyIn
 from reclock.session.cursor import Cursors
 from reclock.session.description import describe
+from reclock.session.dml.defaults import Defaults
 from reclock.session.dml.target import target_table
 from reclock.session.functions import is_of_session, with_session
 from reclock.session.look_up import look_up_known
 from reclock.session.plans import plan_once
 from reclock.session.prepared import described_execute, executed, unknown_statement
+from reclock.session.sequence_functions import SessionNumbers
 from reclock.session.statements import run
 from reclock.session.statements.context import Context
 from reclock.session.statements.copy import copy_lines
@@ -134,6 +136,8 @@ class Session:
         self._open: WeakSet[Subscription | Answer] = WeakSet()
         self._turns = threading.Lock()
         self._closed = False
+        self.numbers: Final = SessionNumbers()
+        """What sequences gave it last."""
         self.cursors: Final = Cursors()
         """What DECLARE declared."""
         self.prepared: Final[dict[str, PreparedStatement]] = {}
@@ -263,8 +267,8 @@ class Session:
             self._admitted(CopyFrom(name), ())
             if staged is not None:
                 with Context(self, "").writing() as world:
-                    rows(target_table(name, world.catalog), world.catalog)  # it is the same table
-                    return Result(f"COPY {count}", timestamp=staged.commit())
+                    timestamp = staged.commit(target_table(name, world.catalog))
+                    return Result(f"COPY {count}", timestamp=timestamp)
             timestamp = insert_into(Context(self, ""), name, rows).timestamp if count else None
             return Result(f"COPY {count}", timestamp=timestamp)
 
@@ -284,9 +288,13 @@ class Session:
         name = Name(tuple(table.split(".")))
         with self._turn(), self.core.meters.statement("insert"):
             self._admitted(Insert(name, (), None), ())
+            defaults = Defaults(self)
 
             def columns(target: Table, catalog: Catalog) -> list[pa.Array]:
-                return columns_from(rows, target, catalog)
+                def default(table: Table, at: int, count: int) -> pa.Array:
+                    return defaults.column(table, at, count, catalog)
+
+                return columns_from(rows, target, default)
 
             return insert_into(Context(self, ""), name, columns)
 

@@ -210,6 +210,7 @@ class SparkEngine:
     ) -> Mapping[ArrangementId, Updates]:
         made = Job(cluster, self._segments).run(work)
         self.spent.add(stage, work.effort)
+        self.placement.fade(work)
         return made
 
     def _place(self, seconds: float, kind: str) -> Place:
@@ -233,7 +234,7 @@ class SparkEngine:
     ) -> Sequence[tuple[RunRef, ...]]:
         """Merge runs beside the ticks."""
         rows, costs = sum(one.rows for one in merges), self.placement.costs
-        if self._place(rows * costs.of([MERGE]), MERGE) is Place.SPARK:
+        if self._place(costs.of([(MERGE, rows)]), MERGE) is Place.SPARK:
             tasks = SparkTasks(self._spark, title, Pool.MERGES, stop)
             parts = merge_in_tasks(tasks, merges, store, stem)
             self.spent.add(MERGE, tasks.effort)
@@ -252,7 +253,7 @@ class SparkEngine:
         stop: Stop | None = None,
     ) -> Tasks:
         """Return tasks of Spark for much, of this process for little."""
-        if self._place(rows * self.placement.costs.of([CLOSE]), CLOSE) is Place.SPARK:
+        if self._place(self.placement.costs.of([(CLOSE, rows)]), CLOSE) is Place.SPARK:
             effort = Effort() if effort is None else effort
             return SparkTasks(self._spark, title, Pool.TICKS, stop, effort)
         return TasksHere(stop)

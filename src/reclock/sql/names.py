@@ -62,6 +62,21 @@ class CatalogView(Protocol):
         ...
 
 
+class Nothing:
+    """A catalog with nothing in it: for expressions that stand for themselves."""
+
+    def resolve(self, name: tuple[str, ...]) -> None:
+        """Return None: there is no relation."""
+        del name
+
+    def relation_names(self) -> tuple[str, ...]:
+        """Return no names."""
+        return ()
+
+
+NOTHING: Final = Nothing()
+
+
 def resolve_relation(catalog: CatalogView, name: Name) -> CatalogItem:
     """Return the relation, or raise 42P01 with the nearest name."""
     item = catalog.resolve(name.parts)

@@ -145,6 +145,29 @@ class Varchar:
 
 
 @dataclass(frozen=True, slots=True)
+class Char:
+    """What ``char(n)`` declares: text of ``length`` characters, but for blanks at its end.
+
+    PostgreSQL shows as many blanks as are missing, and lets none of them count. Here they are not
+    kept: ``length``, ``||`` and comparisons say what they say there, and no blanks are shown.
+
+    >>> str(Char(3))
+    'character(3)'
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        """Refuse lengths that PostgreSQL refuses."""
+        if not 1 <= self.length <= MAX_LENGTH:
+            message = f"length for type char must be between 1 and {MAX_LENGTH}"
+            raise InvalidValue(message, hint="use text for text of any length")
+
+    def __str__(self) -> str:
+        return f"character({self.length})"
+
+
+@dataclass(frozen=True, slots=True)
 class IntervalOf:
     """What ``interval day to second(3)`` declares: an interval that is cut and rounded.
 
@@ -162,7 +185,7 @@ class IntervalOf:
         return f"interval {self.qualifier}".replace(" (", "(")
 
 
-Declared = Type | Varchar
+Declared = Type | Varchar | Char
 """What may stand after a column's name, or in a cast."""
 
 Written = Declared | IntervalOf

@@ -81,7 +81,7 @@ SINK_STATUS = system_relation(
         ),
         Described("messages", BIGINT, "messages committed by this process"),
         Described("bytes", BIGINT, "the size of their values"),
-        Described("in_flight", BIGINT, "messages of the transaction under way"),
+        Described("in_flight", BIGINT, "messages of the current transaction"),
         Described(
             "lag_ms",
             BIGINT,

@@ -35,6 +35,7 @@ from reclock.sql.plan.temporal import at_time, is_temporal
 from reclock.testing.envelopes import Held, fold_of
 from reclock.testing.evaluate import answer, evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
+from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.loop_cluster import LoopTasks
 from reclock.time.frontier import at
 from reclock.time.timestamp import Timestamp
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.shard import Shard
     from reclock.arrangement.store import Store
     from reclock.dataflow.changes import Changes
+    from reclock.dataflow.evaluate import Answer, Request
     from reclock.dataflow.graph import Arrangement, ArrangementId
     from reclock.dataflow.job.load import Load
     from reclock.dataflow.job.tasks import Tasks
@@ -83,6 +85,10 @@ class ModelEngine:
     def configure(self, execution: Execution) -> None:
         """Note where merges are to run: all else has one place."""
         self._execution = execution
+
+    def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
+        """Evaluate expressions in plain Python."""
+        return PythonEvaluator().evaluate(requests)
 
     @property
     def merges_in_tasks(self) -> bool:

@@ -158,16 +158,17 @@ def decode(data: bytes, *, streamed: bool = False) -> Message | None:
     Commit(lsn=5, end=9, micros=946684800000000)
     """
     try:
-        read = _READERS.get(data[:1])
+        within = _WITHIN.get(data[0])
+        if within is not None:
+            if not streamed:
+                return within(data, 1, 0)
+            return within(data, 5, _UINT.unpack_from(data, 1)[0])
+        read = _READERS.get(data[0])
         if read is not None:
             return read(data)
-        within = _WITHIN.get(data[:1])
-        if within is not None:
-            xid, at = (_UINT.unpack_from(data, 1)[0], 5) if streamed else (0, 1)
-            return within(data, at, xid)
     except (error, IndexError, UnicodeDecodeError, ValueError) as reason:
         raise _wrong(data) from reason
-    if data[:1] in _IGNORED:
+    if data[0] in _IGNORED:
         return None
     raise _wrong(data)
 
@@ -178,8 +179,8 @@ def streamed(data: bytes) -> Streamed | None:
     >>> streamed(b"I\0\0\0\7 and so on").xid
     7
     """
-    if data[:1] not in _WITHIN:
-        if data[:1] in _IGNORED:
+    if not data or data[0] not in _WITHIN:
+        if data and data[0] in _IGNORED:
             return None
         raise _wrong(data)
     return Streamed(_UINT.unpack_from(data, 1)[0], data)
@@ -226,20 +227,21 @@ def _tuple(data: bytes, at: int) -> tuple[Tuple, int]:
     (count,) = _SHORT.unpack_from(data, at)
     at += 2
     made: list[bytes | bool | None] = []
+    append, size_at, whole = made.append, _UINT.unpack_from, len(data)
     for _ in range(count):
         kind = data[at]
-        at += 1
         if kind == _TEXT:
-            (size,) = _UINT.unpack_from(data, at)
-            end = at + 4 + size
-            if end > len(data):
+            begin = at + 5
+            at = begin + size_at(data, at + 1)[0]
+            if at > whole:
                 raise IndexError
-            made.append(data[at + 4 : end])
-            at = end
+            append(data[begin:at])
         elif kind == _NULL:
-            made.append(None)
+            append(None)
+            at += 1
         elif kind == _UNCHANGED:
-            made.append(UNCHANGED)
+            append(UNCHANGED)
+            at += 1
         else:
             raise _wrong(data)
     return tuple(made), at
@@ -293,19 +295,19 @@ def _stream_commit(data: bytes) -> StreamCommit:
     return StreamCommit(xid, lsn, end, micros + _EPOCH_MICROS)
 
 
-_READERS: Final[dict[bytes, Callable[[bytes], Message]]] = {
-    b"B": _begin,
-    b"C": _commit,
-    b"S": _stream_start,
-    b"E": lambda _: StreamStop(),
-    b"c": _stream_commit,
-    b"A": lambda data: StreamAbort(*_PAIR.unpack_from(data, 1)),
+_READERS: Final[dict[int, Callable[[bytes], Message]]] = {
+    ord("B"): _begin,
+    ord("C"): _commit,
+    ord("S"): _stream_start,
+    ord("E"): lambda _: StreamStop(),
+    ord("c"): _stream_commit,
+    ord("A"): lambda data: StreamAbort(*_PAIR.unpack_from(data, 1)),
 }
-_WITHIN: Final[dict[bytes, Callable[[bytes, int, int], Message]]] = {
-    b"R": _relation,
-    b"I": _insert,
-    b"U": _update,
-    b"D": _delete,
-    b"T": _truncate,
+_WITHIN: Final[dict[int, Callable[[bytes, int, int], Message]]] = {
+    ord("R"): _relation,
+    ord("I"): _insert,
+    ord("U"): _update,
+    ord("D"): _delete,
+    ord("T"): _truncate,
 }
-_IGNORED: Final = frozenset({b"O", b"Y", b"M"})
+_IGNORED: Final = frozenset(b"OYM")

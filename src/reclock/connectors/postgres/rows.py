@@ -21,7 +21,7 @@ Tests: tests/ingest/postgres/test_postgres.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reclock.connectors.format.decoder import Field
-    from reclock.connectors.postgres.pgoutput import Change
+    from reclock.connectors.postgres.pgoutput import Change, Tuple
     from reclock.connectors.postgres.table import Mapped, Table
 
     Values = list[bytes | bool | None]
@@ -76,7 +76,7 @@ class RowsBuilder:
     def __init__(self, table: Table, fields: tuple[Field, ...]) -> None:
         self._table = table
         self._fields = fields
-        self._texts: list[list[bytes | None]] = [[] for _ in fields]
+        self._values: list[Tuple] = []
         self._offsets: list[int] = []
         self._orders: list[int] = []
         self._gone: list[bool] = []
@@ -89,6 +89,11 @@ class RowsBuilder:
 
     def add(self, change: Change, mapped: Mapped, offset: int, order: int) -> None:
         """Take in a change of the transaction whose commit record is at ``offset``."""
+        given = change.new
+        is_simple = mapped.is_whole and change.old is None and self._table.key
+        if is_simple and mapped.identity != "n" and given is not None and UNCHANGED not in given:
+            self._append(given, offset, order, gone=False)
+            return
         places = mapped.places
         new = None if change.new is None else [change.new[at] for at in places]
         old = None if change.old is None else [change.old[at] for at in places]
@@ -144,27 +149,22 @@ class RowsBuilder:
     def _only(values: Values, key: tuple[int, ...]) -> Values:
         return [value if at in key else None for at, value in enumerate(values)]
 
-    def _append(self, values: Values, offset: int, order: int, *, gone: bool) -> None:
-        for texts, value in zip(self._texts, values, strict=True):
-            if value is UNCHANGED:
-                texts.append(None)
-            else:
-                assert not isinstance(value, bool)
-                texts.append(value)
-                self.size += 0 if value is None else len(value)
+    def _append(self, values: Values | Tuple, offset: int, order: int, *, gone: bool) -> None:
+        self._values.append(tuple(values))
         self._offsets.append(offset)
         self._orders.append(order)
         self._gone.append(gone)
-        self.size += 24
+        self.size += 24 + sum(map(len, filter(None, values)))  # type: ignore[arg-type]
 
     def finish(self) -> Rows:
         """Return what was collected."""
         faults: dict[int, str] = {}
+        for at in self._unchanged:
+            self._values[at] = tuple(None if v is UNCHANGED else v for v in self._values[at])
+        texts: list[Any] = list(zip(*self._values, strict=True)) or [() for _ in self._fields]
         columns = [
-            from_texts(texts, one, faults, exact=column.is_unbounded)
-            for texts, one, column in zip(
-                self._texts, self._fields, self._table.columns, strict=True
-            )
+            from_texts(some, one, faults, exact=column.is_unbounded)
+            for some, one, column in zip(texts, self._fields, self._table.columns, strict=True)
         ]
         places = Places(
             np.array(self._offsets, np.int64),

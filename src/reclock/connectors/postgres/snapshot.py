@@ -37,6 +37,9 @@ END: Final = 1 << 32
 """Beyond the last page that a table can have."""
 
 _BATCH_ROWS: Final = 65_536
+_HINT: Final = "adbc.postgresql.batch_size_hint_bytes"
+_BATCH_BYTES: Final = 1 << 20
+"""How much is decoded at once: in memory that is used again, and need not be asked for."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,27 @@ class Copy:
     snapshot: str
 
     def read(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of ranges of pages, as records; their positions are pages."""
-        for span in ranges:
-            yield from self._pages(span)
+        """Yield the rows of ranges of pages, as records; their positions are pages.
+
+        In one session: ADBC asks for all types of the database when it opens one, which takes as
+        long as 100,000 rows.
+        """
+        driver = adbc()
+        try:
+            with (
+                driver.connect(self.connection.uri, autocommit=True) as session,
+                session.cursor() as cursor,
+            ):
+                cursor.adbc_statement.set_options(**{_HINT: str(_BATCH_BYTES)})
+                cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                cursor.execute(f"SET TRANSACTION SNAPSHOT {text(self.snapshot)}")
+                for span in ranges:
+                    yield from self._pages(cursor, span)
+        except driver.Error as error:
+            said = " ".join(self.connection.scrubbed(str(error)).split())
+            message = f"table {self.table.shown} cannot be copied"
+            code = getattr(error, "sqlstate", None) or "08006"
+            raise SourceUnavailable(message, detail=said, code=code) from error
 
     def __call__(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ranges."""
@@ -61,24 +82,11 @@ class Copy:
         """Ask the server for something; raise if it does not answer."""
         self.connection.sql().close()
 
-    def _pages(self, span: Range) -> Iterator[pa.RecordBatch]:
-        driver = adbc()
-        try:
-            with (
-                driver.connect(self.connection.uri, autocommit=True) as session,
-                session.cursor() as cursor,
-            ):
-                cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                cursor.execute(f"SET TRANSACTION SNAPSHOT {text(self.snapshot)}")
-                cursor.execute(self.query(span))
-                for batch in cursor.fetch_record_batch():
-                    for at in range(0, batch.num_rows, _BATCH_ROWS):
-                        yield self._records(batch.slice(at, _BATCH_ROWS), span)
-        except driver.Error as error:
-            said = " ".join(self.connection.scrubbed(str(error)).split())
-            message = f"table {self.table.shown} cannot be copied"
-            code = getattr(error, "sqlstate", None) or "08006"
-            raise SourceUnavailable(message, detail=said, code=code) from error
+    def _pages(self, cursor: Any, span: Range) -> Iterator[pa.RecordBatch]:
+        cursor.execute(self.query(span))
+        for batch in cursor.fetch_record_batch():
+            for at in range(0, batch.num_rows, _BATCH_ROWS):
+                yield self._records(batch.slice(at, _BATCH_ROWS), span)
 
     def query(self, span: Range) -> str:
         """Return the query of a range."""

@@ -30,6 +30,7 @@ Tests: tests/connectors/postgres/test_stream.py.
 
 from __future__ import annotations
 
+from collections import deque
 from select import select
 from struct import Struct
 from time import monotonic
@@ -39,6 +40,7 @@ from reclock.clock import SystemClock
 from reclock.connectors.postgres.connection import client, identifier, text
 from reclock.connectors.postgres.pgoutput import (
     Begin,
+    Change,
     Commit,
     StreamCommit,
     StreamStart,
@@ -60,7 +62,10 @@ _STREAMS: Final = 140_000
 _STATUS_SECONDS: Final = 10.0
 """How often the server is told, while it is read, that we are there."""
 
-_DATA, _KEEPALIVE = b"wk"
+_AT_ONCE: Final = 1_000
+"""How many messages are received at most before they are looked at."""
+
+_DATA, _KEEPALIVE, _STOP = b"wkE"
 _HEAD: Final = 25
 _POSITION: Final = Struct("!Q")
 _ASKED: Final = 17
@@ -76,9 +81,11 @@ class Stream:
         self._connection = connection
         self._session = connection.replication()
         self._pg: Any = self._session.pgconn
-        self._open = self._in_block = False
+        self._open = self._in_block = self._has_ended = False
         self._durable = Lsn(0)
         self._told = monotonic()
+        self._received: deque[bytes | Lsn] = deque()
+        """Messages, and positions of keepalives, that are still to be yielded."""
         self.payload = b""
         """The last message as it came."""
         self.reached = start
@@ -102,64 +109,66 @@ class Stream:
     def read(self, end: Lsn, seconds: float) -> Iterator[Message]:
         """Yield messages until the log is read up to ``end`` or nothing came for so long."""
         deadline = monotonic() + seconds
+        received = self._received
         while self._open or self.reached < end:
-            message = self._next()
-            if message is None:
+            if not received and not self._receive():
                 left = deadline - monotonic()
                 if left <= 0:
                     return
                 select([self._pg.socket], [], [], min(left, _STATUS_SECONDS))
                 continue
             deadline = monotonic() + seconds
-            if isinstance(message, Begin):
-                self._open = True
-            elif isinstance(message, Commit | StreamCommit):
-                self._open = False
-                self.reached = max(self.reached, Lsn(message.end))
-            yield message
+            while received and (self._open or self.reached < end):
+                one = received.popleft()
+                if isinstance(one, Lsn):
+                    if not self._open:
+                        self.reached = max(self.reached, one)
+                    continue
+                message = self._decoded(one)
+                if message is not None:
+                    yield message
 
-    def _next(self) -> Message | None:
-        """Return the next message that says something of rows; None: there is none now."""
-        while True:
-            payload = self._received()
-            if payload is None:
-                return None
-            self.payload = payload
-            if self._in_block and payload[:1] != b"E":
-                message: Message | None = streamed(payload)
-            else:
-                message = decode(payload)
-                if isinstance(message, StreamStart | StreamStop):
-                    self._in_block = isinstance(message, StreamStart)
-            if message is not None:
-                return message
+    def _decoded(self, payload: bytes) -> Message | None:
+        """Return what a message says; None: nothing of rows."""
+        self.payload = payload
+        if self._in_block and payload[0] != _STOP:
+            return streamed(payload)
+        message = decode(payload)
+        kind = type(message)
+        if kind is Change:
+            return message
+        if isinstance(message, StreamStart | StreamStop):
+            self._in_block = kind is StreamStart
+        elif kind is Begin:
+            self._open = True
+        elif isinstance(message, Commit | StreamCommit):
+            self._open = False
+            self.reached = max(self.reached, Lsn(message.end))
+        return message
 
-    def _received(self) -> bytes | None:
-        """Return the next message of pgoutput; None: there is none now."""
+    def _receive(self) -> bool:
+        """Take in what the server has sent, and how far it says that it is; return if it has."""
         with self._connection.told():
-            has_waited = False
-            while True:
-                size, data = self._pg.get_copy_data(1)
-                if size > 0:
-                    if data[0] == _DATA:
-                        return bytes(data[_HEAD:])
-                    if data[0] == _KEEPALIVE:
-                        self._kept_alive(data)
-                elif size < 0:
-                    self._ended()
-                elif has_waited:
-                    self._tell_now_and_then()
-                    return None
-                else:
-                    self._pg.consume_input()
-                    has_waited = True
-
-    def _kept_alive(self, data: Any) -> None:
-        if not self._open:
-            (at,) = _POSITION.unpack_from(data, 1)
-            self.reached = max(self.reached, Lsn(at))
-        if data[_ASKED]:
-            self._tell()
+            if self._has_ended:
+                self._ended()
+            get, add = self._pg.get_copy_data, self._received.append
+            self._pg.consume_input()
+            for _ in range(_AT_ONCE):
+                size, data = get(1)
+                if size <= 0:
+                    break
+                if data[0] == _DATA:
+                    add(bytes(data[_HEAD:]))
+                elif data[0] == _KEEPALIVE:
+                    add(Lsn(_POSITION.unpack_from(data, 1)[0]))
+                    if data[_ASKED]:
+                        self._tell()
+            if size < 0:
+                self._has_ended = True
+                return True
+            if monotonic() - self._told >= _STATUS_SECONDS:
+                self._tell()
+            return bool(self._received)
 
     def _ended(self) -> None:
         """Say why the server sends no more."""
@@ -168,10 +177,6 @@ class Stream:
             raise client().errors.error_from_result(result)
         message = "the server has ended the replication"
         raise client().OperationalError(message)
-
-    def _tell_now_and_then(self) -> None:
-        if monotonic() - self._told >= _STATUS_SECONDS:
-            self._tell()
 
     def _tell(self) -> None:
         micros = (SystemClock().now_ms() - _EPOCH_MS) * 1_000

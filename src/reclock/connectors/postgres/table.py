@@ -151,6 +151,8 @@ class Mapped:
     fields: tuple[Field, ...]
     places: tuple[int, ...]
     identity: str
+    is_whole: bool = False
+    """Whether the changes have the columns of the table, and no others, in their order."""
 
     @classmethod
     def of(cls, table: Table, fields: tuple[Field, ...], relation: Relation) -> Mapped:
@@ -176,4 +178,5 @@ class Mapped:
             detail = f"it was ({', '.join(sorted(own))}), and is ({', '.join(sorted(keys))})"
             raise SourceRegressed(message, code="55000", detail=detail, hint=AGAIN)
         places = tuple(there[column.name] for column in table.columns)
-        return cls(table, fields, places, relation.identity)
+        is_whole = places == tuple(range(len(relation.columns)))
+        return cls(table, fields, places, relation.identity, is_whole)

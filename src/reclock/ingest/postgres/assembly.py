@@ -74,11 +74,10 @@ class Assembly:
         self.micros: int | None = None
         self.rows = 0
         self.transactions = 0
-
-    @property
-    def size(self) -> int:
+        self.size = 0
         """How much it is, in bytes, about."""
-        return sum(builder.size for builder in self._builders.values())
+        self._found: dict[int, tuple[RowsBuilder, Mapped] | None] = {}
+        """By the numbers of relations, as they are now."""
 
     @property
     def is_open(self) -> bool:
@@ -94,6 +93,15 @@ class Assembly:
     def take(self, message: Message) -> None:
         """Take in a message; raise ``SourceRegressed`` if its transaction cannot be taken in."""
         match message:
+            case Change():
+                found = self._builder(message.relation)
+                if found is not None:
+                    builder, mapped = found
+                    before = builder.size
+                    self._relations.order += 1
+                    builder.add(message, mapped, self.offset, self._relations.order)
+                    self.rows += 1
+                    self.size += builder.size - before
             case Begin(final):
                 self._at = final
             case Commit(_, end, micros):
@@ -103,12 +111,7 @@ class Assembly:
                 self.transactions += 1
             case Relation():
                 self._relations.note(message)
-            case Change(relation):
-                found = self._builder(relation)
-                if found is not None:
-                    self._relations.order += 1
-                    found[0].add(message, found[1], self.offset, self._relations.order)
-                    self.rows += 1
+                self._found.pop(message.id, None)
             case Truncate(relations):
                 for relation in relations:
                     found = self._builder(relation)
@@ -118,6 +121,11 @@ class Assembly:
                         self.rows += 1
 
     def _builder(self, relation: int) -> tuple[RowsBuilder, Mapped] | None:
+        if relation not in self._found:
+            self._found[relation] = self._made(relation)
+        return self._found[relation]
+
+    def _made(self, relation: int) -> tuple[RowsBuilder, Mapped] | None:
         found = self._relations.found(relation)
         if found is None:
             return None

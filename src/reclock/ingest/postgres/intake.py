@@ -265,8 +265,7 @@ class PostgresIntake(Intake):
                 return True
             if self._large is not None:
                 break  # it is taken in when what is before it is bound
-            full = assembly.rows >= self.pulled_rows or assembly.size >= PULL_BYTES
-            if full and not assembly.is_open:
+            if not assembly.is_open and self._is_enough(assembly):
                 break
             if assembly.is_open and assembly.size >= SPILL_BYTES:
                 self._spilled = assembly.offset
@@ -287,6 +286,9 @@ class PostgresIntake(Intake):
             raise self._failing.error
         self._idle(reached, end, now)
         return reached < end and assembly.transactions > 0
+
+    def _is_enough(self, assembly: Assembly) -> bool:
+        return assembly.rows >= self.pulled_rows or assembly.size >= PULL_BYTES
 
     def _is_beyond(self, message: Message) -> bool:
         """Return whether a message begins, or ends, what cannot be taken in."""

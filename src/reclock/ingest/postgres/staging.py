@@ -1,6 +1,6 @@
 """What was read of a database and has no time yet: transactions in order, bound by a tick.
 
-Definition. As ``source.staging``, with rows of several tables in a chunk: the frontier of a chunk
+Definition. As ``ingest.staging``, with rows of several tables in a chunk: the frontier of a chunk
 is the end of a transaction, and all tables are bound by the one remap, so that a transaction has
 one time wherever its rows are (P1, P4). ``settle`` forgets what is durably bound.
 

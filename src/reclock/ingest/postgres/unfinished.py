@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.connectors.postgres.pgoutput import (
     Begin,
+    Change,
     Commit,
     StreamAbort,
     StreamCommit,
@@ -57,6 +58,8 @@ class Unfinished:
         if self._whole is not None:
             return self._take_whole(self._whole, message, data)
         match message:
+            case Change():
+                return (message,)
             case Begin(final) if final == self._spilled:
                 self._whole = Spill(is_streamed=False)
             case StreamStart(xid):

@@ -164,9 +164,9 @@ _metric(
 _metric("reclock_sink_retries_total", "counter", "sink", "How often it had to try again")(
     lambda s: [((x.name,), x.retries) for x in s.sinks]
 )
-_metric(
-    "reclock_sink_in_flight_messages", "gauge", "sink", "Messages of the transaction under way"
-)(lambda s: [((x.name,), x.in_flight) for x in s.sinks])
+_metric("reclock_sink_in_flight_messages", "gauge", "sink", "Messages of the current transaction")(
+    lambda s: [((x.name,), x.in_flight) for x in s.sinks]
+)
 _metric(
     "reclock_sink_state", "gauge", "sink state",
     f"1 for the state that the sink is in, of {', '.join(SINK_STATES)}",
@@ -223,7 +223,7 @@ _metric(
 _metric("reclock_merges_total", "counter", "outcome", "Merges of runs: done or failed")(
     lambda s: [(("done",), s.merges[0]), (("failed",), s.merges[1])]
 )
-_metric("reclock_merges_running", "gauge", "", "Merges under way")(lambda s: [((), s.merging)])
+_metric("reclock_merges_running", "gauge", "", "Running merges")(lambda s: [((), s.merging)])
 _metric(
     "reclock_state_disk_free_bytes", "gauge", "", "Free space on the disk of the files, if local"
 )(lambda s: [] if s.disk is None else [((), s.disk.free)])

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from reclock.catalog.serial.item import Sequence
 from reclock.server.pg_catalog import oids
 from reclock.server.pg_catalog.types import KINDS
+from reclock.sql.pg.oid import oid_of
+from reclock.sql.types import parse_simple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +34,7 @@ def pg_class(objects: Objects) -> Iterator[Row]:
             "relpersistence": "p",
             "relkind": relation.kind,
             "relnatts": len(relation.attributes),
+            "relchecks": len(relation.checks),
             "relhasrules": relation.kind == "v",
             "relispopulated": True,
             "relreplident": "d" if stored else "n",
@@ -80,6 +84,7 @@ def _column(relation: int, number: int, attribute: Attribute) -> Row:
         "attstorage": kind.storage,
         "attnotnull": not attribute.nullable,
         "atthasdef": attribute.default is not None,
+        "attidentity": {"always": "a", "by default": "d"}.get(attribute.identity or "", ""),
         "attislocal": True,
         "attcollation": kind.collation,
     }
@@ -122,8 +127,23 @@ def pg_index(objects: Objects) -> Iterator[Row]:
 
 
 def pg_constraint(objects: Objects) -> Iterator[Row]:
-    """Yield primary keys."""
+    """Yield primary keys, and CHECKs."""
     for relation in objects.of_users:
+        for number, check in enumerate(relation.checks):
+            yield {
+                "oid": oids.of_check(relation.oid, number),
+                "conname": check.name,
+                "connamespace": relation.namespace,
+                "contype": "c",
+                "convalidated": True,
+                "conrelid": relation.oid,
+                "confupdtype": " ",
+                "confdeltype": " ",
+                "confmatchtype": " ",
+                "conislocal": True,
+                "conkey": [at + 1 for at in check.columns],
+                "conbin": f"({check.text})",
+            }
         key = relation.primary
         if key is not None:
             yield {
@@ -169,6 +189,31 @@ def pg_depend(objects: Objects) -> Iterator[Row]:
                     "refobjid": oids.of_object(needed),
                     "deptype": "n",
                 }
+    for sequence in objects.catalog.of_kind(Sequence):
+        if sequence.owned_by is not None:
+            yield {
+                "classid": _PG_CLASS,
+                "objid": oids.of_object(sequence.id),
+                "refclassid": _PG_CLASS,
+                "refobjid": oids.of_object(sequence.owned_by.table),
+                "refobjsubid": sequence.owned_by.column,
+                "deptype": "i" if objects.is_identity(sequence) else "a",
+            }
+
+
+def pg_sequence(objects: Objects) -> Iterator[Row]:
+    """Yield sequences."""
+    for sequence in objects.catalog.of_kind(Sequence):
+        yield {
+            "seqrelid": oids.of_object(sequence.id),
+            "seqtypid": oid_of(parse_simple(sequence.type)),
+            "seqstart": sequence.start,
+            "seqincrement": sequence.increment,
+            "seqmax": sequence.maximum,
+            "seqmin": sequence.minimum,
+            "seqcache": sequence.cache,
+            "seqcycle": sequence.cycle,
+        }
 
 
 def pg_description(objects: Objects) -> Iterator[Row]:

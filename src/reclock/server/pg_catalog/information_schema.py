@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from reclock.catalog.roles import PUBLIC
+from reclock.catalog.serial.item import Sequence
+from reclock.ids import ObjectId
 from reclock.server.pg_catalog.objects import NAMESPACES
 from reclock.server.pg_catalog.types import KINDS
 from reclock.session.functions import DATABASE, OWNER
@@ -26,6 +28,9 @@ _DIGITS: Final = {21: (16, 0), 23: (32, 0), 20: (64, 0), 700: (24, None), 701: (
 _NUMERIC: Final = 1700
 _TEXT: Final = 25
 _VARCHAR: Final = 1043
+_BPCHAR: Final = 1042
+_TITLES: Final = {_BPCHAR: "character"}
+_PRECISION: Final = {"smallint": 16, "integer": 32, "bigint": 64}
 _TIMES: Final = {1114: 6, 1184: 6, 1186: 6, 1082: 0}
 
 
@@ -79,7 +84,7 @@ def _column(attribute: Attribute) -> Row:
         "ordinal_position": attribute.number,
         "column_default": attribute.default,
         "is_nullable": _yes(attribute.nullable),
-        "data_type": "ARRAY" if kind.element else kind.title,
+        "data_type": "ARRAY" if kind.element else _TITLES.get(kind.oid, kind.title),
         "character_maximum_length": None,
         "character_octet_length": None,
         "numeric_precision": None,
@@ -93,10 +98,20 @@ def _column(attribute: Attribute) -> Row:
         "udt_name": kind.name,
         "dtd_identifier": str(attribute.number),
         "is_self_referencing": "NO",
-        "is_identity": "NO",
+        "is_identity": _yes(attribute.identity is not None),
         "identity_cycle": "NO",
         "is_generated": "NEVER",
     }
+    if attribute.identity is not None and attribute.sequence is not None:
+        sequence = attribute.sequence
+        row |= {
+            "identity_generation": attribute.identity.upper(),
+            "identity_start": str(sequence.start),
+            "identity_increment": str(sequence.increment),
+            "identity_maximum": str(sequence.maximum),
+            "identity_minimum": str(sequence.minimum),
+            "identity_cycle": _yes(sequence.cycle),
+        }
     if kind.oid in _DIGITS:
         precision, scale = _DIGITS[kind.oid]
         row |= {"numeric_precision": precision, "numeric_scale": scale}
@@ -107,7 +122,7 @@ def _column(attribute: Attribute) -> Row:
         row["numeric_precision_radix"] = 10
     elif kind.oid == _TEXT:
         row["character_octet_length"] = 1 << 30
-    elif kind.oid == _VARCHAR and attribute.modifier >= 4:
+    elif kind.oid in {_VARCHAR, _BPCHAR} and attribute.modifier >= 4:
         length = attribute.modifier - 4
         row |= {"character_maximum_length": length, "character_octet_length": 4 * length}
     return row
@@ -126,9 +141,53 @@ def views(objects: Objects) -> Iterator[Row]:
             yield _of(relation) | shown | no
 
 
-def table_constraints(objects: Objects) -> Iterator[Row]:
-    """Yield primary keys."""
+def check_constraints(objects: Objects) -> Iterator[Row]:
+    """Yield CHECKs."""
     for relation in objects.shown:
+        for check in relation.checks:
+            yield {
+                "constraint_catalog": DATABASE,
+                "constraint_schema": relation.schema,
+                "constraint_name": check.name,
+                "check_clause": f"(({check.text}))",
+            }
+
+
+def sequences(objects: Objects) -> Iterator[Row]:
+    """Yield sequences, but for those of identity columns."""
+    for relation in objects.of_users:
+        if relation.kind != "S" or not objects.owns(relation):
+            continue
+        sequence = objects.catalog[ObjectId(relation.id or "")]
+        assert isinstance(sequence, Sequence)
+        if objects.is_identity(sequence):
+            continue
+        yield _of(relation, "sequence") | {
+            "data_type": sequence.type,
+            "numeric_precision": _PRECISION[sequence.type],
+            "numeric_precision_radix": 2,
+            "numeric_scale": 0,
+            "start_value": str(sequence.start),
+            "minimum_value": str(sequence.minimum),
+            "maximum_value": str(sequence.maximum),
+            "increment": str(sequence.increment),
+            "cycle_option": _yes(sequence.cycle),
+        }
+
+
+def table_constraints(objects: Objects) -> Iterator[Row]:
+    """Yield primary keys, and CHECKs."""
+    for relation in objects.shown:
+        for check in relation.checks:
+            yield _of(relation) | {
+                "constraint_catalog": DATABASE,
+                "constraint_schema": relation.schema,
+                "constraint_name": check.name,
+                "constraint_type": "CHECK",
+                "is_deferrable": "NO",
+                "initially_deferred": "NO",
+                "enforced": "YES",
+            }
         if (key := relation.primary) is not None:
             yield _of(relation) | {
                 "constraint_catalog": DATABASE,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.catalog.serial.item import Sequence
+from reclock.session.functions import OWNER
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -66,3 +69,21 @@ def pg_stat_user_tables(objects: Objects) -> Iterator[Row]:
     for relation in objects.of_users:
         if relation.kind in "rm":
             yield {"relid": relation.oid, "schemaname": relation.schema, "relname": relation.name}
+
+
+def pg_sequences(objects: Objects) -> Iterator[Row]:
+    """Yield sequences; where one is, is not of the catalog."""
+    for sequence in objects.catalog.of_kind(Sequence):
+        yield {
+            "schemaname": "public",
+            "sequencename": sequence.name,
+            "sequenceowner": sequence.owner or OWNER,
+            "data_type": sequence.type,
+            "start_value": sequence.start,
+            "min_value": sequence.minimum,
+            "max_value": sequence.maximum,
+            "increment_by": sequence.increment,
+            "cycle": sequence.cycle,
+            "cache_size": sequence.cache,
+            "last_value": None,
+        }

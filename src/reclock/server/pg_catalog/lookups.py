@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from reclock.catalog.item import Table
 from reclock.catalog.roles import DATABASE
+from reclock.catalog.serial.item import Sequence
 from reclock.server.pg_catalog import classes, oids, server
 from reclock.server.pg_catalog.functions import functions
 from reclock.server.pg_catalog.objects import NAMESPACES, PRIVILEGES, VISIBLE
@@ -72,6 +74,18 @@ def constraint_text(objects: Objects) -> Iterator[Values]:
             names = ", ".join(map(quoted, relation.key_names(key)))
             enforced = "" if key.valid else " NOT ENFORCED"
             yield oids.of_constraint(relation.oid), f"PRIMARY KEY ({names}){enforced}"
+        for number, check in enumerate(relation.checks):
+            yield oids.of_check(relation.oid, number), f"CHECK (({check.text}))"
+
+
+def serial_sequence(objects: Objects) -> Iterator[Values]:
+    """Yield the sequences that belong to columns."""
+    for sequence in objects.catalog.of_kind(Sequence):
+        if (of := sequence.owned_by) is not None:
+            table = objects.catalog[of.table]
+            assert isinstance(table, Table)
+            name = table.schema[of.column - 1].name
+            yield oids.of_object(of.table), name, f"public.{quoted(sequence.name)}"
 
 
 def index_text(objects: Objects) -> Iterator[Values]:
@@ -160,6 +174,7 @@ LOOKUP_ROWS: Final[Mapping[str, Callable[[Objects], Iterable[Values]]]] = {
     "proc_oid": proc_oid,
     "role_name": _role_name,
     "role_oid": _role_oid,
+    "serial_sequence": serial_sequence,
     "setting": setting,
     "super_role": super_role,
     "type_name": lambda _: ((kind.oid, kind.title) for kind in KINDS.values()),

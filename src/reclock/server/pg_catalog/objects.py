@@ -3,34 +3,38 @@
 ``Objects`` is what all relations of PostgreSQL's catalog are made of. Sources are foreign tables:
 their rows come from elsewhere. A primary key is an index and a constraint, as in PostgreSQL; one
 that is not enforced is not valid. System relations are views of the schema ``reclock``; the
-relations of the catalog itself are in it too. Sinks have no rows, so they are not here.
+relations of the catalog itself are in it too. Sinks have no rows, so they are not here. Sequences
+are relations of the kind ``S``, which nobody reads.
 
 Tests: tests/server/pg_catalog/test_rows.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from reclock.catalog.item import Index, MaterializedView, RelationItem, Source, Table, View
 from reclock.catalog.roles import DATABASE, PUBLIC
+from reclock.catalog.serial.item import Sequence
 from reclock.dataflow.envelope import NONE
 from reclock.server.pg_catalog import oids
 from reclock.session.functions import OWNER
 from reclock.sql.names import quoted
+from reclock.sql.parse.columns import is_literal
 from reclock.sql.pg.definition import default_text, query_text
 from reclock.sql.pg.oid import modifier_of, oid_of
 from reclock.sql.pg.relations import PG_RELATIONS
-from reclock.sql.types import Varchar
+from reclock.sql.types import BIGINT, BOOLEAN, Char, Varchar
 from reclock.system import RELATIONS as SYSTEM_RELATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Sequence as Many
 
     from reclock.catalog.catalog import Catalog
-    from reclock.catalog.item import Item, TableColumn
+    from reclock.catalog.item import Check, Item, TableColumn
     from reclock.catalog.roles import Roles
     from reclock.catalog.settings import Values
     from reclock.session.backends import Reach
@@ -60,6 +64,7 @@ _WELL_KNOWN: Final = {
     "pg_extension": 3079,
 }
 _VARCHAR: Final = 1043
+_BPCHAR: Final = 1042
 _KINDS: Final[dict[type[Item], str]] = {
     Table: "r",
     Source: "f",
@@ -81,6 +86,9 @@ class Attribute:
     nullable: bool
     default: str | None = None
     comment: str | None = None
+    identity: str | None = None
+    sequence: Sequence | None = None
+    """What its default, or its identity, draws numbers from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,7 @@ class Relation:
     kind: str
     attributes: tuple[Attribute, ...]
     keys: tuple[Key, ...] = ()
+    checks: tuple[Check, ...] = ()
     definition: str | None = None
     comment: str | None = None
     server: str | None = None
@@ -181,7 +190,8 @@ class Objects:
     @cached_property
     def shown(self) -> tuple[Relation, ...]:
         """The relations that the viewer owns, or has some privilege on."""
-        return tuple(r for r in self.relations if self.owns(r) or self._may_use(r))
+        seen = (r for r in self.relations if r.kind != "S")
+        return tuple(r for r in seen if self.owns(r) or self._may_use(r))
 
     def owns(self, relation: Relation) -> bool:
         """Return whether a relation is the viewer's, or he may do everything."""
@@ -214,11 +224,19 @@ class Objects:
         """The number of who owns the database."""
         return self._role_numbers[OWNER]
 
+    def is_identity(self, sequence: Sequence) -> bool:
+        """Return whether a sequence is that of an identity column."""
+        of = sequence.owned_by
+        table = None if of is None else self.catalog.items.get(of.table)
+        if of is None or not isinstance(table, Table):
+            return False
+        return table.columns[of.column - 1].identity is not None
+
     def owner_of(self, relation: Relation) -> int:
         """Return the number of who owns a relation."""
         return self._role_numbers.get(relation.owner, self.owner)
 
-    def granted(self, on: str) -> Iterator[tuple[str, Sequence[str]]]:
+    def granted(self, on: str) -> Iterator[tuple[str, Many[str]]]:
         """Yield who has which privileges on an object, or on the database."""
         for role in self.roles.given.values():
             if given := role.grants.get(on):
@@ -243,16 +261,20 @@ class Objects:
             indexes.setdefault(index.on, []).append(index)
         for item in self.catalog.of_kind(RelationItem):
             yield _relation(self.catalog, item, indexes.get(item.id, ()))
+        for sequence in self.catalog.of_kind(Sequence):
+            yield _sequence(sequence)
 
 
-def _relation(catalog: Catalog, item: RelationItem, indexes: Sequence[Index]) -> Relation:
+def _relation(catalog: Catalog, item: RelationItem, indexes: Many[Index]) -> Relation:
     oid = oids.of_object(item.id)
     columns = item.columns if isinstance(item, Table | Source) else ()
-    attributes = _declared(columns) if columns else _attributes(item.schema)
+    attributes = _declared(columns, catalog) if columns else _attributes(item.schema)
     keys = []
     if isinstance(item, Table | Source) and item.primary_key:
         enforced = item.enforced if isinstance(item, Table) else item.envelope != NONE
         name = catalog.free_name(f"{item.name}_pkey")
+        if isinstance(item, Table) and item.key_name is not None:
+            name = item.key_name
         numbers = tuple(place + 1 for place in item.primary_key)
         keys.append(Key(oids.of_key(oid), name, numbers, primary=True, valid=enforced))
     keys += [
@@ -267,6 +289,7 @@ def _relation(catalog: Catalog, item: RelationItem, indexes: Sequence[Index]) ->
         _KINDS[type(item)],
         attributes,
         tuple(keys),
+        item.checks if isinstance(item, Table) else (),
         query_text(item.sql) if shown else None,
         server=_server(item) if isinstance(item, Source) else None,
         id=item.id,
@@ -274,21 +297,50 @@ def _relation(catalog: Catalog, item: RelationItem, indexes: Sequence[Index]) ->
     )
 
 
+def _sequence(item: Sequence) -> Relation:
+    attributes = (
+        _attribute(1, "last_value", BIGINT, nullable=False),
+        _attribute(2, "log_cnt", BIGINT, nullable=False),
+        _attribute(3, "is_called", BOOLEAN, nullable=False),
+    )
+    return Relation(
+        oids.of_object(item.id), "public", item.name, "S", attributes,
+        id=item.id, owner=item.owner or OWNER,
+    )  # fmt: skip
+
+
 def _server(source: Source) -> str:
     return type(source.statement.connection).__name__.removesuffix("Connection").lower()
 
 
-def _declared(columns: Sequence[TableColumn]) -> tuple[Attribute, ...]:
+def _declared(columns: Many[TableColumn], catalog: Catalog) -> tuple[Attribute, ...]:
     return tuple(
-        _attribute(
-            number,
-            c.column.name,
-            c.declared,
-            c.column.nullable,
-            None if c.default is None else default_text(c.default, c.declared),
+        replace(
+            _attribute(number, c.column.name, c.declared, c.column.nullable, _default(c, catalog)),
+            identity=c.identity,
+            sequence=_drawn(c, catalog),
         )
         for number, c in enumerate(columns, 1)
     )
+
+
+def _drawn(column: TableColumn, catalog: Catalog) -> Sequence | None:
+    found = None if column.sequence is None else catalog[column.sequence]
+    return found if isinstance(found, Sequence) else None
+
+
+def _default(column: TableColumn, catalog: Catalog) -> str | None:
+    """Return a default as PostgreSQL shows it; an identity is none."""
+    if column.identity is not None:
+        return None
+    if (sequence := _drawn(column, catalog)) is not None:
+        name = quoted(sequence.name).replace("'", "''")
+        return f"nextval('{name}'::regclass)"
+    if column.default is None:
+        return None
+    if is_literal(column.default):
+        return default_text(column.default, column.declared)
+    return column.default_text
 
 
 def _attributes(schema: Schema, comments: Mapping[str, str] | None = None) -> tuple[Attribute, ...]:
@@ -307,8 +359,9 @@ def _attribute(
     *,
     comment: str | None = None,
 ) -> Attribute:
-    if isinstance(kind, Varchar):
-        return Attribute(number, name, _VARCHAR, kind.length + 4, nullable, default, comment)
+    if isinstance(kind, Varchar | Char):
+        oid = _VARCHAR if isinstance(kind, Varchar) else _BPCHAR
+        return Attribute(number, name, oid, kind.length + 4, nullable, default, comment)
     oid, modifier = oid_of(kind), modifier_of(kind)
     return Attribute(number, name, oid, modifier, nullable, default, comment)
 

@@ -41,6 +41,7 @@ _EACH: Final = 4
 _ROLES: Final = 1 << 30
 _DEFAULTS: Final = 1 << 31
 _COLUMNS: Final = 2_048
+_CHECKS: Final = 1_601
 
 
 def of_object(item: ObjectId) -> int:
@@ -71,6 +72,11 @@ def of_rule(relation: int) -> int:
 def of_role(name: str) -> int:
     """Return the number of a role."""
     return _ROLES + crc32(name.encode()) % _ROLES
+
+
+def of_check(relation: int, number: int) -> int:
+    """Return the number of a check constraint; columns have at most the numbers before these."""
+    return of_default(relation, _CHECKS + number)
 
 
 def of_default(relation: int, column: int) -> int:

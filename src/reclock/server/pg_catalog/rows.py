@@ -44,6 +44,8 @@ _PG_CATALOG: Final[Mapping[str, Callable[[Objects], Iterable[Row]]]] = {
     "pg_proc": functions.pg_proc,
     "pg_rewrite": classes.pg_rewrite,
     "pg_roles": server.pg_roles,
+    "pg_sequence": classes.pg_sequence,
+    "pg_sequences": listings.pg_sequences,
     "pg_settings": server.pg_settings,
     "pg_stat_activity": server.pg_stat_activity,
     "pg_stat_user_tables": listings.pg_stat_user_tables,
@@ -54,6 +56,7 @@ _PG_CATALOG: Final[Mapping[str, Callable[[Objects], Iterable[Row]]]] = {
     "pg_views": listings.pg_views,
 }
 _INFORMATION_SCHEMA: Final[Mapping[str, Callable[[Objects], Iterable[Row]]]] = {
+    "check_constraints": information_schema.check_constraints,
     "columns": information_schema.columns,
     "constraint_column_usage": information_schema.key_column_usage,
     "constraint_table_usage": information_schema.table_constraints,
@@ -62,6 +65,7 @@ _INFORMATION_SCHEMA: Final[Mapping[str, Callable[[Objects], Iterable[Row]]]] = {
     "key_column_usage": information_schema.key_column_usage,
     "role_table_grants": information_schema.table_privileges,
     "schemata": information_schema.schemata,
+    "sequences": information_schema.sequences,
     "table_constraints": information_schema.table_constraints,
     "table_privileges": information_schema.table_privileges,
     "tables": information_schema.tables,

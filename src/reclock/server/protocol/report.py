@@ -26,11 +26,12 @@ def error_response(error: BaseException, *, fatal: bool = False) -> ErrorRespons
     position = None
     if isinstance(error, StatementError | ConstraintViolation):
         position = error.position
-    column = error.column if isinstance(error, ConstraintViolation) else None
     more = {
         "D": error.detail, "H": error.hint, "P": None if position is None else str(position),
-        "c": column,
     }  # fmt: skip
+    if isinstance(error, ConstraintViolation):
+        schema = None if error.table is None else "public"
+        more |= {"s": schema, "t": error.table, "c": error.column, "n": error.constraint}
     rest = tuple((letter, text) for letter, text in more.items() if text)
     return ErrorResponse((*head, ("C", error.code), ("M", error.message), *rest))
 

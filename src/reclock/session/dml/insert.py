@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from reclock.errors import StatementError, UndefinedName
 from reclock.rows.given import column_from
 from reclock.session.dml.conflict import plan_conflict
+from reclock.session.dml.defaults import DRY, Defaults
 from reclock.session.dml.rows import Step, Target, as_it_is, new_row, written
 from reclock.session.dml.written import Action, Form
 from reclock.sql.plan.build.block import ONE_EMPTY_ROW
@@ -23,6 +24,8 @@ from reclock.sql.syntax import query as q
 from reclock.sql.types import BIGINT, Numeric
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
     from reclock.catalog.item import Table
@@ -53,10 +56,11 @@ def plan_insert(
     parameters: tuple[object, ...],
     *,
     constants: bool = True,
+    defaults: Defaults = DRY,
 ) -> Written | Given:
     """Return the rows that are inserted, if they are ``constants``, or the plan of what happens."""
     planner = WritePlanner(catalog, parameters, statement.common)
-    target = Target(planner, table, statement.name, statement.alias)
+    target = Target(planner, table, statement.name, statement.alias, defaults)
     places = places_of(statement.columns, statement.name, table)
     proposed = _proposed(target, statement, places)
     if statement.conflict is not None:
@@ -76,24 +80,51 @@ def _proposed(target: Target, statement: Insert, places: tuple[int, ...]) -> lis
     query = statement.query
     if query is None:
         values = q.Values((tuple(e.DefaultText() for _ in places),))
-        return _members(target, values, places)
+        return _members(target, statement, values, places)
     if isinstance(query.body, q.Values) and query == q.Query(query.body):
-        return _members(target, query.body, places)
+        return _members(target, statement, query.body, places)
     node = target.planner.query(query)
     _check_count(node.width, statement, places)
-    given: dict[int, Scalar] = {places[i]: column(node, i) for i in range(node.width)}
+    _check_always(target, statement, places[: node.width])
+    given: dict[int, Scalar] = {
+        places[i]: column(node, i)
+        for i in range(node.width)
+        if not _ignores(target, statement, places[i])
+    }
     outputs = new_row(target, given, {})
     return [Project(node, (*outputs, ("place", Literal(0, BIGINT))))]
+
+
+def _ignores(target: Target, statement: Insert, at: int) -> bool:
+    """Return whether a value does not count: OVERRIDING USER VALUE, of an identity column."""
+    return statement.overriding == "user" and target.table.columns[at].identity is not None
+
+
+def _check_always(target: Target, statement: Insert, given: Iterable[int]) -> None:
+    """Refuse values for columns that are GENERATED ALWAYS, unless OVERRIDING SYSTEM VALUE."""
+    if statement.overriding is not None:
+        return
+    for at in given:
+        column = target.table.columns[at]
+        if column.identity == "always":
+            name = column.column.name
+            message = f'cannot insert a non-DEFAULT value into column "{name}"'
+            detail = f'Column "{name}" is an identity column defined as GENERATED ALWAYS.'
+            hint = "Use OVERRIDING SYSTEM VALUE to override."
+            position = statement.name.position
+            raise StatementError(message, detail=detail, hint=hint, code="428C9", position=position)
 
 
 def _as_rows(members: list[Project]) -> Node:
     return members[0] if len(members) == 1 else Union(tuple(members))
 
 
-def _members(target: Target, values: q.Values, places: tuple[int, ...]) -> list[Project]:
+def _members(
+    target: Target, statement: Insert, values: q.Values, places: tuple[int, ...]
+) -> list[Project]:
     """Return the plan of each row of VALUES."""
     members: list[Project] = []
-    for number, row in enumerate(values.rows):
+    for number_of_row, row in enumerate(values.rows):
         if len(row) != len(values.rows[0]):
             message = "VALUES lists must all be the same length"
             raise StatementError(message, code="42601")
@@ -101,10 +132,14 @@ def _members(target: Target, values: q.Values, places: tuple[int, ...]) -> list[
         block = target.planner.block(ONE_EMPTY_ROW)
         given: dict[int, Scalar] = {}
         for place, cell in zip(places, row, strict=False):
-            if not isinstance(cell, e.DefaultText):
-                given[place] = target.planner.value(block, cell)
-        outputs = new_row(target, given, dict(zip(places, row, strict=False)))
-        members.append(Project(block.node, (*outputs, ("place", Literal(number, BIGINT)))))
+            if isinstance(cell, e.DefaultText) or _ignores(target, statement, place):
+                continue
+            number = target.defaults.called(cell, number_of_row, place, target.catalog, BIGINT)
+            given[place] = number or target.planner.value(block, cell)
+        _check_always(target, statement, given)
+        cells = dict(zip(places, row, strict=False))
+        outputs = new_row(target, given, cells, number_of_row)
+        members.append(Project(block.node, (*outputs, ("place", Literal(number_of_row, BIGINT)))))
     return members
 
 

@@ -11,8 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported, StatementError
+from reclock.session.dml.defaults import DRY, Defaults
 from reclock.session.dml.insert import places_of
-from reclock.session.dml.rows import Step, Target, after_set, as_it_is, new_row, numbered, written
+from reclock.session.dml.rows import (
+    NOT_DEFAULT,
+    Step,
+    Target,
+    after_set,
+    always,
+    as_it_is,
+    new_row,
+    numbered,
+    written,
+)
 from reclock.session.dml.written import Action, Form
 from reclock.sql.plan.build.conjunct import conjuncts, reads_subquery
 from reclock.sql.plan.build.functions import call
@@ -34,11 +45,15 @@ if TYPE_CHECKING:
 
 
 def plan_merge(
-    statement: Merge, table: Table, catalog: CatalogView, parameters: tuple[object, ...]
+    statement: Merge,
+    table: Table,
+    catalog: CatalogView,
+    parameters: tuple[object, ...],
+    defaults: Defaults = DRY,
 ) -> Written:
     """Return what happens to the rows of a table."""
     planner = WritePlanner(catalog, parameters, statement.common)
-    target = Target(planner, table, statement.name, statement.alias)
+    target = Target(planner, table, statement.name, statement.alias, defaults)
     planned = _Merge(target, statement)
     steps = [planned.step(at) for at in range(len(statement.whens))]
     number = not table.checks_key
@@ -128,5 +143,9 @@ class _Merge:
             for at, cell in cells.items()
             if not isinstance(cell, DefaultText)
         }
+        for at in given:
+            column = table.columns[at]
+            if column.identity == "always":
+                raise always(column, NOT_DEFAULT, when.values)
         after = new_row(self._target, given, cells)
         return Step(block, Action.INSERT, after=after, source=self._names, source_first=True)

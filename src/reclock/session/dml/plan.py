@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.session.dml.defaults import DRY, Defaults
 from reclock.session.dml.insert import plan_insert
 from reclock.session.dml.merge import plan_merge
 from reclock.session.dml.target import target_table
@@ -22,6 +23,7 @@ def plan_write(
     catalog: Catalog,
     parameters: tuple[object, ...],
     reading: CatalogView | None = None,
+    defaults: Defaults = DRY,
 ) -> Written | Given:
     """Plan what a statement writes.
 
@@ -31,13 +33,13 @@ def plan_write(
     table = target_table(statement.name, catalog)
     match statement:
         case s.Insert():
-            return plan_insert(statement, table, view, parameters)
+            return plan_insert(statement, table, view, parameters, defaults=defaults)
         case s.Update():
-            return plan_update(statement, table, view, parameters)
+            return plan_update(statement, table, view, parameters, defaults)
         case s.Delete():
             return plan_delete(statement, table, view, parameters)
         case s.Merge():
-            return plan_merge(statement, table, view, parameters)
+            return plan_merge(statement, table, view, parameters, defaults)
 
 
 def privileges(statement: s.Insert | s.Update | s.Delete | s.Merge) -> list[str]:

@@ -8,11 +8,12 @@ deleted, as it was.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from reclock.errors import StatementError, UndefinedName
+from reclock.errors import NotSupported, StatementError, UndefinedName
+from reclock.session.dml.defaults import DRY, Defaults
 from reclock.session.dml.target import assigned, planned
-from reclock.session.dml.written import Action, Form, Written
+from reclock.session.dml.written import Action, Fill, Form, Written
 from reclock.sql.names import Scope
 from reclock.sql.plan.build.functions import call
 from reclock.sql.plan.build.write import scope_of
@@ -24,17 +25,18 @@ from reclock.sql.plan.relation import (
     WindowCall,
     column,
 )
-from reclock.sql.plan.scalar import Literal
+from reclock.sql.plan.scalar import ColumnRef, Literal, walk
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.schema import Schema
 from reclock.sql.syntax.expression import DefaultText, FunctionText
-from reclock.sql.syntax.place import placed
+from reclock.sql.syntax.place import place_of, placed
 from reclock.sql.types import BIGINT, INTEGER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from reclock.catalog.item import Table
+    from reclock.catalog.item import Table, TableColumn
+    from reclock.sql.names import CatalogView
     from reclock.sql.plan.build.block import Block
     from reclock.sql.plan.build.write import WritePlanner
     from reclock.sql.plan.node import Node
@@ -56,6 +58,24 @@ class Target:
     table: Table
     name: Name
     alias: str | None = None
+    defaults: Defaults = DRY
+    fills: dict[int, Action] = field(default_factory=dict)
+    """Columns that get numbers of sequences when the rows are known, and which rows do."""
+    explicit: set[int] = field(default_factory=set)
+    """Columns with a sequence that some rows of a query, or of MERGE, have a value for."""
+    returned: dict[int, set[int]] = field(default_factory=dict)
+    """Where RETURNING gives such numbers."""
+
+    def fill(self, at: int, action: Action, written: object) -> None:
+        """Note that a column gets numbers; not all rows of a statement may be so different."""
+        if self.fills.get(at, action) is not action:
+            raise _mixed(written)
+        self.fills[at] = action
+
+    @property
+    def catalog(self) -> CatalogView:
+        """Where the relations are that it reads."""
+        return self.planner.catalog
 
     @property
     def called(self) -> str:
@@ -123,8 +143,14 @@ def after_set(target: Target, block: Block, given: Assignments, before: Outputs)
             values[_assigned_to(name, target, values)] = (part, query)
     after = list(before)
     for at, (value, written) in values.items():
+        column = target.table.columns[at]
+        if value is not None and column.identity == "always":
+            raise always(column, "can only be updated to DEFAULT", written)
+        if value is None and column.sequence is not None:
+            target.fill(at, Action.UPDATE, written)
         with placed(written):
-            after[at] = (after[at][0], assigned(target.table, at, value, target.planner.catalog))
+            kept = assigned(target.table, at, value, target.planner.catalog, target.defaults)
+        after[at] = (after[at][0], kept)
     return after
 
 
@@ -142,25 +168,50 @@ def _assigned_to(name: str, target: Target, known: Container[int]) -> int:
     return at
 
 
-def new_row(target: Target, given: dict[int, Scalar], cells: dict[int, Expression]) -> Outputs:
+def new_row(
+    target: Target,
+    given: dict[int, Scalar],
+    cells: dict[int, Expression],
+    row: int | None = None,
+) -> Outputs:
     """Return what is stored in each column of a new row: what was given, or its default.
 
-    ``cells`` are the expressions of the text, if it has one for each column.
+    ``cells`` are the expressions of the text, if it has one for each column; ``row`` is the number
+    of a row of VALUES.
     """
-    outputs = []
+    outputs: Outputs = []
     for at, defined in enumerate(target.table.columns):
+        if defined.sequence is not None and row is None:
+            if at in given:
+                target.explicit.add(at)
+            else:
+                target.fill(at, Action.INSERT, cells)
         with placed(cells.get(at)):
-            value = assigned(target.table, at, given.get(at), target.planner.catalog)
-            outputs.append((defined.column.name, value))
+            stored_as = assigned(
+                target.table, at, given.get(at), target.planner.catalog, target.defaults, row=row
+            )
+            outputs.append((defined.column.name, stored_as))
     return outputs
+
+
+NOT_DEFAULT: Final = "cannot be given a non-DEFAULT value"
+
+
+def always(column: TableColumn, what: str, written: object) -> StatementError:
+    """Return the error of a value for a column that is GENERATED ALWAYS."""
+    name = column.column.name
+    message = f'column "{name}" {what}'
+    detail = f'Column "{name}" is an identity column defined as GENERATED ALWAYS.'
+    return StatementError(message, detail=detail, code="428C9", position=place_of(written))
 
 
 def stored(table: Table, at: int, value: Scalar) -> Scalar:
     """Return a value as column ``at`` keeps it: of a varchar blanks too many are cut off."""
-    length = table.columns[at].length
-    if length is None:
+    column = table.columns[at]
+    if column.length is None:
         return value
-    return call("left", (value, Literal(length, INTEGER)))
+    left = call("left", (value, Literal(column.length, INTEGER)))
+    return call("rtrim", (left,)) if column.fixed else left
 
 
 def written(
@@ -174,7 +225,19 @@ def written(
     returned = Schema(node.schema.columns[fixed:]) if returning else None
     if len(nodes) > 1 or returning or form.number or form.place or steps[0].source.columns:
         plan = rewrite_query(plan, RewriteContext(outer_joins=True))
-    return Written(target.table, plan, form, returned)
+    fills = tuple(
+        Fill(at, action, tuple(sorted(target.returned.get(at, ()))))
+        for at, action in target.fills.items()
+    )
+    if any(at in target.explicit for at in target.fills):
+        raise _mixed(target.name)
+    return Written(target.table, plan, form, returned, fills, target.defaults, target.catalog)
+
+
+def _mixed(written: object) -> NotSupported:
+    message = "DEFAULT of a sequence for some rows of a statement is not supported"
+    hint = "write two statements"
+    return NotSupported(message, hint=hint, position=place_of(written))
 
 
 def _finished(target: Target, form: Form, step: Step, returning: tuple[SelectItem, ...]) -> Node:
@@ -210,6 +273,23 @@ def _returned(
     block = target.planner.block(inner, *scopes)
     block.known[_ACTION] = Literal(step.action.name, TEXT)
     given = target.planner.outputs(block, returning)
+    _note_returned(target, step, first, given)
     places = range(len(kept), first)
     fixed = ((inner.schema[i].name, column(block.node, i)) for i in places)
     return Project(block.node, (*fixed, *given))
+
+
+def _note_returned(target: Target, step: Step, first: int, given: Outputs) -> None:
+    """Note where RETURNING gives numbers that are not known yet; refuse to compute with them."""
+    for at, action in target.fills.items():
+        if step.action is not action:
+            continue
+        for place, (_, scalar) in enumerate(given):
+            if isinstance(scalar, ColumnRef) and scalar.index == first + at:
+                target.returned.setdefault(at, set()).add(place)
+            elif any(isinstance(p, ColumnRef) and p.index == first + at for p in walk(scalar)):
+                name = target.table.schema[at].name
+                message = f'an expression over "{name}", whose number is not known yet, '
+                message += "is not supported in RETURNING"
+                hint = f"return {name} itself"
+                raise NotSupported(message, hint=hint, position=target.name.position)

@@ -9,11 +9,9 @@ import pyarrow as pa
 from reclock.catalog.item import RelationItem, Table
 from reclock.catalog.system_relation import SystemRelation
 from reclock.errors import StatementError
-from reclock.sql.plan.build import plan_scalar
-from reclock.sql.plan.build.block import Block
+from reclock.session.dml.defaults import DRY, Defaults
 from reclock.sql.plan.coerce import assignable
 from reclock.sql.plan.relation import QueryPlan
-from reclock.sql.plan.scalar import NULL
 from reclock.time.timeline import TimelineContext
 
 if TYPE_CHECKING:
@@ -38,12 +36,22 @@ def target_table(name: Name, catalog: Catalog) -> Table:
     raise StatementError(message, hint=hint, code="42809", position=name.position)
 
 
-def assigned(table: Table, at: int, value: Scalar | None, catalog: CatalogView) -> Scalar:
-    """Return a value as it is stored in column ``at``; None stands for its default."""
+def assigned(
+    table: Table,
+    at: int,
+    value: Scalar | None,
+    catalog: CatalogView,
+    defaults: Defaults = DRY,
+    *,
+    row: int | None = None,
+) -> Scalar:
+    """Return a value as it is stored in column ``at``; None stands for its default.
+
+    ``row`` is the number of a row of VALUES: only of these a sequence's number is known here.
+    """
     defined = table.columns[at]
     if value is None:
-        default = defined.default
-        value = NULL if default is None else plan_scalar(default, Block(), catalog)
+        value = defaults.scalar(table, at, catalog, row)
     try:
         return assignable(value, defined.column.type, defined.column.name)
     except StatementError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.session.dml.defaults import DRY, Defaults
 from reclock.session.dml.rows import Step, Target, after_set, as_it_is, identity, numbered, written
 from reclock.session.dml.written import Action, Form
 from reclock.sql.names import Scope
@@ -23,11 +24,15 @@ if TYPE_CHECKING:
 
 
 def plan_update(
-    statement: Update, table: Table, catalog: CatalogView, parameters: tuple[object, ...]
+    statement: Update,
+    table: Table,
+    catalog: CatalogView,
+    parameters: tuple[object, ...],
+    defaults: Defaults = DRY,
 ) -> Written:
     """Return the rows as they are, each with what it becomes."""
     planner = WritePlanner(catalog, parameters, statement.common)
-    target = Target(planner, table, statement.name, statement.alias)
+    target = Target(planner, table, statement.name, statement.alias, defaults)
     block, source = _matching(target, statement)
     before = as_it_is(block, table)
     after = after_set(target, block, statement.assignments, before)

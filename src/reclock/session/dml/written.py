@@ -15,28 +15,33 @@ Cost: that of the answer's rows.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reclock.dataflow.values import rows_of
 from reclock.engine.constraints import fitted
 from reclock.engine.write import Change
 from reclock.errors import StatementError
 from reclock.rows.result import Result
+from reclock.session.dml.defaults import DRY, Defaults
+from reclock.sql.names import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reclock.catalog.item import Table
+    from reclock.sql.names import CatalogView
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.schema import Schema
     from reclock.time.timestamp import Timestamp
 
     Bools = np.ndarray[Any, np.dtype[np.bool_]]
+    Actions = np.ndarray[Any, np.dtype[np.int_]]
 
 
 class Action(IntEnum):
@@ -94,6 +99,18 @@ class Outcome:
         return Result(tag, schema.names, rows, timestamp, schema)
 
 
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A column whose rows get numbers of its sequence, those to which an action happens.
+
+    ``returned`` are the columns of RETURNING that give them.
+    """
+
+    column: int
+    action: Action
+    returned: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True)
 class Written:
     """A table, the query of what happens to it, and what RETURNING gives."""
@@ -102,6 +119,9 @@ class Written:
     plan: QueryPlan
     form: Form
     returned: Schema | None = None
+    fills: tuple[Fill, ...] = ()
+    defaults: Defaults = field(default=DRY, compare=False)
+    catalog: CatalogView = field(default=NOTHING, compare=False)
 
     def outcome(self, columns: Sequence[pa.Array]) -> Outcome:
         """Return what happens, by the answer of the query."""
@@ -123,14 +143,25 @@ class Written:
         adds, removes = action != Action.DELETE, action != Action.INSERT
         if form.once is not None or form.first:
             keep = self._kept(before, after, number, adds & ~removes, removes)
-            adds, removes = adds & keep, removes & keep
             rest = _chosen(rest, keep)
             size = int(keep.sum())
+            after, before = _chosen(after, keep), _chosen(before, keep)
+            adds, removes, action = adds[keep], removes[keep], action[keep]
+        for fill in self.fills:
+            numbers = self._numbers(fill, action)
+            after[fill.column] = _replaced(after[fill.column], action == fill.action, numbers)
+            for place in fill.returned:
+                rest[place] = _replaced(rest[place], action == fill.action, numbers)
         schema = self.table.keying.types
         added = _chosen(after, adds) if form.after else _none(schema)
         removed = _chosen(before, removes) if form.before else None
         change = Change(self.table, added, removed, arbitrated=form.arbitrated)
         return Outcome(change, size, rest, self.returned)
+
+    def _numbers(self, fill: Fill, action: Actions) -> list[int]:
+        """Return the numbers that the rows of an action get."""
+        count = int((action == fill.action).sum())
+        return self.defaults.numbers(self.table, fill.column, count, self.catalog)
 
     def _kept(
         self,
@@ -183,6 +214,11 @@ def _repeated(columns: list[list[str]], among: Bools) -> Bools:
 def _chosen(columns: Sequence[pa.Array], rows: Bools) -> list[pa.Array]:
     mask = pa.array(rows)
     return [column.filter(mask) for column in columns]
+
+
+def _replaced(column: pa.Array, rows: Bools, numbers: list[int]) -> pa.Array:
+    """Return a column with other values in some rows."""
+    return pc.replace_with_mask(column, pa.array(rows), pa.array(numbers, column.type))
 
 
 def _none(types: Sequence[pa.DataType]) -> list[pa.Array]:

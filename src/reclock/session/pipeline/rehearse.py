@@ -9,17 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.catalog.item import Source
 from reclock.export.define import key_of, relation_of
 from reclock.ingest.connect import discover
 from reclock.ingest.define import define_source
 from reclock.ingest.postgres.define import define_tables
-from reclock.session.definition import (
-    define_index,
-    define_materialized_view,
-    define_table,
-    define_view,
-)
+from reclock.session.define_table import define_table
+from reclock.session.definition import define_index, define_materialized_view, define_view
 from reclock.session.pipeline.plan import Action
 from reclock.sql.statement import (
     CreateIndex,
@@ -50,22 +45,23 @@ def rehearse(steps: Iterable[Step], catalog: Catalog, clusters: Clusters) -> Non
                 key_of(parsed.statement, relation_of(parsed.statement.relation, catalog))
             else:
                 made = _defined(parsed.statement, parsed.text, catalog, clusters)
-                parts = define_tables(made) if isinstance(made, Source) else []
-                catalog = catalog.changed([made, *parts], [])
+                catalog = catalog.changed(made, [])
 
 
-def _defined(statement: Statement, sql: str, catalog: Catalog, clusters: Clusters) -> Item:
+def _defined(statement: Statement, sql: str, catalog: Catalog, clusters: Clusters) -> list[Item]:
     match statement:
         case CreateTable():
-            return define_table(statement, sql, catalog)
+            table, sequences = define_table(statement, sql, catalog)
+            return [*sequences, table]
         case CreateView():
-            return define_view(statement, sql, catalog)
+            return [define_view(statement, sql, catalog)]
         case CreateMaterializedView():
-            return define_materialized_view(statement, sql, catalog)
+            return [define_materialized_view(statement, sql, catalog)]
         case CreateIndex():
-            return define_index(statement, sql, catalog)
+            return [define_index(statement, sql, catalog)]
         case CreateSource():
             name = catalog.check_new(statement.name)
             facts = discover(statement, clusters)
-            return define_source(statement, sql, catalog.next_id, name, facts)
+            made = define_source(statement, sql, catalog.next_id, name, facts)
+            return [made, *define_tables(made)]
     raise AssertionError(statement)

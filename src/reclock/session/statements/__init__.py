@@ -17,6 +17,7 @@ from reclock.session.statements.alter_system import alter_system
 from reclock.session.statements.copy import copy, copy_from
 from reclock.session.statements.create_index import create_index
 from reclock.session.statements.create_materialized_view import create_materialized_view
+from reclock.session.statements.create_sequence import alter_sequence, create_sequence
 from reclock.session.statements.create_sink import create_sink
 from reclock.session.statements.create_source import create_source
 from reclock.session.statements.create_table import create_table
@@ -58,6 +59,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterOwner: alter_owner,
     s.AlterRetainHistory: alter_retain_history,
     s.AlterRole: alter_role,
+    s.AlterSequence: alter_sequence,
     s.AlterSink: alter_sink,
     s.AlterSource: alter_source,
     s.RefreshSource: refresh_source,
@@ -71,6 +73,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.CreateIndex: create_index,
     s.CreateMaterializedView: create_materialized_view,
     s.CreateRole: create_role,
+    s.CreateSequence: create_sequence,
     s.CreateSink: create_sink,
     s.CreateSource: create_source,
     s.CreateTable: create_table,

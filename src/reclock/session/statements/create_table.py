@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from reclock.engine.catalog_change import change_catalog
 from reclock.rows.result import Result, already_there
-from reclock.session.definition import define_table
+from reclock.session.define_table import define_table
 from reclock.session.dml.target import assigned
-from reclock.session.statements.drafting import draft_object
+from reclock.session.statements.drafting import draft_edit
 
 if TYPE_CHECKING:
-    from reclock.catalog.item import Table
+    from reclock.catalog.item import Item
     from reclock.engine.world import World
     from reclock.session.statements.context import Context
     from reclock.session.transaction.draft import Draft
@@ -21,25 +21,24 @@ if TYPE_CHECKING:
 def create_table(context: Context, statement: CreateTable) -> Result:
     """Make an empty table."""
 
-    def define(world: World | Draft) -> Table | None:
+    def make(world: World | Draft) -> list[Item]:
         if statement.if_not_exists and world.catalog.find(statement.name.parts) is not None:
-            return None
-        return define_table(statement, context.text, world.catalog)
-
-    def make(world: World | Draft) -> Table | None:
-        table = define(world)
-        if table is None:
-            return None
+            return []
+        table, sequences = define_table(statement, context.text, world.catalog)
         for at in range(len(table.columns)):
             assigned(table, at, None, world.catalog)  # its default must be of its type
-        return context.owned(table, world)
+        return [context.owned(item, world) for item in (*sequences, table)]
+
+    def edit(draft: Draft) -> tuple[list[Item], tuple[()], None] | None:
+        items = make(draft)
+        return (items, (), None) if items else None
 
     if context.transaction is not None:
-        made = draft_object(context, statement, make)
+        made = draft_edit(context, statement, edit)
     else:
-        with context.writing(lambda world: world.paces(filter(None, [define(world)]))) as world:
-            table = make(world)
-            made = table is not None
-            if table is not None:
-                change_catalog(context.core, [table])
+        with context.writing(lambda world: world.paces(make(world))) as world:
+            items = make(world)
+            made = bool(items)
+            if items:
+                change_catalog(context.core, items)
     return Result("CREATE TABLE", notices=() if made else already_there(statement.name))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.errors import NotSupported, SerializationFailure, StatementError
 from reclock.rows.result import Result, already_there
-from reclock.session.definition import define_table
+from reclock.session.define_table import define_table
 from reclock.session.dml.insert import plan_insert
 from reclock.session.dml.target import target_table
 from reclock.session.dml.written import Written
@@ -69,7 +69,7 @@ def _drafted(context: Context, statement: CreateTableAs) -> Result:
         text = _text(statement, plan.relation.schema)
         made = parse_statement(text)
         assert isinstance(made, CreateTable)
-        return context.owned(define_table(made, text, draft.catalog), draft)
+        return context.owned(define_table(made, text, draft.catalog)[0], draft)
 
     def plan_of(catalog: Catalog) -> Written:
         insert = Insert(statement.name, (), statement.query)

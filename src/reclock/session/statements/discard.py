@@ -34,8 +34,10 @@ def deallocate(context: Context, statement: Deallocate) -> Result:
 
 
 def discard(context: Context, statement: Discard) -> Result:
-    """Make a session like a new one; of parts, there are neither sequences nor temporary tables."""
+    """Make a session like a new one; of parts, there are no temporary tables."""
     session = context.session
+    if statement.what in {"all", "sequences"}:
+        session.numbers.clear()
     if statement.what == "all":
         if session.transaction is not None:
             message = "DISCARD ALL cannot run inside a transaction"

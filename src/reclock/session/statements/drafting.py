@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reclock.engine.constraints import check_not_null, fitted
+from reclock.engine.constraints import check_conditions, check_not_null, fitted
 from reclock.engine.write import Change
 from reclock.session.dml.target import whole
 from reclock.session.dml.written import Outcome
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reclock.catalog.catalog import Catalog
     from reclock.catalog.item import Item, Table
     from reclock.catalog.roles import Roles
+    from reclock.engine.core import Core
     from reclock.ids import ObjectId
     from reclock.session.dml.written import Written
     from reclock.session.statements.context import Context
@@ -71,7 +72,7 @@ def draft_query(context: Context, plan_of: Callable[[Catalog], Written]) -> Outc
         written = plan_of(draft.read_catalog)
         columns = whole(draft.answer(lambda c: plan_of(c).plan, role, interrupt))
         outcome = written.outcome(columns)
-        return draft.written(checked(outcome.change)), outcome
+        return draft.written(checked(context.core, outcome.change)), outcome
 
     done: Outcome = transaction.run(step)
     return done
@@ -91,7 +92,7 @@ def draft_rows(
         table = target(draft.read_catalog)
         if not known or known[0][0] != table:
             rows = rows_of(table, draft.read_catalog)
-            known[:] = [(table, checked(Change(table, rows)))]
+            known[:] = [(table, checked(context.core, Change(table, rows)))]
         change = known[0][1]
         return draft.written(change), Outcome(change, len(change.added[0]))
 
@@ -100,7 +101,9 @@ def draft_rows(
     return done
 
 
-def checked(change: Change) -> Change:
+def checked(core: Core, change: Change) -> Change:
     """Return a change whose rows the table can have, but for keys."""
     check_not_null(change.table, change.added)
-    return replace(change, added=fitted(change.table, change.added))
+    added = fitted(change.table, change.added)
+    check_conditions(core, change.table, added)
+    return replace(change, added=added)

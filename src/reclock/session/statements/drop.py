@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from reclock.catalog.item import Index, Item, MaterializedView, Sink, Source, Table, View
+from reclock.catalog.serial.item import Sequence
 from reclock.engine.catalog_change import change_catalog
 from reclock.errors import Error, InvalidTransactionState, StatementError
 from reclock.ingest.postgres.slots import Noted, connection_of
 from reclock.rows.result import Result
+from reclock.session.define_table import redefined
 from reclock.session.statements.drafting import draft_edit
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from reclock.time.pace import Pace
 
 KINDS: Final[dict[str, type[Item]]] = {
-    kind.kind: kind for kind in (Table, Source, View, MaterializedView, Index, Sink)
+    kind.kind: kind for kind in (Table, Source, View, MaterializedView, Index, Sink, Sequence)
 }
 
 
@@ -42,13 +45,13 @@ def drop(context: Context, statement: Drop) -> Result:
     def paces(world: World) -> set[Pace]:
         return world.paces(world.catalog[item] for item in gone(world))
 
-    def edit(draft: Draft) -> tuple[tuple[()], frozenset[ObjectId], None] | None:
+    def edit(draft: Draft) -> tuple[list[Item], frozenset[ObjectId], None] | None:
         removed = gone(draft)
         for item in removed:
             if isinstance(draft.catalog[item], Source | Sink):
                 message = f"{draft.catalog[item]} cannot be dropped inside a transaction"
                 raise InvalidTransactionState(message, hint="COMMIT first, and drop it by itself")
-        return ((), removed, None) if removed else None
+        return (_without_defaults(draft, removed), removed, None) if removed else None
 
     if context.transaction is not None:
         skipped = absent(context.transaction.draft())
@@ -58,11 +61,24 @@ def drop(context: Context, statement: Drop) -> Result:
         removed = gone(world)
         _check_whole(world, removed)
         if removed:
-            change_catalog(context.core, removed=removed)
+            change_catalog(context.core, _without_defaults(world, removed), removed)
         not_there = absent(world)
     notices = _skipping(statement, not_there)
     left = _drop_slots(context, [world.catalog[item] for item in removed])
     return Result(f"DROP {statement.kind.upper()}", notices=(*notices, *left))
+
+
+def _without_defaults(world: World | Draft, removed: frozenset[ObjectId]) -> list[Item]:
+    """Return the tables that lose a default: DROP SEQUENCE … CASCADE drops no column."""
+    found: dict[ObjectId, Table] = {}
+    for table, at, _ in world.catalog.drawing(removed):
+        if table.id not in removed:
+            columns = list(found.get(table.id, table).columns)
+            columns[at] = replace(
+                columns[at], default=None, default_text=None, sequence=None, identity=None
+            )
+            found[table.id] = replace(table, columns=tuple(columns))
+    return [redefined(table, world.catalog) for table in found.values()]
 
 
 def _skipping(statement: Drop, names: Iterable[Name]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from reclock.engine.constraints import fitted
 from reclock.engine.read import read_latest
 from reclock.engine.write import Change, write_all
 from reclock.errors import ConstraintViolation
+from reclock.session.dml.defaults import Defaults
 from reclock.session.dml.insert import Given, places_of, plan_insert
 from reclock.session.dml.target import target_table, whole
 from reclock.session.dml.written import Outcome
@@ -38,10 +39,11 @@ _CONSTANTS = (
 
 def insert(context: Context, statement: Insert) -> Result:
     """Add rows to a table."""
+    defaults = Defaults(context.session)
 
     def planned(catalog: Catalog) -> Written | Given:
         table = target_table(statement.name, catalog)
-        return plan_insert(statement, table, catalog, context.parameters)
+        return plan_insert(statement, table, catalog, context.parameters, defaults=defaults)
 
     def plan_of(catalog: Catalog) -> Written:
         found = planned(catalog)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.errors import ConstraintViolation
+from reclock.session.dml.defaults import Defaults
 from reclock.session.dml.merge import plan_merge
 from reclock.session.dml.target import target_table
 from reclock.session.statements.read_then_write import read_then_write
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
 def merge(context: Context, statement: Merge) -> Result:
     """Do to each row what the first WHEN says that fits it, at one timestamp."""
+    defaults = Defaults(context.session)
 
     def plan_of(catalog: Catalog) -> Written:
         table = target_table(statement.name, catalog)
-        return plan_merge(statement, table, catalog, context.parameters)
+        return plan_merge(statement, table, catalog, context.parameters, defaults)
 
     try:
         outcome, timestamp = read_then_write(context, plan_of)

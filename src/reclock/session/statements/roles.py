@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from reclock.catalog.item import Item, RelationItem
 from reclock.catalog.roles import DATABASE, PUBLIC, Role
+from reclock.catalog.serial.item import Sequence
 from reclock.engine.catalog_change import change_catalog
 from reclock.errors import DependentObjects, StatementError, UndefinedName
 from reclock.failpoints import hit
@@ -20,10 +21,12 @@ from reclock.session.statements.drop import kind_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reclock.catalog.catalog import Catalog
     from reclock.catalog.roles import Roles
     from reclock.engine.world import World
     from reclock.session.statements.context import Context
     from reclock.sql.statement import AlterOwner, AlterRole, CreateRole, DropRole, Grant
+    from reclock.sql.syntax.expression import Name
 
 
 def create_role(context: Context, statement: CreateRole) -> Result:
@@ -108,7 +111,7 @@ def grant(context: Context, statement: Grant) -> Result:
     def after(world: World) -> Roles:
         on = [DATABASE]
         if statement.on is not None:
-            on = [str(world.catalog.get(name, RelationItem).id) for name in statement.on]
+            on = [str(_granted(world.catalog, name).id) for name in statement.on]
         roles = [world.roles.get(name, statement.position) for name in statement.roles]
         changed = [
             role.granted(on, statement.privileges, revoke=statement.revoke) for role in roles
@@ -131,3 +134,9 @@ def _change(context: Context, roles_after: Callable[[World], Roles]) -> None:
             hit("ddl.publish.before")
             core.publish(after.with_roles(roles), [append])
             hit("ddl.publish.after")
+
+
+def _granted(catalog: Catalog, name: Name) -> Item:
+    """Return what a privilege is on: a relation, or a sequence."""
+    found = catalog.find(name.parts)
+    return found if isinstance(found, Sequence) else catalog.get(name, RelationItem)

@@ -12,6 +12,7 @@ from reclock.errors import ExpressionFailed, HoldViolation, InvalidValue
 from reclock.ids import HolderId
 from reclock.rows.result import Result
 from reclock.session.answer import Answer
+from reclock.session.statements.sequence_calls import called
 from reclock.sql.schema import Schema
 from reclock.sql.statement import CatalogQuery
 
@@ -40,6 +41,8 @@ def answer(context: Context, statement: SelectStatement | CatalogQuery) -> Answe
     """
     if isinstance(statement, CatalogQuery):
         return context.core.pg.answer(context, statement)
+    if statement.calls:
+        return called(context, statement)
     session, core = context.session, context.core
     plan_of = partial(core.plans.plan, context.text, statement.query, context.parameters)
     while True:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.catalog.serial.item import Position, Sequence
 from reclock.rows.result import Result
+from reclock.session.dml.target import target_table
+from reclock.session.sequence_functions import set_value
 from reclock.session.statements.delete import delete
 from reclock.session.statements.transaction import commit
 from reclock.sql.statement import Begin, Commit, Delete
@@ -28,5 +31,16 @@ def truncate(context: Context, statement: Truncate) -> Result:
         if alone:
             context.session.end(keep=False)
         raise
+    if statement.restart:
+        _restart(context, statement)
     timestamp = commit(context, Commit()).timestamp if alone else done[-1].timestamp
     return Result("TRUNCATE TABLE", timestamp=timestamp)
+
+
+def _restart(context: Context, statement: Truncate) -> None:
+    """Have the sequences of the tables begin again, whatever becomes of a transaction."""
+    catalog = context.catalog
+    tables = {target_table(name, catalog).id for name in statement.names}
+    for sequence in catalog.of_kind(Sequence):
+        if sequence.owned_by is not None and sequence.owned_by.table in tables:
+            set_value(context.session, sequence, Position(sequence.start, called=False))

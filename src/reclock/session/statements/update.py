@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.errors import ConstraintViolation
+from reclock.session.dml.defaults import Defaults
 from reclock.session.dml.target import target_table
 from reclock.session.dml.update import plan_update
 from reclock.session.statements.read_then_write import read_then_write
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
 def update(context: Context, statement: Update) -> Result:
     """Replace the rows there are at the time of the statement: none is missed."""
+    defaults = Defaults(context.session)
 
     def plan_of(catalog: Catalog) -> Written:
         table = target_table(statement.name, catalog)
-        return plan_update(statement, table, catalog, context.parameters)
+        return plan_update(statement, table, catalog, context.parameters, defaults)
 
     try:
         outcome, timestamp = read_then_write(context, plan_of)

@@ -95,7 +95,7 @@ class Draft:
             self,
             catalog=catalog,
             roles=self.roles if roles is None else roles,
-            edits=self.edits + 1,
+            edits=self.edits + int(catalog.version) - int(self.catalog.version),
             made=new - set(gone),
             changes=tuple(c for c in self.changes if c.table.id not in set(gone)),
         )

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.engine.catalog_change import change_catalog
-from reclock.engine.constraints import check_key, check_not_null, fitted
+from reclock.engine.constraints import check_conditions, check_key, check_not_null, fitted
 from reclock.engine.write import updates_of, write_all
 from reclock.session.transaction.draft import removed_and_added
 
@@ -36,7 +36,9 @@ def publish(core: Core, draft: Draft) -> Timestamp | None:
     changes = []
     for change in draft.changes:
         check_not_null(change.table, change.added)
-        changes.append(replace(change, added=fitted(change.table, change.added)))
+        rows = fitted(change.table, change.added)
+        check_conditions(core, change.table, rows)
+        changes.append(replace(change, added=rows))
     times: list[Timestamp] = []
 
     def happening(state: TimelineState, time: Timestamp) -> Mapping[ObjectId, pa.RecordBatch]:

@@ -51,6 +51,7 @@ from reclock.errors import (
     UndefinedName,
 )
 from reclock.ids import HolderId
+from reclock.session.sequence_functions import LocalValues
 from reclock.session.transaction.draft import Draft, removed_and_added
 from reclock.session.transaction.keys import Keys
 from reclock.session.transaction.publication import publish
@@ -100,7 +101,9 @@ _CURSORS = (s.Declare, s.Fetch, s.CloseCursor)
 _OURS = (s.SetVariable, s.SetTransaction, s.Prepare, s.Execute, s.Deallocate, s.Discard, s.Unlisten)
 _POINTS = (s.Savepoint, s.Release, s.RollbackTo)
 _ROWS = (s.Insert, s.Update, s.Delete, s.Merge, s.Truncate, s.CopyFrom)
-_OBJECTS = (s.CreateTable, s.CreateView, s.CreateMaterializedView, s.CreateIndex, s.Drop)
+_OBJECTS = (
+    s.CreateTable, s.CreateView, s.CreateMaterializedView, s.CreateIndex, s.Drop, s.CreateSequence,
+)  # fmt: skip
 _WRITES = (*_ROWS, *_OBJECTS, s.CreateTableAs)
 _OTHERS = (s.Begin, s.Commit, s.Rollback, *_POINTS, *_CURSORS, *_OURS)
 
@@ -162,6 +165,8 @@ class Transaction:
         self._is_past = False
         self._keys = Keys(core)
         self._savepoints: list[Point] = []
+        self.values: Final = LocalValues()
+        """Where the sequences are that it has made."""
         self.aborted = False
         self.began_ms = core.clock.now_ms()
         """What ``now()`` is in it."""
@@ -394,7 +399,8 @@ class Transaction:
         if draft is None or draft.is_empty:
             return None
         with writing(self.paces if self.paces(self._core.world) else None) as world:
-            return publish(self._core, self._latest(draft, world, interrupt))
+            latest = self._latest(draft, world, interrupt)
+            return publish(self._core, self.values.applied(latest))
 
     def _latest(self, draft: Draft, world: World, interrupt: Interrupt) -> Draft:
         """Return the draft as it is after all that has happened; hold the lock."""

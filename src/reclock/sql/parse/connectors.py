@@ -78,7 +78,7 @@ def parse_source(cursor: Cursor) -> CreateSource:
     """Read what follows CREATE SOURCE."""
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name()
-    columns = parse_columns(cursor) if cursor.sees("(") else ColumnList()
+    columns = parse_columns(cursor, plain=True) if cursor.sees("(") else ColumnList()
     cursor.expect("FROM")
     connection = _connection(cursor)
     key_format = value_format = None

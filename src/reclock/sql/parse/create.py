@@ -11,6 +11,7 @@ from reclock.sql.parse.fragment import expression_of, query_of
 from reclock.sql.parse.options import BOOLEAN, DURATION, STRING, parse_options
 from reclock.sql.parse.refresh import RefreshOptions
 from reclock.sql.parse.role import parse_create_role
+from reclock.sql.parse.sequence import parse_create_sequence
 from reclock.sql.parse.table_as import is_table_as, parse_table_as
 from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.table import CreateTable
@@ -48,11 +49,13 @@ def parse_create(cursor: Cursor) -> Statement:  # noqa: PLR0911 - one per kind
         return parse_source(cursor)
     if cursor.accept("SINK"):
         return parse_sink(cursor)
+    if cursor.accept("SEQUENCE"):
+        return parse_create_sequence(cursor)
     if cursor.accept("ROLE"):
         return parse_create_role(cursor, login=False)
     if cursor.accept("USER"):
         return parse_create_role(cursor, login=True)
-    msg = "TABLE, VIEW, MATERIALIZED VIEW, INDEX, SOURCE, SINK, ROLE or USER after CREATE"
+    msg = "TABLE, VIEW, MATERIALIZED VIEW, INDEX, SEQUENCE, SOURCE, SINK, ROLE or USER after CREATE"
     raise cursor.error(msg)
 
 

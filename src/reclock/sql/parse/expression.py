@@ -51,6 +51,7 @@ _NULLARY: Final[dict[type[exp.Expr], str]] = {
 }
 
 _QUERIES: Final = (exp.Query, exp.Values)
+_OF_SEQUENCES: Final = ("nextval", "setval", "currval")
 _NAMED: Final = {
     "make_interval": ("years", "months", "weeks", "days", "hours", "mins", "secs"),
 }
@@ -365,6 +366,8 @@ class ExpressionConverter:
         if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             expect_only(arguments[0])
             star, arguments = True, []
+        if name in _OF_SEQUENCES and arguments and _is_regclass(arguments[0]):
+            arguments[0] = arguments[0].this
         if name in _NAMED:
             return s.FunctionText(name, self._by_name(name, arguments), position=position_of(node))
         return s.FunctionText(
@@ -467,3 +470,8 @@ def _construct(node: exp.Expr) -> str:
     if isinstance(node, exp.SimilarTo):
         return "SIMILAR TO"
     return type(node).__name__
+
+
+def _is_regclass(node: exp.Expr) -> bool:
+    """Return whether a name is cast to ``regclass``: functions of sequences take that."""
+    return isinstance(node, exp.Cast) and isinstance(node.args["to"], exp.ObjectIdentifier)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reclock.errors import InvalidSyntax, NotSupported
 from reclock.sql.parse.options import DURATION, STRING, parse_options
 from reclock.sql.parse.role import parse_alter_role, parse_drop_role
+from reclock.sql.parse.sequence import parse_alter_sequence
 from reclock.sql.parse.session import parse_assignment
 from reclock.sql.statement.objects import KINDS, AlterOwner, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.settings import AlterSystem
@@ -17,6 +18,7 @@ from reclock.sql.syntax.expression import Name
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
     from reclock.sql.statement.role import AlterRole, DropRole
+    from reclock.sql.statement.sequence import AlterSequence
 
 _LISTS = ("TABLES", "VIEWS", "INDEXES", "SOURCES", "SINKS", "OBJECTS", "COLUMNS", "ALL")
 
@@ -41,7 +43,7 @@ def _kind(cursor: Cursor) -> str:
     for kind in KINDS:
         if cursor.accept(*kind.upper().split()):
             return kind
-    msg = "TABLE, VIEW, MATERIALIZED VIEW, INDEX, SOURCE or SINK"
+    msg = "TABLE, VIEW, MATERIALIZED VIEW, INDEX, SEQUENCE, SOURCE or SINK"
     raise cursor.error(msg)
 
 
@@ -55,6 +57,7 @@ def parse_alter(
     | AlterSource
     | RefreshSource
     | AlterRole
+    | AlterSequence
 ):
     """Read what follows ALTER."""
     if cursor.accept("ROLE") or cursor.accept("USER"):
@@ -70,11 +73,14 @@ def parse_alter(
     return _alter_object(cursor)
 
 
-def _alter_object(
+def _alter_object(  # noqa: PLR0911 - one per form
     cursor: Cursor,
-) -> AlterRetainHistory | AlterOwner | AlterSink | AlterSource | RefreshSource:
+) -> AlterRetainHistory | AlterOwner | AlterSink | AlterSource | RefreshSource | AlterSequence:
     kind = _kind(cursor)
+    if_exists = kind == "sequence" and cursor.accept("IF", "EXISTS")
     object_name = cursor.name()
+    if kind == "sequence" and not cursor.sees("OWNER"):
+        return parse_alter_sequence(cursor, object_name, if_exists=if_exists)
     if kind == "sink" and cursor.accept("SET", "FROM"):
         relation = cursor.name()
         cursor.end()

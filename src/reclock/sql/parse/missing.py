@@ -30,7 +30,6 @@ _MISSING: Final = {
     "CREATE PROCEDURE": _FUNCTION,
     "CREATE TYPE": "use the types there are: text for an enumeration, json for a record",
     "CREATE DOMAIN": "use the types there are; varchar(n) has a length",
-    "CREATE SEQUENCE": "give the keys with the rows",
     "CREATE TRIGGER": "make a materialized view of what follows from the rows",
     "CREATE EXTENSION": "leave it out: there are no extensions",
     "REFRESH": "leave it out: a materialized view is right at every tick",

@@ -16,7 +16,7 @@ from reclock.sql.parse.fragment import expression_of
 from reclock.sql.parse.types import parse_type_text
 from reclock.sql.statement.parsed import Parsed
 from reclock.sql.statement.session import Execute, Prepare
-from reclock.sql.types import INTERVAL, TEXT, IntervalOf, Varchar
+from reclock.sql.types import INTERVAL, TEXT, Char, IntervalOf, Varchar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -84,6 +84,6 @@ def _parts(cursor: Cursor) -> list[list[Token]]:
 def _type(tokens: Sequence[Token], text: str) -> Type:
     """Return a type; a length or the fields of an interval are none of a parameter."""
     written = parse_type_text(text[int(tokens[0].start) : int(tokens[-1].end) + 1])
-    if isinstance(written, Varchar):
+    if isinstance(written, Varchar | Char):
         return TEXT
     return INTERVAL if isinstance(written, IntervalOf) else written

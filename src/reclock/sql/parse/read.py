@@ -10,6 +10,7 @@ from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
 from reclock.sql.parse.fragment import QUERY_WORDS, query_of, sort_items_of
 from reclock.sql.parse.options import BOOLEAN, parse_options
+from reclock.sql.parse.sequence_calls import calls_sequences, with_calls
 from reclock.sql.pg.parse import catalog_query
 from reclock.sql.statement.copy import Copy, CopyFrom
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
@@ -29,6 +30,8 @@ _SUBSCRIBE = {"snapshot": BOOLEAN, "progress": BOOLEAN}
 
 def parse_query_statement(cursor: Cursor) -> SelectStatement | CatalogQuery:
     """Read a query: of rows, with the time it asks for, or over PostgreSQL's catalog."""
+    if calls_sequences(cursor.ahead()):
+        return with_calls(parse_select(cursor))
     return catalog_query(cursor) or parse_select(cursor)
 
 

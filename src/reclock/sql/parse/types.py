@@ -41,8 +41,23 @@ def declared_type(node: exp.Expr) -> types.Written:
             raise InvalidSyntax(
                 error.message, code=error.code, hint=error.hint, position=position_of(node)
             ) from error
+    if isinstance(node, exp.DataType) and node.this in {_D.CHAR, _D.NCHAR, _D.BPCHAR}:
+        return _char(node)
     found = _interval(node)
     return convert_type(node) if found is None else found
+
+
+def _char(node: exp.Expr) -> types.Written:
+    """Return ``char(n)``, of which one character is none; ``bpchar`` has no length."""
+    given = int(node.expressions[0].name) if node.expressions else 1
+    if node.this == _D.BPCHAR and not node.expressions:
+        return types.TEXT
+    try:
+        return types.Char(given)
+    except InvalidValue as error:
+        raise InvalidSyntax(
+            error.message, code=error.code, hint=error.hint, position=position_of(node)
+        ) from error
 
 
 def _interval(node: exp.Expr) -> types.IntervalOf | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -23,8 +24,11 @@ from reclock.sql.statement.write import Delete, Insert, Merge, OnConflict, Trunc
 from reclock.sql.syntax import query as q
 
 if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
     from reclock.sql.parse.cursor import Cursor
 
+_OVERRIDING = ("SYSTEM", "USER")
 _BODIES = ("SELECT", "VALUES", "TABLE")
 
 
@@ -43,9 +47,10 @@ def writes_after_with(cursor: Cursor, words: tuple[str, ...]) -> bool:
 
 def parse_write(cursor: Cursor) -> Insert | Update | Delete | Merge:
     """Read a whole INSERT, UPDATE, DELETE or MERGE."""
-    node = parse_tokens(cursor.rest(), cursor.text)
+    tokens, overriding = _overriding(cursor.rest())
+    node = parse_tokens(tokens, cursor.text)
     if isinstance(node, exp.Insert):
-        return _insert(node)
+        return replace(_insert(node), overriding=overriding)
     if isinstance(node, exp.Update):
         return _update(node)
     if isinstance(node, exp.Delete):
@@ -53,6 +58,15 @@ def parse_write(cursor: Cursor) -> Insert | Update | Delete | Merge:
     if isinstance(node, exp.Merge):
         return convert_merge(node, _returning(node))
     raise unsupported(type(node).__name__, node)
+
+
+def _overriding(tokens: list[Token]) -> tuple[list[Token], str | None]:
+    """Return a statement without ``OVERRIDING SYSTEM | USER VALUE``, and which of them it said."""
+    words = [str(token.text).upper() for token in tokens]
+    for at, word in enumerate(words[:-2]):
+        if word == "OVERRIDING" and words[at + 2] == "VALUE" and words[at + 1] in _OVERRIDING:
+            return tokens[:at] + tokens[at + 3 :], words[at + 1].lower()
+    return tokens, None
 
 
 def _returning(node: exp.Expr) -> tuple[q.SelectItem, ...]:
@@ -146,15 +160,16 @@ def _delete(node: exp.Expr) -> Delete:
 
 
 def parse_truncate(cursor: Cursor) -> Truncate:
-    """Read what follows TRUNCATE; there are no sequences and no foreign keys to care about."""
+    """Read what follows TRUNCATE; there are no foreign keys to care about."""
     cursor.accept("TABLE")
     cursor.accept("ONLY")
     names = [cursor.name()]
     while cursor.accept(","):
         names.append(cursor.name())
-    if not cursor.accept("RESTART", "IDENTITY"):
+    restart = cursor.accept("RESTART", "IDENTITY")
+    if not restart:
         cursor.accept("CONTINUE", "IDENTITY")
     if not cursor.accept("CASCADE"):
         cursor.accept("RESTRICT")
     cursor.end()
-    return Truncate(tuple(names))
+    return Truncate(tuple(names), restart)

@@ -113,6 +113,7 @@ proc_name: __k oid, __v text
 proc_oid: __k text, __v oid
 role_name: __k oid, __v text
 role_oid: __k text, __v oid
+serial_sequence: __k oid, __c text, __v text
 setting: __k text, __v text
 super_role: __r text
 type_name: __k oid, __v text

@@ -58,7 +58,7 @@ _QUOTED: Final = (
 
 _UNDEFINED: Final = (
     "pg_get_functiondef", "pg_get_function_sqlbody", "pg_get_partkeydef",
-    "pg_get_partition_constraintdef", "pg_get_ruledef", "pg_get_serial_sequence",
+    "pg_get_partition_constraintdef", "pg_get_ruledef",
     "pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns", "pg_get_triggerdef",
 )  # fmt: skip
 _OF_TABLES: Final = ("has_table_privilege", "has_any_column_privilege", "has_sequence_privilege")
@@ -86,6 +86,7 @@ BODIES: Final[dict[str, tuple[str, ...]]] = {
         "(a, b) AS CASE WHEN a IS NULL THEN NULL"
         " WHEN a = 1700 AND b >= 4 THEN"
         " 'numeric(' || ((b - 4) >> 16) || ',' || ((b - 4) & 65535) || ')'"
+        " WHEN a = 1042 AND b >= 4 THEN 'character(' || (b - 4) || ')'"
         " WHEN a = 1043 AND b >= 4 THEN 'character varying(' || (b - 4) || ')'"
         " ELSE coalesce((SELECT __v FROM lookup.type_name WHERE __k = a), '???') END",
     ),
@@ -110,6 +111,10 @@ BODIES: Final[dict[str, tuple[str, ...]]] = {
     "pg_get_constraintdef": (
         "(a) AS (SELECT __v FROM lookup.constraint_text WHERE __k = a)",
         "(a, b) AS (SELECT __v FROM lookup.constraint_text WHERE __k = a)",
+    ),
+    "pg_get_serial_sequence": (
+        "(a, b) AS (SELECT __v FROM lookup.serial_sequence"
+        " WHERE __k = fn.class_in(a) AND __c = b)",
     ),
     "pg_get_expr": ("(a, b) AS a", "(a, b, c) AS a"),
     "pg_get_function_arguments": (

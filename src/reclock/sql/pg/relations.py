@@ -2,7 +2,7 @@
 
 A relation is ``name: column type, …``; its rows are made by ``reclock.server.pg_catalog``. Many
 have
-none: reclock has no sequences, triggers or foreign keys, and tools ask for them all the same.
+none: reclock has no triggers or foreign keys, and tools ask for them all the same.
 
 Invariant: a relation is called by its name alone or after its schema, as in PostgreSQL, where
 ``pg_catalog`` is looked at before everything else.
@@ -217,7 +217,9 @@ routines: specific_catalog name, specific_schema name, specific_name name, routi
 schemata: catalog_name name, schema_name name, schema_owner name,
   default_character_set_catalog name, default_character_set_schema name,
   default_character_set_name name, sql_path text
-sequences: sequence_catalog name, sequence_schema name, sequence_name name, data_type text
+sequences: sequence_catalog name, sequence_schema name, sequence_name name, data_type text,
+  numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, start_value text,
+  minimum_value text, maximum_value text, increment text, cycle_option text
 table_constraints: constraint_catalog name, constraint_schema name, constraint_name name,
   table_catalog name, table_schema name, table_name name, constraint_type text,
   is_deferrable text, initially_deferred text, enforced text, nulls_distinct text

@@ -14,6 +14,7 @@ from reclock.sql.statement.index import CreateIndex
 from reclock.sql.statement.objects import AlterOwner, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.role import AlterRole, CreateRole, DropRole, Grant
 from reclock.sql.statement.select import SelectStatement
+from reclock.sql.statement.sequence import AlterSequence, CreateSequence
 from reclock.sql.statement.session import Deallocate, Discard, Execute, Prepare, Unlisten
 from reclock.sql.statement.settings import AlterSystem, SetTransaction, SetVariable
 from reclock.sql.statement.sink import AlterSink, CreateSink
@@ -35,6 +36,7 @@ Statement = (
     AlterOwner
     | AlterRetainHistory
     | AlterRole
+    | AlterSequence
     | AlterSink
     | AlterSource
     | RefreshSource
@@ -48,6 +50,7 @@ Statement = (
     | CreateIndex
     | CreateMaterializedView
     | CreateRole
+    | CreateSequence
     | CreateSink
     | CreateSource
     | CreateTable
@@ -85,6 +88,7 @@ __all__ = [
     "AlterOwner",
     "AlterRetainHistory",
     "AlterRole",
+    "AlterSequence",
     "AlterSink",
     "AlterSource",
     "AlterSystem",
@@ -97,6 +101,7 @@ __all__ = [
     "CreateIndex",
     "CreateMaterializedView",
     "CreateRole",
+    "CreateSequence",
     "CreateSink",
     "CreateSource",
     "CreateTable",

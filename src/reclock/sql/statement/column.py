@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from reclock.sql.statement.sequence import SequenceOptions
     from reclock.sql.syntax.expression import Expression
     from reclock.sql.types import Type
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """``name type [NOT NULL] [DEFAULT literal]``; a primary-key column is not null.
+    """``name type [NOT NULL] [DEFAULT expression]``; a primary-key column is not null.
 
-    ``varchar(n)`` is text with a ``length``.
+    ``varchar(n)`` is text with a ``length``, ``char(n)`` one that is ``fixed``. ``sequence`` is
+    what is said of its own sequence, if it has one; then ``identity`` is ``always``,
+    ``by default``, or None for ``serial``.
     """
 
     name: str
@@ -23,12 +26,31 @@ class ColumnDefinition:
     default: Expression | None = None
     position: int | None = None
     length: int | None = None
+    fixed: bool = False
+    default_text: str | None = None
+    sequence: SequenceOptions | None = None
+    identity: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDefinition:
+    """``[CONSTRAINT name] CHECK (expression)``; ``text`` is the expression as it was written."""
+
+    expression: Expression
+    text: str
+    name: str | None = None
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnList:
-    """``(columns [, PRIMARY KEY (…)])``; ``key_enforced`` is false for NOT ENFORCED."""
+    """``(columns [, PRIMARY KEY (…)] [, CHECK (…)])``.
+
+    ``key_enforced`` is false for NOT ENFORCED; ``key_name`` None is a name made of the table's.
+    """
 
     columns: tuple[ColumnDefinition, ...] = ()
     primary_key: tuple[str, ...] = ()
     key_enforced: bool = True
+    key_name: str | None = None
+    checks: tuple[CheckDefinition, ...] = ()

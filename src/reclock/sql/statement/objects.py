@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reclock.sql.syntax.expression import Name
 
-KINDS = ("table", "view", "materialized view", "index", "source", "sink")
+KINDS = ("table", "view", "materialized view", "index", "source", "sink", "sequence")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reclock.sql.syntax.expression import Parameter
+    from reclock.sql.syntax.expression import Expression, Parameter
     from reclock.sql.syntax.query import Query
 
 
@@ -19,8 +19,23 @@ class AsOf:
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceCall:
+    """``nextval(sequence)`` or ``setval(sequence, …)`` as an output of a query.
+
+    ``place`` is the column that has the value, ``called`` the one that has setval's third argument.
+    """
+
+    function: str
+    sequence: Expression
+    place: int
+    called: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SelectStatement:
-    """``query [AS OF [AT LEAST] t]``."""
+    """``query [AS OF [AT LEAST] t]``; its ``calls`` use the last ``hidden`` columns too."""
 
     query: Query
     as_of: AsOf | None = None
+    calls: tuple[SequenceCall, ...] = ()
+    hidden: int = 0

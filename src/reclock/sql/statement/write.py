@@ -39,7 +39,8 @@ class OnConflict:
 class Insert:
     """``INSERT INTO name [AS alias] [(columns)] query [ON CONFLICT …] [RETURNING …]``.
 
-    DEFAULT may stand in VALUES; ``query`` None is ``DEFAULT VALUES``.
+    DEFAULT may stand in VALUES; ``query`` None is ``DEFAULT VALUES``. ``overriding`` is ``system``
+    or ``user`` if OVERRIDING … VALUE says so: identity columns take what is given, or never do.
     """
 
     name: Name
@@ -49,6 +50,7 @@ class Insert:
     conflict: OnConflict | None = None
     returning: tuple[SelectItem, ...] = ()
     common: tuple[CommonTable, ...] = ()
+    overriding: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +112,5 @@ class Truncate:
     """``TRUNCATE [TABLE] [ONLY] names [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]``."""
 
     names: tuple[Name, ...]
+    restart: bool = False
+    """RESTART IDENTITY: sequences of the tables begin again."""

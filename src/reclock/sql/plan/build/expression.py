@@ -39,6 +39,7 @@ from reclock.sql.types import (
     TEXT,
     UNKNOWN,
     Array,
+    Char,
     IntervalOf,
     Record,
     Varchar,
@@ -139,12 +140,15 @@ class ExpressionBuilder:
             if isinstance(value, Literal) and isinstance(value.value, Interval):
                 return Literal(e.type.qualifier.applied(value.value), INTERVAL)
             return Call(qualified(e.type.qualifier), (value,), INTERVAL)
-        if not isinstance(e.type, Varchar):
+        if not isinstance(e.type, Varchar | Char):
             return explicit_cast(self(e.operand), e.type, e.position)
         text = explicit_cast(self(e.operand), TEXT, e.position)
+        fixed = isinstance(e.type, Char)
         if isinstance(text, Literal) and isinstance(text.value, str):
-            return Literal(text.value[: e.type.length], TEXT)
-        return self._call("left", text, Literal(e.type.length, INTEGER), position=e.position)
+            cut = text.value[: e.type.length]
+            return Literal(cut.rstrip(" ") if fixed else cut, TEXT)
+        left = self._call("left", text, Literal(e.type.length, INTEGER), position=e.position)
+        return self._call("rtrim", left, position=e.position) if fixed else left
 
     def _parameter(self, e: s.Parameter) -> Scalar:
         given = self._planner.parameters

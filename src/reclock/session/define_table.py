@@ -1,0 +1,192 @@
+"""From CREATE TABLE to a table, with the sequences of its columns and its constraints.
+
+A constraint without a name is called as PostgreSQL calls it: ``t_a_check`` if it is of one column,
+``t_check`` if not, and a number after that if the name is taken. A sequence of a column is
+``t_a_seq``; it has the id before the table's, and is dropped with it.
+
+Tests: tests/session/test_defaults.py, tests/session/test_sequences.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reclock.catalog.item import Check, Table, TableColumn
+from reclock.catalog.serial.define import sequence_of
+from reclock.catalog.serial.item import OwnedBy, Sequence
+from reclock.errors import NotSupported, StatementError
+from reclock.ids import ObjectId
+from reclock.session.sequence_functions import drawn_from
+from reclock.sql.names import NOTHING, quoted
+from reclock.sql.plan.build.write import WritePlanner, scope_of
+from reclock.sql.plan.relation import empty
+from reclock.sql.schema import Column
+from reclock.sql.syntax.place import placed
+from reclock.time.timeline import EPOCH_MS, User, user_timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from collections.abc import Sequence as Values
+
+    from reclock.catalog.catalog import Catalog
+    from reclock.sql.plan.scalar import Scalar
+    from reclock.sql.statement import CreateTable
+    from reclock.sql.statement.column import CheckDefinition
+    from reclock.time.timeline import Timeline
+
+
+def define_table(
+    statement: CreateTable, sql: str, catalog: Catalog
+) -> tuple[Table, tuple[Sequence, ...]]:
+    """Return the table that the statement makes, and the sequences that belong to it."""
+    name = catalog.check_new(statement.name)
+    timeline = EPOCH_MS if statement.timeline is None else user_timeline(statement.timeline)
+    own = [c for c in statement.columns.columns if c.sequence is not None]
+    first = int(catalog.version) + 1
+    item = ObjectId(f"u{first + len(own)}")
+    sequences: dict[str, Sequence] = {}
+    taken = {name}
+    for at, column in enumerate(own):
+        assert column.sequence is not None
+        options = column.sequence
+        if options.type is None:
+            options = replace(options, type=column.type)
+        called = catalog.free_name(f"{name}_{column.name}_seq", taken)
+        taken.add(called)
+        number = [c.name for c in statement.columns.columns].index(column.name) + 1
+        made = sequence_of(ObjectId(f"u{first + at}"), called, options)
+        sequences[column.name] = replace(made, owned_by=OwnedBy(item, number))
+    table = table_of(item, name, sql, timeline, statement)
+    drawn = {
+        str(at): found.id
+        for at, c in enumerate(table.columns)
+        if (found := sequences.get(c.column.name) or _named(c, catalog)) is not None
+    }
+    return with_sequences(table, drawn), tuple(sequences.values())
+
+
+def _named(column: TableColumn, catalog: Catalog) -> Sequence | None:
+    """Return the sequence that a default ``nextval('…')`` names."""
+    name = drawn_from(column.default)
+    return None if name is None else catalog.get(name, Sequence)
+
+
+def table_of(
+    item: ObjectId, name: str, sql: str, timeline: Timeline | None, statement: CreateTable
+) -> Table:
+    """Return the table that a statement describes, but for the numbers of its sequences."""
+    given = statement.columns
+    columns = tuple(
+        TableColumn(
+            Column(c.name, c.type, c.nullable),
+            c.default,
+            c.length,
+            c.fixed,
+            c.default_text,
+            identity=c.identity,
+        )
+        for c in given.columns
+    )
+    names = [c.column.name for c in columns]
+    key = tuple(names.index(column) for column in given.primary_key)
+    made = Table(
+        item, name, sql, timeline, frozenset(), statement.retain_history_ms,
+        columns, key, given.key_enforced, given.key_name,
+    )  # fmt: skip
+    return replace(made, checks=checks_of(made, given.checks))
+
+
+def with_sequences(table: Table, drawn: Mapping[str, str]) -> Table:
+    """Return a table whose columns draw their defaults from sequences, by their places."""
+    if not drawn:
+        return table
+    columns = tuple(
+        replace(c, sequence=ObjectId(drawn[str(at)])) if str(at) in drawn else c
+        for at, c in enumerate(table.columns)
+    )
+    return replace(table, columns=columns)
+
+
+def checks_of(table: Table, given: Values[CheckDefinition]) -> tuple[Check, ...]:
+    """Return the conditions of a table, each with a name of its own, after those it has."""
+    made = list(table.checks)
+    named = [check.name for check in given if check.name is not None]
+    for check in given:
+        condition = _condition(table, check)
+        name = check.name
+        if name is None:
+            taken = {c.name for c in made} | {*named, table.key_constraint}
+            name = _free(table, Check("", condition, ""), taken)
+        elif name in {c.name for c in made} or (table.primary_key and name == table.key_constraint):
+            message = f'constraint "{name}" for relation "{table.name}" already exists'
+            hint = "give it another name"
+            raise StatementError(message, code="42710", hint=hint, position=check.position)
+        made.append(Check(name, condition, check.text))
+    return tuple(made)
+
+
+def _free(table: Table, check: Check, taken: set[str]) -> str:
+    used = check.columns
+    column = f"_{table.schema[used[0]].name}" if len(used) == 1 else ""
+    wanted = name = f"{table.name}{column}_check"
+    number = 0
+    while name in taken:
+        number += 1
+        name = f"{wanted}{number}"
+    return name
+
+
+def _condition(table: Table, check: CheckDefinition) -> Scalar:
+    """Return the condition of a CHECK over the columns of a table."""
+    planner = WritePlanner(NOTHING, ())
+    rows = empty(table.schema)
+    block = planner.block(rows, scope_of(table.name, table.schema))
+    with placed(check.expression):
+        try:
+            condition = planner.condition(block, check.expression, "CHECK")
+        except StatementError as error:
+            if error.position is None:
+                error.position = check.position
+            raise
+    if block.node is not rows:
+        message = "cannot use subquery in check constraint"
+        hint = "a view over both tables can show the rows that break a rule"
+        raise NotSupported(message, hint=hint, position=check.position)
+    return condition
+
+
+def redefined(table: Table, catalog: Catalog) -> Table:
+    """Return a table that was altered, with the statement that makes one like it."""
+    parts = [_column_text(column, catalog) for column in table.columns]
+    if table.primary_key:
+        names = ", ".join(quoted(table.schema[at].name) for at in table.primary_key)
+        enforced = "" if table.enforced else " NOT ENFORCED"
+        name = quoted(table.key_constraint)
+        parts.append(f"CONSTRAINT {name} PRIMARY KEY ({names}){enforced}")
+    parts += [f"CONSTRAINT {quoted(c.name)} CHECK ({c.text})" for c in table.checks]
+    options = []
+    if isinstance(table.timeline, User):
+        options.append(f"timeline = {_string(table.timeline.name)}")
+    if table.retain_history_ms is not None:
+        options.append(f"RETAIN HISTORY FOR '{table.retain_history_ms} ms'")
+    given = f" WITH ({', '.join(options)})" if options else ""
+    return replace(table, sql=f"CREATE TABLE {quoted(table.name)} ({', '.join(parts)}){given}")
+
+
+def _column_text(column: TableColumn, catalog: Catalog) -> str:
+    parts = [quoted(column.column.name), str(column.declared)]
+    if not column.column.nullable:
+        parts.append("NOT NULL")
+    if column.identity is not None:
+        parts.append(f"GENERATED {column.identity.upper()} AS IDENTITY")
+    elif column.sequence is not None:
+        name = _string(quoted(catalog[column.sequence].name))
+        parts.append(f"DEFAULT nextval({name})")
+    elif column.default_text is not None:
+        parts.append(f"DEFAULT {column.default_text}")
+    return " ".join(parts)
+
+
+def _string(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
