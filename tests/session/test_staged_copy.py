@@ -107,17 +107,6 @@ def test_a_table_that_was_made_again_gets_nothing(db: Database) -> None:
     assert db.execute("SELECT count(*) FROM t").rows == [(0,)]
 
 
-def test_a_table_that_was_altered_gets_nothing(db: Database) -> None:
-    made(db)
-    copying = begun(db.session(), "COPY t (id, name) FROM STDIN")
-    copying.write(lines(0, ROWS))
-    db.execute("ALTER TABLE t ADD COLUMN more INT")
-    with pytest.raises(Error) as caught:
-        copying.finish()
-    assert caught.value.code == "55000"
-    assert db.execute("SELECT count(*) FROM t").rows == [(0,)]
-
-
 def test_each_row_has_its_own_number_and_is_checked(db: Database) -> None:
     db.execute("CREATE TABLE g (n INT GENERATED ALWAYS AS IDENTITY, a INT CHECK (a >= 0))")
     copying = begun(db.session(), "COPY g (a) FROM STDIN")

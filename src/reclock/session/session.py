@@ -267,8 +267,8 @@ class Session:
             self._admitted(CopyFrom(name), ())
             if staged is not None:
                 with Context(self, "").writing() as world:
-                    timestamp = staged.commit(target_table(name, world.catalog))
-                    return Result(f"COPY {count}", timestamp=timestamp)
+                    table = target_table(name, world.catalog)
+                    return Result(f"COPY {count}", timestamp=staged.commit(table))
             timestamp = insert_into(Context(self, ""), name, rows).timestamp if count else None
             return Result(f"COPY {count}", timestamp=timestamp)
 
