@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from sysconfig import get_path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +30,13 @@ WALL_CLOCK = {
     "datetime.datetime": {"now", "utcnow", "today"},
     "datetime.date": {"today"},
 }
+LARGEST_CYCLE = 8
+IN_CYCLES = 41
+"""How many modules are in the largest cycle, and in cycles at all, imports of types counted.
+
+These numbers may only become smaller: a module that needs its caller's type takes a protocol.
+"""
+
 MAY_TOUCH_TIME = {"clock.py", "failpoints.py"}
 
 
@@ -94,6 +102,26 @@ def test_the_import_contracts_are_kept() -> None:
     command = [str(Path(get_path("scripts")) / "lint-imports"), "--no-cache"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def cycles() -> list[set[str]]:
+    """Return the sets of modules that import each other, in circles, the largest first."""
+    graph = grimp.build_graph("reclock", exclude_type_checking_imports=False, cache_dir=None)
+    found: list[set[str]] = []
+    left = set(graph.modules)
+    while left:
+        start = left.pop()
+        circle = {start} | graph.find_upstream_modules(start) & graph.find_downstream_modules(start)
+        left -= circle
+        if len(circle) > 1:
+            found.append(circle)
+    return sorted(found, key=len, reverse=True)
+
+
+def test_cycles_of_modules_only_become_fewer() -> None:
+    sizes = [len(cycle) for cycle in cycles()]
+    assert max(sizes) <= LARGEST_CYCLE
+    assert sum(sizes) <= IN_CYCLES
 
 
 def test_every_module_has_a_layer() -> None:

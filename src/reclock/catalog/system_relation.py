@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reclock.time.frontier import Frontier
 
     Rows = Callable[[Any], Iterable["Row"]]
-    """The rows at a moment (``engine.moment``), of which the catalog knows nothing."""
+    """The rows at a moment (``engine.system_moment``), of which the catalog knows nothing."""
 
 SCHEMA: Final = "reclock"
 

@@ -65,13 +65,13 @@ if TYPE_CHECKING:
     from reclock.time.timestamp import Timestamp
 
     LoadCatalog = Callable[[catalog_store.Catalog, Mapping[ObjectId, SystemRelation]], Catalog]
-    """From durable records to the objects that they describe (``define``)."""
+    """From durable records to the objects that they describe (``session.definition``)."""
 
 
 class Core:
     """A durable store, a store of segments, an engine and a clock, put to work.
 
-    What reads sources and writes sinks is added by the one that makes it (``system_core``).
+    What reads sources and writes sinks is added by the one that makes it (``session.system``).
     """
 
     intakes: SourceReadings
@@ -89,7 +89,7 @@ class Core:
         is_copy: bool = False,
     ) -> None:
         self.is_copy = is_copy
-        """Whether nothing outside may be changed in its name (``look``)."""
+        """Whether nothing outside may be changed in its name (``session.offline``)."""
         self._system = system
         self._load_catalog = load_catalog
         self.store = store
@@ -102,7 +102,7 @@ class Core:
         self.turns = Turns()
         """Who waits for the lock, and what ticks wait for."""
         self.preparing: list[Prepared] = []
-        """What is filled for new objects (``prepare``)."""
+        """What is filled for new objects (``preparation``)."""
         self.moved = threading.Condition()
         """Told whenever the world was replaced."""
         self.flights = Flights(self)

@@ -148,8 +148,8 @@ def readable(
     """Give a world in which the query can be answered; its segments stay in the block.
 
     While it waits it holds what the query reads, or all that its timeline has. With ``from_log``
-    tables may be read with what is pending for them (``logged``): the world is of use for this
-    query alone.
+    tables may be read with what is pending for them (``logged_tables``): the world is of use for
+    this query alone.
     """
     asked_to_stop = interrupt or Interrupt()
     timeout = settings.statement_timeout

@@ -1,1 +1,1 @@
-"""Sinks in the running system: what they are made of, how they are written, how they do."""
+"""Sinks in the running system: their definition, their threads, their status."""

@@ -1,10 +1,10 @@
-"""A sink that is made of another relation from some time on: ALTER SINK … SET FROM.
+"""ALTER SINK … SET FROM: a sink continues with another relation from some time on.
 
-Definition. At S, the first time that is not complete when the statement is run, the sink writes
-the difference between the old relation's rows at S − 1 and the new one's at S; before S it writes
-the changes of the old one, after S those of the new one. S is part of the sink's durable record,
-in the same append that gives it the new relation, so it depends neither on how far the sink had
-got nor on crashes: a sink that lags writes what the old relation had up to S first (``changes``).
+Definition. At S, the first time that is not complete when the statement is run, the sink writes the
+difference between the old relation's rows at S − 1 and the new one's at S; before S it writes the
+changes of the old one, after S those of the new one. S is part of the sink's durable record, in the
+same append that gives it the new relation, so it depends neither on the sink's progress nor on
+crashes: a sink that lags writes what the old relation had up to S first (``changes``).
 
 The old relation stays what the sink depends on, and holds, until S is written: ``settled`` is the
 sink without it. Several changes may wait, one after the other.

@@ -1,4 +1,4 @@
-"""What a sink has to write: the changes of its relation, whole times, from the runs.
+"""The changes that a sink must write, in whole times, from the runs of its relation.
 
 Definition. What a topic has before F is its *base*: the rows of the sink's relation at F − 1, or
 nothing if the sink never wrote. From F on come the changes of the times in ``[F, U)``, in pieces of

@@ -8,7 +8,7 @@ Released out of turn (``complete``) transactions have no such number; their time
 wall clock, or the steps of a timeline that is their topic's.
 
 *Whole*, also across sources: those with the same consistency topic, and order, release the same
-transactions at every time (``limits``, ``together``). One that is new has to catch up, from its
+transactions at every time (``limits``, ``release``). One that is new has to catch up, from its
 first transaction on; until it has, the others do not wait for it.
 
 Unlike a source with times of its own this one moves with the timeline's ticks: each takes what is

@@ -1,4 +1,4 @@
-"""Who reads what: the ranges of a reading, dealt out to tasks.
+"""Shares: the ranges of a reading, dealt out to tasks.
 
 Rule. One job reads at most ``most`` records, and ``SLICE`` for each task. Where there is more, the
 parts with the longest way come first, and none gets less than ``LEAST`` of what it has. Every task

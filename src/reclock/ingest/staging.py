@@ -1,4 +1,4 @@
-"""What was read of a source and has no time yet: bounded, in order, bound by a tick.
+"""Staging: records that were read and have no time yet; bounded, in order, bound by a tick.
 
 Definition. A *chunk* is records that follow what was staged before, and the frontier of
 positions that is passed with it. Chunks wait in the order in which they were read. A tick
@@ -6,14 +6,14 @@ that closes T takes some of them, from the front, and binds each to the time of 
 
     mark(chunk) = when it was read, rounded up to the interval      (at most T)
 
-so data that waited for a slow tick is told apart as if ticks had been quick. With an interval
-of its own a source is bound only on the points of that grid. The times of records come
-from the bindings, by ``stamp``, and from nowhere else (P1, P2).
+so data that waited for a slow tick keeps distinct times, as if ticks had been quick. With an
+interval of its own, a source is bound only on the points of that grid. The times of records come
+only from the bindings, by ``stamp`` (P1, P2).
 
 What is taken stays until its bindings are known to be durable: ``settle`` forgets exactly the
 chunks that a durable remap covers. A tick that failed, or whose outcome is unknown, takes again
-what the remap says is still to be taken. Nothing is bound that was not read before, and nothing is
-lost by a crash but reading (P2, P5).
+what the remap says is still to be taken. Only records that were read are bound, and a crash loses
+only the work of reading (P2, P5).
 
 Tests: tests/ingest/test_sources.py; at random: test_source_walk.py; through
 kill -9: test_kafka_crash.py.
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from reclock.arrangement.layout import Int64s
     from reclock.change.update import Update
     from reclock.dataflow.piece import Piece
+    from reclock.dataflow.stop import Stop
+    from reclock.dataflow.work import Effort
     from reclock.remap.batch import Range
     from reclock.remap.trace import Remap
     from reclock.time.antichain import Antichain
@@ -168,7 +170,8 @@ class Staging:
     def take(self, remap: Remap[Any], grid: Grid, most: int) -> Taken | None:
         """Return what a tick binds: chunks of ``most`` records at most, but one at least.
 
-        Everything is still there afterwards; ``settle`` comes when it is durable.
+        Records are stamped later, without the lock (``Taken.look``). Everything is still there
+        afterwards; ``settle`` comes when it is durable.
         """
         taken: list[Chunk] = []
         after, rows = remap, 0
@@ -192,12 +195,17 @@ class Staging:
             return None
         after, updates = bound(after, updates, time, taken[-1].frontier)
         records = [batch for chunk in taken for batch in chunk.records if batch.num_rows]
-        changes = _stamped(records, after, remap.latest)
         skipped = [batch for chunk in taken for batch in chunk.letters]
-        letters = stamped_letters(skipped, after, remap.latest)
-        return Taken(
-            after, updates, changes, letters=letters, runs=tuple(runs), skipped=tuple(gone)
-        )
+        found = Taken(after, updates, None, runs=tuple(runs), skipped=tuple(gone))
+
+        def look(effort: Effort, stop: Stop) -> Taken:
+            del effort, stop
+            return found._replace(
+                changes=_stamped(records, after, remap.latest),
+                letters=stamped_letters(skipped, after, remap.latest),
+            )
+
+        return found._replace(look=look) if records or skipped else found
 
 
 def skipped_at(piece: Piece, time: Timestamp) -> list[Skipped]:

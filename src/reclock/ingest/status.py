@@ -1,4 +1,4 @@
-"""How a source is doing: one value, for ``reclock.source_status`` and for progress bars."""
+"""The status of a source: one value, for ``reclock.source_status`` and for progress bars."""
 
 from __future__ import annotations
 

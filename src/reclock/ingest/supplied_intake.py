@@ -1,4 +1,4 @@
-"""The reading of a source by bindings that its user supplies: ``RECLOCK USING``.
+"""The intake of a source whose bindings its user supplies: ``RECLOCK USING``.
 
 Definition. With R the remap that the rows of the user's relation are (``remap.supplied``), the
 source has at each time t the records whose positions are not at or beyond R(t), as its envelope
@@ -7,10 +7,10 @@ says. A time is closed when two things are there::
     bindings    the relation is complete for it (``given``)
     data        everything before R(t) has been read
 
-so bindings ahead of the data hold the source, and data ahead of the bindings waits, upstream:
-nothing is read that no binding asks for yet. Reading goes so far as one tick can publish, and
-to the next bound time at least, so that no part waits for another for ever. Where that is much,
-tasks read, and write the times that are planned with the records (``timed``).
+so bindings ahead of the data hold the source, and data ahead of the bindings waits upstream:
+nothing is read before a binding asks for it. Reading goes as far as one tick can publish, and at
+least to the next bound time, so that no part waits for another for ever. Large readings are done by
+tasks, and write the times that are planned with the records (``timed``).
 
 Rows that cannot be a remap end the source, with an error that names the two that contradict each
 other: nothing more is published (P9). Data that cannot be read ends it after what is complete.

@@ -1,4 +1,4 @@
-"""Much to read of a source is read by Spark tasks, into files that a tick binds by reference.
+"""Large readings of a source: Spark tasks read into files that a tick binds by reference.
 
 A reading in the driver yields records; this one yields chunks without any: their runs are in the
 store, in the layout of the source's input, and have no time yet. The driver knows which positions

@@ -1,4 +1,4 @@
-"""Positions whose times are known before they are read: those of bindings that a user supplies.
+"""Positions whose times are known before they are read, from bindings that a user supplies.
 
 Definition. The *plan* of a source is the bound times that come next, each with a frontier. A
 position beyond what is durably bound gets the first time of the plan whose frontier has passed it,

@@ -1,4 +1,4 @@
-"""Errors that a source already has become dead letters: ALTER SOURCE … SET (on_error = 'skip').
+"""Turns the errors of a source into dead letters: ALTER SOURCE … SET (on_error = 'skip').
 
 Definition. At the time of the statement the source has no error any more of records that do not
 decode, and a letter for each, of that time. Records are what takes an error back, through the same
@@ -11,8 +11,8 @@ envelope that made it::
 so views over the source lose the error in the same append. Other errors, such as those of changes
 that contradict each other, stay.
 
-What the records were made of is read again, before anybody waits; what the source does not have
-any more, or does not give within ``PATIENCE`` seconds, is NULL in its letter.
+The contents of the records are read again, without the lock; what the source no longer has, or does
+not give within ``PATIENCE`` seconds, is NULL in the letter.
 
 Cost: the errors. Tests: tests/ingest/test_letters.py, test_skip_walk.py.
 """

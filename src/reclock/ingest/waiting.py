@@ -1,6 +1,6 @@
-"""What a source has read and may not publish yet, and what of it can be: the protocol.
+"""The protocol of sources that have read updates which they may not publish yet.
 
-Two kinds of source keep what they read until it is whole: those with times of their own
+Two kinds of source keep updates until they are whole: those with times of their own
 (``statements``), and those whose rows come in transactions (``transactions``). What waits has a
 durable copy, the collection TEMP, as of the last time that was published.
 

@@ -1,10 +1,10 @@
-"""Who may run which statement.
+"""Authorization: which role may run which statement.
 
 A user who opens the database directly, and a superuser, may do everything. Another role may
 
 - read (SELECT, SUBSCRIBE, COPY, EXPLAIN) what is its own or it has SELECT on, each relation by the
-  name that the statement calls it; a view reads with the rights of its owner, so it shows what it
-  shows for as long as he may read that;
+  name that the statement calls it; a view reads with the rights of its owner, so it works as long
+  as the owner may read its inputs;
 - write tables that are its own, or that it has INSERT, UPDATE or DELETE on; the latter two read, so
   need SELECT too, as do RETURNING, ON CONFLICT and MERGE, which needs what its WHENs do;
 - create tables, views, materialized views and indexes with CREATE on the database, over what it
@@ -13,12 +13,11 @@ A user who opens the database directly, and a superuser, may do everything. Anot
   privileges on it;
 - begin and end transactions, set its own settings, SHOW, and change its own password.
 
-Everything else (sources, sinks, roles, settings of the system) needs a superuser, and so does a
-statement that is not in this list: nothing is allowed by being forgotten. Rights are looked up for
-every statement, and when roles change for a SUBSCRIBE that is open, so a REVOKE is in force at
-once: they depend on roles and catalog alone, and every
-change of either makes another ``Catalog.version``. System relations can be read by all, but for
-those that may show what is in rows; none has secrets.
+Everything else (sources, sinks, roles, system settings) needs a superuser, and so does any
+statement that is not in this list. Rights are checked for every statement, and for an open
+SUBSCRIBE whenever roles change, so a REVOKE takes effect at once: they depend on roles and catalog
+alone, and every change of either makes another ``Catalog.version``. System relations can be read by
+all, but for those that may show what is in rows; none has secrets.
 
 Tests: tests/session/test_authorization.py, tests/session/test_owners.py.
 """

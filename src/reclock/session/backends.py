@@ -1,11 +1,11 @@
-"""Which sessions there are, what each is doing, and how to stop it: ``pg_stat_activity``.
+"""The sessions, what each is doing, and how to stop it: ``pg_stat_activity``.
 
-A session has a number from its begin to its end, which ``pg_backend_pid()`` and the protocol's key
-for cancelling tell; it is no process. ``cancel`` stops the statement under way, if there is one;
-``terminate`` also ends the session of a client, with its connection.
+Each session has a number, which ``pg_backend_pid()`` and the protocol's cancel key contain; it is
+not a process id. ``cancel`` stops the running statement, if there is one; ``terminate`` also ends
+the session of a client, with its connection.
 
-A superuser may stop any session, another role its own; of others' sessions it sees that they are
-there, not what they do. The owner of the database, who has no role, may do all.
+A superuser may stop any session, another role only its own; it sees that other sessions exist, but
+not what they do. The owner of the database, who has no role, may do everything.
 
 Cost: a statement sets two attributes.
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from reclock.clock import Clock
-    from reclock.session.session import Session
+    from reclock.session.speaker import Speaker
 
 HIDDEN: Final = "<insufficient privilege>"
 _DEFINES: Final = re.compile(r"\b(create|alter)\b", re.IGNORECASE)
@@ -50,7 +50,7 @@ def shown(query: str) -> str:
 class Backend:
     """One session, for others; ``pid`` is its number."""
 
-    def __init__(self, pid: int, session: Session, clock: Clock) -> None:
+    def __init__(self, pid: int, session: Speaker, clock: Clock) -> None:
         self.pid = pid
         self.started = clock.now_ms()
         self.address: str | None = None
@@ -75,7 +75,7 @@ class Backend:
         self.is_busy = False
 
     @property
-    def session(self) -> Session | None:
+    def session(self) -> Speaker | None:
         """The session, if it is still there."""
         return self._session()
 
@@ -133,7 +133,7 @@ class Backends:
         """Return a number that no session has or had."""
         return next(self._numbers)
 
-    def add(self, session: Session, pid: int | None) -> Backend:
+    def add(self, session: Speaker, pid: int | None) -> Backend:
         """Note a session that begins."""
         made = Backend(self.number() if pid is None else pid, session, self._clock)
         with self._lock:
@@ -150,7 +150,7 @@ class Backends:
         found = self._known.get(pid)
         return None if found is None or found.session is None else found
 
-    def seen(self, viewer: Session) -> Iterator[Seen]:
+    def seen(self, viewer: Speaker) -> Iterator[Seen]:
         """Yield the sessions as one of them may see them."""
         with self._lock:
             known = sorted(self._known.values(), key=lambda backend: backend.pid)
@@ -169,7 +169,7 @@ class Backends:
                 yield Seen(backend.pid, role, name, None, None, None, None, HIDDEN)
 
 
-def may(viewer: Session, other: Session) -> bool:
+def may(viewer: Speaker, other: Speaker) -> bool:
     """Return whether a session may see what another does, and stop it."""
     return viewer.is_superuser or viewer.role == other.role
 
@@ -178,11 +178,12 @@ def may(viewer: Session, other: Session) -> bool:
 class Reach:
     """What a statement of one session can see and do of others."""
 
-    viewer: Session
+    backends: Backends
+    viewer: Speaker
 
     def rows(self) -> Iterator[Seen]:
         """Yield the sessions."""
-        return self.viewer.core.backends.seen(self.viewer)
+        return self.backends.seen(self.viewer)
 
     def cancel(self, pid: int) -> bool:
         """Cancel the statement of a session; return whether there is one of that number."""
@@ -199,7 +200,7 @@ class Reach:
         return found is not None
 
     def _allowed(self, pid: int, what: str) -> Backend | None:
-        found = self.viewer.core.backends.find(pid)
+        found = self.backends.find(pid)
         session = None if found is None else found.session
         if session is not None and not may(self.viewer, session):
             message = f"permission denied to {what} another role's session"

@@ -1,7 +1,7 @@
-"""Statements that add an object: what it needs is prepared first, then they take their turn.
+"""Statements that add an object: they prepare its state first, then take their turn.
 
-What was prepared (``prepare``) may not fit any more when it is the statement's turn, because
-objects came or went meanwhile: then it is done again, and after some attempts under the lock.
+The prepared state (``preparation``) may no longer fit when the statement's turn comes, because
+objects came or went meanwhile: then it is prepared again, and after some attempts under the lock.
 
 Tests: tests/engine/test_prepare.py, tests/session/test_read_then_write.py.
 """

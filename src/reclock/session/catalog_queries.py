@@ -8,15 +8,12 @@ Tests: tests/server/pg_catalog/test_answer.py.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, Protocol
-
-from reclock.rows.result import Result
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reclock.session.answer import Answer
-    from reclock.session.statements.context import Context
     from reclock.sql.schema import Schema
     from reclock.sql.statement import CatalogQuery
     from reclock.sql.types import Type
@@ -24,18 +21,22 @@ if TYPE_CHECKING:
 _ANSWERED_BY: Final = "reclock.server.pg_catalog.answer"
 
 
-class CatalogQueries(Protocol):
+C_contra = TypeVar("C_contra", contravariant=True)
+"""What a statement runs in (``statements.context``), which knows this module."""
+
+
+class CatalogQueries(Protocol[C_contra]):
     """Answers queries over PostgreSQL's catalog."""
 
     def types(self, query: CatalogQuery, declared: Sequence[Type]) -> tuple[Type, ...]:
         """Return the types of parameters: as declared, as the text wants them, else text."""
         ...
 
-    def schema(self, context: Context, query: CatalogQuery, types: Sequence[Type]) -> Schema:
+    def schema(self, context: C_contra, query: CatalogQuery, types: Sequence[Type]) -> Schema:
         """Return the columns of a query, without answering it."""
         ...
 
-    def answer(self, context: Context, query: CatalogQuery) -> Answer:
+    def answer(self, context: C_contra, query: CatalogQuery) -> Answer:
         """Answer a query."""
         ...
 
@@ -44,15 +45,7 @@ class CatalogQueries(Protocol):
         ...
 
 
-def catalog_queries() -> CatalogQueries:
+def catalog_queries() -> CatalogQueries[Any]:
     """Return what answers them."""
-    made: CatalogQueries = import_module(_ANSWERED_BY).PgAnswers()
+    made: CatalogQueries[Any] = import_module(_ANSWERED_BY).PgAnswers()
     return made
-
-
-def catalog_select(context: Context, query: CatalogQuery) -> Result:
-    """Answer a query over the catalog, with all its rows."""
-    answer = context.core.pg.answer(context, query)
-    rows = answer.rows()
-    names = answer.schema.names
-    return Result(f"SELECT {len(rows)}", names, rows, answer.timestamp, answer.schema)

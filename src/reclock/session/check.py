@@ -1,4 +1,4 @@
-"""Is the state whole? What ``db.check()`` looks at, and what it finds.
+"""``db.check()``: verifies that the state is whole.
 
 Read-only, while everything else goes on, from one world:
 

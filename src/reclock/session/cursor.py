@@ -1,8 +1,8 @@
-"""Cursors: the rows of a query, or of what is followed, fetched a few at a time.
+"""Cursors: the rows of a query or a subscription, fetched a few at a time.
 
 A cursor lives as long as its transaction; one that was declared WITH HOLD, as long as its session.
-FETCH gives what is there, at most as many rows as it asks for. Of a SUBSCRIBE that may be nothing
-yet: then it waits for as long as its ``timeout`` says, and not longer once something came.
+FETCH returns the available rows, at most as many as it asks for. If a SUBSCRIBE has none yet, it
+waits for the first, at most for its ``timeout``.
 
 Tests: tests/session/test_cursor.py.
 """

@@ -1,10 +1,10 @@
-"""What users hold: a database in a state directory, embedded in their process.
+"""The database: a state directory, opened in the user's process.
 
 One process owns a state directory; a second one is refused with the owner's id. Any number of
 threads may use one ``Database``, each best with a ``session`` of its own: writes, ticks and changes
-of the catalog come one after the other; reads run concurrently. What is called on the database
-itself shares one session, and takes turns. After an error the database can be used on. Opening
-reads back exactly what was durable: nothing depends on how the last process ended.
+of the catalog come one after the other; reads run concurrently. Calls on the database itself share
+one session, and take turns. After an error the database stays usable. Opening reads back exactly
+what was durable: nothing depends on how the last process ended.
 
 Tests: tests/session/test_database.py.
 """

@@ -1,4 +1,4 @@
-"""What a statement takes and gives, found out without running it.
+"""The parameters and columns of a statement, found without running it.
 
 A prepared statement is planned with placeholders: each parameter has the type that was declared
 for it, or the first one that its surroundings want, or is text. The columns are those that an
@@ -9,9 +9,9 @@ Tests: tests/session/test_describe.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reclock.session.described import Description
 from reclock.session.dml.plan import plan_write
 from reclock.session.statements.explain_plan import PLAN_SCHEMA
 from reclock.session.statements.explain_timestamp import TIMESTAMP_SCHEMA
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
     from reclock.session.statements.context import Context
     from reclock.sql.statement.parsed import Parsed
     from reclock.sql.types import Type
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """The types of the parameters, and the columns of the rows; None if it gives none."""
-
-    parameters: tuple[Type, ...]
-    schema: Schema | None
 
 
 def describe(context: Context, parsed: Parsed, declared: Sequence[Type]) -> Description:

@@ -1,4 +1,4 @@
-"""How everything does, now: values with names, for metrics, health, and pictures.
+"""The state of everything, now: named values for metrics, health and the console.
 
 Read from the published world and from counters, without the lock, without a file and without a
 query: a reader delays nothing, and sees each object as it was at one moment of its own. A count may

@@ -4,10 +4,10 @@ A user who opens a database in their own process may name any file: they can rea
 client of a server does not see the server's files, so it names only files in the directories that
 the server was started with (``--file-root``); with none it names no file at all.
 
-What a path leads to counts, not how it is written: ``..`` and links are followed before it is
-looked at, and the source or sink keeps the path that was found and the root, which it asks again
-whenever it opens a file. A relative path is one in the first root. Addresses (``file://``,
-``s3://``) are not paths. Refusals say nothing about what there is outside.
+The target of a path counts, not its spelling: ``..`` and links are followed before the check, and
+the source or sink keeps the resolved path and the root, and checks again whenever it opens a file.
+A relative path is one in the first root. Addresses (``file://``, ``s3://``) are not paths. Refusals
+say nothing about what there is outside.
 
 Client libraries have options that name files too (``kafka.ssl.ca.location``): these must be in a
 root, by an absolute path. Some name a program or a library to load (``kafka.plugin.library.paths``,

@@ -1,10 +1,10 @@
-"""Functions of the session: who asks, of which database, with which settings.
+"""Functions of the session: the role, the database, the settings.
 
-Their values are put into a statement before it is planned, as constants: they are the same for
-all of it. So a query or a write can have them; what is kept (a view, a SUBSCRIBE) cannot, as it
-is not one session's, and there such a function does not exist (42883). ``now()`` and its like are
-such constants too: the time of the statement, or of the transaction's begin, by the database's
-clock. So a statement that writes it needs no job, and tells the same when it is run again.
+Their values are put into a statement before it is planned, as constants: they are the same for all
+of it. So a query or a write can use them. A view or a SUBSCRIBE, which belongs to no single
+session, cannot: there such a function does not exist (42883). ``now()`` and its like are such
+constants too: the time of the statement, or of the transaction's begin, by the database's clock. So
+a statement that writes it needs no job, and tells the same when it is run again.
 
 Cost: nothing for a text without such a word, else a walk over the statement.
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from reclock.catalog.catalog import Catalog
-    from reclock.session.session import Session
+    from reclock.session.speaker import Speaker
 
 DATABASE: Final = "reclock"
 OWNER: Final = "owner"
 """Who opened the database himself, and has no role."""
 
-SESSION_FUNCTIONS: Final[Mapping[str, Callable[[Session], str]]] = {
+SESSION_FUNCTIONS: Final[Mapping[str, Callable[[Speaker], str]]] = {
     "current_catalog": lambda _: DATABASE,
     "current_database": lambda _: DATABASE,
     "current_schema": lambda _: "public",
@@ -67,7 +67,7 @@ def is_of_session(text: str) -> bool:
     return _WORDS.search(text) is not None
 
 
-def with_session(statement: s.Statement, text: str, session: Session) -> s.Statement:
+def with_session(statement: s.Statement, text: str, session: Speaker) -> s.Statement:
     """Return a statement with the values of the functions of the session."""
     if not isinstance(statement, _ANSWERED) or not is_of_session(text):
         return statement
@@ -77,7 +77,7 @@ def with_session(statement: s.Statement, text: str, session: Session) -> s.State
     return found
 
 
-def _walked(node: Any, session: Session | None) -> Any:
+def _walked(node: Any, session: Speaker | None) -> Any:
     if isinstance(node, tuple):
         return tuple(_walked(part, session) for part in node)
     if isinstance(node, e.FunctionText):
@@ -106,19 +106,19 @@ def _name(expression: e.Expression) -> str | None:
     return expression.name if isinstance(expression, e.FunctionText) else None
 
 
-def constants(expression: e.Expression, session: Session | None) -> e.Expression:
-    """Return a default with the values of the functions of a session; without one, of nobody's."""
+def constants(expression: e.Expression, session: Speaker | None) -> e.Expression:
+    """Return a default with the values of a session's functions, or of no session."""
     made: e.Expression = _walked(expression, session)
     return made
 
 
-def _catalog(session: Session) -> Catalog:
+def _catalog(session: Speaker) -> Catalog:
     seen = None if session.transaction is None else session.transaction.catalog
     return session.core.world.catalog if seen is None else seen
 
 
 def _value(  # noqa: PLR0911 - one per function
-    node: e.FunctionText, session: Session | None
+    node: e.FunctionText, session: Speaker | None
 ) -> str | int | None:
     """Return the value of a call; None if it is not one of a function of the session."""
     if node.over is not None or node.distinct or node.star or node.filter is not None:
@@ -139,7 +139,7 @@ def _value(  # noqa: PLR0911 - one per function
     return None
 
 
-def _moment(node: e.FunctionText, session: Session | None) -> e.StringText:
+def _moment(node: e.FunctionText, session: Speaker | None) -> e.StringText:
     """Return the time that the statement has."""
     if session is None:
         return e.StringText("1970-01-01", node.position)
@@ -152,7 +152,7 @@ def _moment(node: e.FunctionText, session: Session | None) -> e.StringText:
     return e.StringText((at if node.name == "now" else local).isoformat(), node.position)
 
 
-def _unchanged(session: Session, name: str, value: str) -> str:
+def _unchanged(session: Speaker, name: str, value: str) -> str:
     """Return the value of a setting that is to have the one it has: queries change nothing."""
     if checked(name, value) != session.settings.get(name):
         message = "set_config of another value is not supported"

@@ -1,4 +1,4 @@
-"""The short way of a read: a look-up whose plan is known.
+"""The short way of a read: a look-up with a cached plan.
 
 What ``read`` and an engine do for any query, this does for one of which ``Plans`` knows that it is
 a look-up (``dataflow.point``): it reads the rows from one world at one time, which is chosen by the
@@ -15,27 +15,31 @@ Tests: tests/session/test_look_up.py; statements with it and without: test_plans
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from reclock.catalog.item import Index, RelationItem
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.point import COLD, look_up
 from reclock.engine.read import read_time
 from reclock.session.plans import kinds_of, values_of
+from reclock.session.speaker import Speaker
 from reclock.sql.statement import SelectStatement
 from reclock.time.select import select
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from reclock.catalog.catalog import Catalog
     from reclock.dataflow.graph import ArrangementId
+    from reclock.engine.read import Readable
     from reclock.engine.world import World
     from reclock.session.plans import Kinds, Known
-    from reclock.session.session import Session
+    from reclock.session.system import System
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.schema import Schema
     from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement.select import AsOf
     from reclock.time.timestamp import Timestamp
 
 
@@ -48,11 +52,26 @@ class Looked:
     timestamp: Timestamp
 
 
+class Looking(Speaker, Protocol):
+    """A session that looks something up."""
+
+    @property
+    def core(self) -> System:
+        """The state that all sessions share."""
+        ...
+
+    def readable(
+        self, plan_of: Callable[[Catalog], QueryPlan], as_of: AsOf | None, /
+    ) -> AbstractContextManager[Readable]:
+        """Give a world in which a query can be answered: the transaction's, or the latest."""
+        ...
+
+
 Answered = Looked | Literal["cold"] | None
 
 
 def look_up_known(
-    session: Session, parsed: Parsed, parameters: Sequence[object], *, patient: bool
+    session: Looking, parsed: Parsed, parameters: Sequence[object], *, patient: bool
 ) -> Answered:
     """Answer a statement, if it is a look-up that is known; ``COLD`` if that takes patience."""
     statement = parsed.statement
@@ -75,7 +94,7 @@ def look_up_known(
         session.core.unpin(world)
 
 
-def _known(session: Session, text: str, kinds: Kinds, world: World) -> Known | None:
+def _known(session: Looking, text: str, kinds: Kinds, world: World) -> Known | None:
     """Return what is known of a look-up that the role may run."""
     plans, catalog, role = session.core.plans, _catalog(session, world), session.role
     known = plans.known(text, kinds, catalog)
@@ -84,13 +103,13 @@ def _known(session: Session, text: str, kinds: Kinds, world: World) -> Known | N
     return known if role is None or plans.may(text, role, catalog, world.roles) else None
 
 
-def _catalog(session: Session, world: World) -> Catalog:
+def _catalog(session: Looking, world: World) -> Catalog:
     """Return the catalog that a session sees."""
     seen = None if session.transaction is None else session.transaction.catalog
     return world.catalog if seen is None else seen
 
 
-def _at_once(session: Session, known: Known, world: World, values: list[object]) -> Answered:
+def _at_once(session: Looking, known: Known, world: World, values: list[object]) -> Answered:
     """Look up in a world as it is."""
     item = _item(known, world)
     state = world.of(item)
@@ -109,7 +128,7 @@ def _at_once(session: Session, known: Known, world: World, values: list[object])
 
 
 def _waited(
-    session: Session,
+    session: Looking,
     text: str,
     statement: SelectStatement,
     parameters: tuple[object, ...],

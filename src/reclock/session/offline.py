@@ -1,4 +1,4 @@
-"""A database that is only looked at: a copy of its state, in which nothing moves.
+"""A read-only database: a copy of its state, in which nothing moves.
 
 No source is read, no sink is written, nothing ticks: what is shown is what was durable when the
 copy was made. Files of a state directory are kept by the copy. Those that are elsewhere

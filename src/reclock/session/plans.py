@@ -1,4 +1,4 @@
-"""What is known of query texts: how they parse, what they give, how they are planned, who may.
+"""Cached facts about query texts: syntax, columns, plans, and the roles that may run them.
 
 A text that comes again is not parsed, planned and checked again. What is kept is a function of what
 it was made from, and is used only as long as that is the same:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from reclock.catalog.catalog import Catalog
     from reclock.catalog.roles import Roles
-    from reclock.session.description import Description
+    from reclock.session.described import Description
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.statement.parsed import Parsed
     from reclock.sql.syntax.query import Query

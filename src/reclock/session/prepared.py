@@ -1,4 +1,4 @@
-"""Prepared statements: one text, run again and again with other values.
+"""Prepared statements: one text, run repeatedly with other values.
 
 A session has one list of them. ``PREPARE`` adds to it, and so does a server for a client of the
 extended protocol; either can be run by ``EXECUTE`` and forgotten by ``DEALLOCATE``. They end with
@@ -15,7 +15,7 @@ Tests: tests/session/test_prepared.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reclock.dataflow.values import rows_of
@@ -34,23 +34,10 @@ from reclock.time.timestamp import Timestamp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reclock.session.description import Description
+    from reclock.session.described import Description, PreparedStatement
     from reclock.session.statements.context import Context
     from reclock.sql.statement.parsed import Parsed
     from reclock.sql.types import Type
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedStatement:
-    """A statement and what it takes and gives; None is a text without a statement.
-
-    ``declared`` are the OIDs that a client gave types by: it is told these, not others of the
-    same type (a varchar is text here).
-    """
-
-    parsed: Parsed | None
-    description: Description | None
-    declared: tuple[int, ...] = ()
 
 
 def unknown_statement(name: str) -> StatementError:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence as Values
 
     from reclock.catalog.catalog import Catalog
-    from reclock.session.session import Session
+    from reclock.session.speaker import Speaker
     from reclock.session.transaction.draft import Draft
 
 
@@ -160,17 +160,17 @@ class SessionNumbers:
         self._last, self._latest = {}, None
 
 
-def _keys(session: Session, sequence: Sequence) -> tuple[str, ...]:
+def _keys(session: Speaker, sequence: Sequence) -> tuple[str, ...]:
     """Return what a session knows a sequence by: one that it makes has no number yet."""
     return (str(sequence.id), f"new {sequence.name}")
 
 
-def _is_local(session: Session, sequence: Sequence) -> bool:
+def _is_local(session: Speaker, sequence: Sequence) -> bool:
     transaction = session.transaction
     return transaction is not None and sequence.id in transaction.draft().made
 
 
-def take(session: Session, sequence: Sequence, count: int) -> Values[int]:
+def take(session: Speaker, sequence: Sequence, count: int) -> Values[int]:
     """Return the next numbers of a sequence for a session."""
     _check_writable(session, "nextval")
     known, new = _keys(session, sequence)
@@ -185,7 +185,7 @@ def take(session: Session, sequence: Sequence, count: int) -> Values[int]:
     return values
 
 
-def set_value(session: Session, sequence: Sequence, position: Position) -> None:
+def set_value(session: Speaker, sequence: Sequence, position: Position) -> None:
     """Have a sequence go on from somewhere else; ``currval`` is that if it has been given."""
     _check_writable(session, "setval")
     known, new = _keys(session, sequence)
@@ -199,12 +199,12 @@ def set_value(session: Session, sequence: Sequence, position: Position) -> None:
         session.numbers.note(known, position.last)
 
 
-def current(session: Session, sequence: Sequence) -> int:
+def current(session: Speaker, sequence: Sequence) -> int:
     """Return the number that the session was given last."""
     return session.numbers.current(sequence, _keys(session, sequence))
 
 
-def check_may(session: Session, sequence: Sequence) -> None:
+def check_may(session: Speaker, sequence: Sequence) -> None:
     """Refuse what a role may not do: whose a sequence is not needs UPDATE on it."""
     role = session.role
     if role is None or session.core.world.roles.has(role, "UPDATE", sequence):
@@ -214,7 +214,7 @@ def check_may(session: Session, sequence: Sequence) -> None:
     raise Forbidden(message, hint=hint)
 
 
-def _check_writable(session: Session, function: str) -> None:
+def _check_writable(session: Speaker, function: str) -> None:
     if session.settings.get("transaction_read_only") == "on" or (
         session.transaction is None and session.settings.is_read_only
     ):

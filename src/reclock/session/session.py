@@ -93,10 +93,9 @@ if TYPE_CHECKING:
     from reclock.engine.read import Readable
     from reclock.engine.staged_write import StagedWrite
     from reclock.engine.world import World
-    from reclock.session.description import Description
+    from reclock.session.described import Description, PreparedStatement
     from reclock.session.file_roots import FileRoots, S
     from reclock.session.look_up import Answered
-    from reclock.session.prepared import PreparedStatement
     from reclock.session.system import System
     from reclock.session.transaction.draft import Draft
     from reclock.sql.plan.relation import QueryPlan

@@ -1,1 +1,1 @@
-"""CDCv2 statements of a source: what they say of which times, and which of these they close."""
+"""CDCv2 statements of a source: their updates and counts, and the times that they close."""

@@ -1,4 +1,4 @@
-"""What a source has said of times that are not published yet, and which of them it closes.
+"""The statements of a source about unpublished times, and the times that they close.
 
 Definition. A *statement* is a row of the envelope ``materialize``: an update of a time, or how
 many updates each time of an interval has. It concerns times up to its *last* one. Statements

@@ -1,8 +1,8 @@
-"""Which replication slots this database has made or may have made: written before they are made.
+"""The replication slots that this database has made or may have made, noted before they are made.
 
-A slot keeps the log of its server for as long as it is there, so none may be forgotten. Its name,
-and how to get at its server, is durable before the source is, and is removed when the slot is
-dropped. So after any crash::
+A slot keeps the log of its server as long as it exists, so none may be forgotten. Its name, and how
+to reach its server, are durable before the source is, and are removed when the slot is dropped. So
+after any crash::
 
     noted, with a source        it is that source's
     noted, without one          it was left behind, or never made: ``left_behind``

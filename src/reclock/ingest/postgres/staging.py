@@ -1,4 +1,4 @@
-"""What was read of a database and has no time yet: transactions in order, bound by a tick.
+"""Staging of a database: transactions that have no time yet, in order, bound by a tick.
 
 Definition. As ``ingest.staging``, with rows of several tables in a chunk: the frontier of a chunk
 is the end of a transaction, and all tables are bound by the one remap, so that a transaction has

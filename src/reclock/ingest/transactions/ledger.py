@@ -1,4 +1,4 @@
-"""The ledger of a source's transactions: their numbers, what has come of each, what is complete.
+"""The ledger of a source's transactions: their numbers, arrived rows, and completeness.
 
 A transaction has a *number*, its rank in the consistency topic, from its first mention on, by BEGIN
 or END. Until it is released it is *open*: rows arrive, also before anything is said of it. It is
@@ -10,7 +10,7 @@ were mentioned. Therefore those are kept, as *done*, when they are released. A r
 a repetition too, as is one at a place of an open transaction that is taken; if that cannot be,
 because there are more than were counted, the source contradicts itself.
 
-Rows themselves are elsewhere (``transaction_rows``), marked with the *code* of their transaction.
+Rows themselves are elsewhere (``rows``), marked with the *code* of their transaction.
 Plain Python, no input or output. Tests: tests/ingest/test_transactions.py.
 """
 

@@ -1,4 +1,4 @@
-"""In which order the rows of transactions count, whatever order they were read in.
+"""The order in which rows of transactions count, independent of the order of reading.
 
 Definition. Rows of a transaction are ordered by ::
 

@@ -1,6 +1,6 @@
-"""Which transactions the sources of one consistency topic release in a tick, so that all agree.
+"""The transactions that the sources of one consistency topic release in a tick, all alike.
 
-Sources whose transactions get times of the system (``reclocked``) publish them in the same
+Sources whose transactions get times of the system (``reclocked_intake``) publish them in the same
 ticks, so that at every time all of them have the same transactions, whole across sources::
 
     strict      all before a number: as far as the last of them is

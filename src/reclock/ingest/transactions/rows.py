@@ -6,7 +6,7 @@ is in them, and makes of the parts what a tick publishes.
 
 A row that is released out of turn must not overtake an older one of its key that waits: ``blocked``
 are the transactions that would. Which of two rows is older, and what becomes of one that was passed
-before it came, is ``transaction_order``, ``passed``.
+before it came, is ``order``, ``passed``.
 
 Cost: vectorised over what waits. Tests: tests/ingest/test_transactions.py.
 """

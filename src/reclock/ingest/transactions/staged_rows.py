@@ -1,4 +1,4 @@
-"""Rows of transactions that wait in files: what of them is released by reference.
+"""Rows of transactions that wait in files, and are released by reference.
 
 Tasks have read them (``staged_piece``); the ledger knows them like others. A release takes their
 runs as they are, with the times and ranks of what is meant (``transaction_runs.Chosen``), if rows

@@ -1,7 +1,7 @@
-"""What a source has read of transactions that are not published yet, and which are whole.
+"""The unpublished transactions of a source, and which of them are whole.
 
 What is released, and what waits, is defined in ``change.transactions``; this is the same step by
-step: the ``ledger`` knows transactions, ``transaction_rows`` has what was read of them, and
+step: the ``ledger`` knows transactions, ``rows`` has what was read of them, and
 ``staged_rows`` what tasks have read and left in files. The rows of a transaction are published in
 one piece::
 
@@ -9,9 +9,9 @@ one piece::
     complete    when it is complete itself and overtakes no key
 
 at its number or, if the system gives the times, at that of the tick (``at``), which is told which
-to release (``together``). Rows that name no transaction, and records that do not decode, come with
+to release (``release``). Rows that name no transaction, and records that do not decode, come with
 the next that is released. Which of two rows of a key is the later change is their transactions' to
-say, and not that of the order in which they were read (``transaction_order``).
+say, and not that of the order in which they were read (``order``).
 
 Cost: an offer looks at what waits; what was released before leaves nothing behind but the ids of
 the last ``REMEMBERED`` (P5). Tests: tests/ingest/test_transactions.py.

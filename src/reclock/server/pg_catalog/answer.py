@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from reclock.engine.world import World
-    from reclock.session.session import Session
+    from reclock.session.conversation import Conversation
     from reclock.session.statements.context import Context
     from reclock.sql.statement import CatalogQuery
 
@@ -125,7 +125,7 @@ def _asked(
         yield relation, world
 
 
-def _viewer(session: Session, query: CatalogQuery) -> Viewer:
+def _viewer(session: Conversation, query: CatalogQuery) -> Viewer:
     """Return for whom a query is: for anybody, unless it reads what each one sees his own of."""
     role: str | None = None
     said: tuple[tuple[str, str], ...] = ()
@@ -135,7 +135,7 @@ def _viewer(session: Session, query: CatalogQuery) -> Viewer:
         names = (*(n for n, known in SETTINGS.items() if known.session), *CLIENT_SETTINGS)
         said = tuple((name, session.settings.get(name)) for name in names)
     others = (PG_CATALOG, "pg_stat_activity") in query.relations
-    return Viewer(role, said, Reach(session) if others else None)
+    return Viewer(role, said, Reach(session.core.backends, session) if others else None)
 
 
 def _world(context: Context) -> World:
@@ -144,7 +144,7 @@ def _world(context: Context) -> World:
         return world if context.transaction is None else context.transaction.described(world)
 
 
-def _value(session: Session, what: str) -> object:
+def _value(session: Conversation, what: str) -> object:
     """Return what a query asks the session for."""
     kind, _, name = what.partition(":")
     if kind == "pg_backend_pid":
@@ -205,9 +205,9 @@ def _fitted(column: pa.ChunkedArray, kind: Type) -> Any:
     return whole
 
 
-def _done(session: Session, name: str, numbers: pa.ChunkedArray) -> pa.Array:
+def _done(session: Conversation, name: str, numbers: pa.ChunkedArray) -> pa.Array:
     """Do something to sessions, one after the other; return to which it could be done."""
-    reach = Reach(session)
+    reach = Reach(session.core.backends, session)
     done = reach.cancel if name == "pg_cancel_backend" else reach.terminate
     found = [None if pid is None else done(pid) for pid in numbers.to_pylist()]
     return pa.array(found, pa.bool_())

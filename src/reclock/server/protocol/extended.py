@@ -18,7 +18,8 @@ from reclock.rows.copy_text import utf8
 from reclock.server.codec import binary, text
 from reclock.server.codec.oid import JSONB, oid_of, type_of
 from reclock.server.protocol.portal import Portal, formats_of
-from reclock.session.prepared import PreparedStatement, check_free, unknown_statement
+from reclock.session.described import PreparedStatement
+from reclock.session.prepared import check_free, unknown_statement
 from reclock.sql.plan.build.parameter import Typed
 from reclock.sql.zone import in_zone
 

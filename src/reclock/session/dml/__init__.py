@@ -1,9 +1,9 @@
-"""What INSERT, UPDATE, DELETE and MERGE do, as a query.
+"""INSERT, UPDATE, DELETE and MERGE as queries.
 
-Each is planned (``update``, ``insert``, ``conflict``, ``merge``) as one query over what there is
-before the statement. A row of its answer is a row that is taken away, one that is added, or both,
-and what RETURNING gives of it (``written``). So a write is answered like a read, wherever that is
-cheapest, and is done at one time; in a transaction it is done again if something has changed.
+Each is planned (``update``, ``insert``, ``conflict``, ``merge``) as one query over the state before
+the statement. A row of its answer is a deleted row, an added row, or both, with its RETURNING
+values (``written``). So a write is answered like a read, in the cheapest way, and happens at one
+time; in a transaction it runs again if something has changed.
 
 Tests: tests/session/test_dml.py; against PostgreSQL: test_dml_postgres.py; histories of
 sessions: test_isolation.py.

@@ -1,12 +1,12 @@
-"""INSERT … ON CONFLICT: rows whose key is there already are left out, or update the row that is.
+"""INSERT … ON CONFLICT: a row whose key exists already is left out, or updates the existing row.
 
-The proposed rows are joined to the table by its key. Those without a match are inserted; of those
-with one nothing happens, or DO UPDATE changes the row that is there: it sees that row by the
-table's name, and the proposed one as ``excluded``. If two proposed rows have one key, DO NOTHING
-takes the first; DO UPDATE refuses to affect a row twice (21000).
+The proposed rows are joined to the table by its key. Rows without a match are inserted; for the
+others nothing happens, or DO UPDATE changes the existing row: it sees that row by the table's name,
+and the proposed one as ``excluded``. If two proposed rows have one key, DO NOTHING takes the first;
+DO UPDATE refuses to affect a row twice (21000).
 
-What is decided is decided at the time of the write, so it is right whatever other sessions do; in
-a transaction it is decided again at COMMIT if the table has changed.
+The decision is made at the time of the write, so it is correct under concurrent sessions; in a
+transaction it is made again at COMMIT if the table has changed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What a row gets where a statement gives nothing: the defaults of a table, once per statement.
+"""The defaults of a table's columns, once per statement.
 
 A default is a constant, an expression, which is computed for the statement (``now()`` is the same
 for all of its rows), or the next number of a sequence, of which each row has its own. A statement
-is planned more than once, and in a transaction perhaps run again: what it was given once it has
-ever after, so ``Defaults`` remembers.
+is planned more than once, and in a transaction it may run again, but it keeps the numbers that it
+got first: ``Defaults`` remembers them.
 
-``DRY`` gives numbers to nobody: for statements that are only described or checked.
+``DRY`` takes no numbers: it is for statements that are only described or checked.
 
 Tests: tests/session/test_defaults.py, tests/session/test_sequences.py.
 """
@@ -36,7 +36,7 @@ from reclock.sql.types import Numeric
 if TYPE_CHECKING:
     from reclock.catalog.item import Table
     from reclock.engine.core import Core
-    from reclock.session.session import Session
+    from reclock.session.speaker import Speaker
     from reclock.sql.names import CatalogView
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.syntax.expression import Expression
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class Defaults:
     """The defaults of one statement of a session; without one they are ``DRY``."""
 
-    def __init__(self, session: Session | None) -> None:
+    def __init__(self, session: Speaker | None) -> None:
         self._session = session
         self._known: dict[tuple[Expression, object], Scalar] = {}
         self._numbers: dict[tuple[object, ...], int] = {}

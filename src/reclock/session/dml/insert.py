@@ -1,7 +1,7 @@
 """INSERT: the rows of VALUES or of a query, as rows of the table.
 
-Rows of VALUES that are constants are columns at once; nothing is asked for them. If keys may be
-there already, see ``conflict``.
+Constant rows of VALUES become columns directly, without a query. For keys that may exist already,
+see ``conflict``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""MERGE: rows of a source matched with those of the table, and what happens to each.
+"""MERGE: matches the rows of a source with those of the table.
 
 Three kinds of rows are told apart: pairs for which ON is true, rows of the source that are in no
-pair (not matched by target), and rows of the table that are in none (not matched by source). To
-each the first WHEN of its kind happens whose condition is true. A row of the table that is to be
-updated or deleted twice is an error (21000).
+pair (not matched by target), and rows of the table that are in none (not matched by source). For
+each row, the first WHEN of its kind applies whose condition is true. It is an error if a row of the
+table would be updated or deleted twice (21000).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""UPDATE and DELETE: which rows, and what becomes of them.
+"""UPDATE and DELETE: the affected rows, and their new values.
 
 Rows of FROM, or USING, are joined to those of the table. If several match a row, it is updated, or
-deleted, once, with one of them: here always the least, so that doing it again does the same.
+deleted, once, with one of them: always the least, so that a repetition gives the same result.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A file of statements that says what there shall be: compared with what there is, and applied."""
+"""Pipelines: files of statements that are compared with the database and applied."""

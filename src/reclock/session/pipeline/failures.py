@@ -1,8 +1,8 @@
-"""Why a pipeline cannot go on by itself, if it cannot.
+"""The failures after which a pipeline cannot continue by itself.
 
 A source or sink that has failed for good leaves the others running, and is reported; a timeline
-that does not tick any more, or a sink that another instance writes now, ends the process: nothing
-that it could still do would be right. Tests: tests/session/pipeline/test_plan.py.
+that does not tick any more, or a sink that another instance writes now, ends the process: it could
+do nothing correct any more. Tests: tests/session/pipeline/test_plan.py.
 """
 
 from __future__ import annotations

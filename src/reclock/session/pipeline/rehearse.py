@@ -1,7 +1,7 @@
 """A rehearsal: every statement of a file is planned as if those before it had been run.
 
-The same functions as CREATE's own make the objects, in a temporary catalog. Sources are looked for
-outside, so a topic that is not there is found; nothing is created, outside neither, and nothing is
+The same functions as CREATE's own make the objects, in a temporary catalog. It looks for the
+sources outside, so a missing topic is detected. Nothing is created, here or outside, and nothing is
 computed. Tests: tests/session/pipeline/test_plan.py.
 """
 

@@ -1,19 +1,19 @@
 """What each statement does: one file per statement, one function each.
 
-A function takes the context and its statement, and returns a ``Result``. Statements that
-change something hold the core's lock from looking at the catalog to publishing, so nothing
-can come between; whatever fails before that has changed nothing.
+A function takes the context and its statement, and returns a ``Result``. Statements that change
+something hold the core's lock from reading the catalog to publishing, so nothing can come between;
+a failure before that changes nothing.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from reclock.session.catalog_queries import catalog_select
 from reclock.session.statements.alter_retain_history import alter_retain_history
 from reclock.session.statements.alter_sink import alter_sink
 from reclock.session.statements.alter_source import alter_source
 from reclock.session.statements.alter_system import alter_system
+from reclock.session.statements.catalog_query import catalog_select
 from reclock.session.statements.copy import copy, copy_from
 from reclock.session.statements.create_index import create_index
 from reclock.session.statements.create_materialized_view import create_materialized_view

@@ -1,7 +1,7 @@
 """ALTER SOURCE … SET (on_error = …).
 
-What becomes of records that do not decode from now on. With ``'skip'`` errors of such records that
-the source already has become dead letters (``ingest.unblock``), in the append that makes the change
+Decides what happens to records that do not decode from now on. With ``'skip'``, the errors that the
+source already has become dead letters (``ingest.unblock``), in the append that makes the change
 known. The text of the source has the new value, as SHOW CREATE SOURCE shows.
 
 Tests: tests/ingest/test_letters.py.

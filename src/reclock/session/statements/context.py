@@ -1,9 +1,9 @@
-"""What a statement runs in, and how it gets its turn to change something.
+"""The context of a statement, and how it gets its turn to change something.
 
 A statement that changes something holds the lock for a moment. One that needs a pace as it is now,
-because it adds or removes objects there, or writes what a query gives, waits for the tick of that
-pace that is under way (``flights``), without the lock; and if much has come since, for one more
-tick, so that little is left to do under the lock. Others wait for no tick.
+because it adds or removes objects there, or writes the result of a query, waits for the running
+tick of that pace (``flights``), without the lock; and if much has come since, for one more tick, so
+that little is left to do under the lock. Other statements wait for no tick.
 
 Tests: tests/engine/test_flights.py, tests/session/test_cancel.py.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reclock.engine.interrupt import Interrupt
     from reclock.engine.timeline import TimelineState
     from reclock.engine.world import World
-    from reclock.session.session import Session
+    from reclock.session.conversation import Conversation
     from reclock.session.system import System
     from reclock.session.transaction.draft import Draft
     from reclock.session.transaction.transaction import Transaction
@@ -55,7 +55,7 @@ MOST_PENDING: Final = 16_384
 class Context:
     """The session, the statement's text and the values of $1, $2, …."""
 
-    session: Session
+    session: Conversation
     text: str
     parameters: tuple[object, ...] = ()
     allowed: Callable[[], None] | None = None

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import InvalidTransactionState
 from reclock.rows.result import Result
-from reclock.session.prepared import PreparedStatement, check_free
+from reclock.session.described import PreparedStatement
+from reclock.session.prepared import check_free
 
 if TYPE_CHECKING:
     from reclock.session.statements.context import Context

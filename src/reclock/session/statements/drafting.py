@@ -1,4 +1,4 @@
-"""Statements in a transaction: what they do is kept in its draft, and done again if need be.
+"""Statements in a transaction: their effects are kept in its draft, and repeated if necessary.
 
 Each gives the transaction a step (``replay``): a function from a draft to the next one.
 

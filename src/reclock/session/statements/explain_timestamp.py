@@ -1,4 +1,4 @@
-"""EXPLAIN TIMESTAMP: the time a query would be answered at, why, and what it waits for.
+"""EXPLAIN TIMESTAMP: the time at which a query would be answered, why, and what it waits for.
 
 It waits for nothing itself, and changes nothing: in a transaction that has not read yet it
 does not choose the transaction's time.

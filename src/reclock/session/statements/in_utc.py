@@ -1,7 +1,7 @@
-"""A word to who makes a view in another time zone: its times of day are those of UTC.
+"""A notice for views that are created in another time zone: their times of day are in UTC.
 
-Whether that matters is whether the query has another plan in the session's zone. Cost: nothing in
-UTC, else planning the query twice. Tests: tests/functions/test_zones.py.
+It is given if the query has another plan in the session's zone. Cost: nothing in UTC, else planning
+the query twice. Tests: tests/functions/test_zones.py.
 """
 
 from __future__ import annotations

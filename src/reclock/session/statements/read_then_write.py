@@ -1,4 +1,4 @@
-"""Writes of what a query gives, without keeping ticks waiting for the query (P7).
+"""Writes of the result of a query, while ticks go on (P7).
 
 INSERT … SELECT, ON CONFLICT, UPDATE, DELETE and MERGE write at w what their query (``dml``) gives
 at w − 1: between the two its inputs must not change. The lock ensures that, but a query can take
@@ -7,11 +7,11 @@ minutes, and ticks need the lock. So
 1. a query that is answered from a few rows is answered under the lock;
 2. any other one before, at the last complete time t. Then, under the lock, if nothing that
    it reads has changed since t, it is still the answer, and is written;
-3. if something has, and the query took but a moment, it is answered again, under the lock;
+3. if something has, and the query was quick, it is answered again, under the lock;
 4. if it took long, it is kept like a view, filled in the background (``preparation``), and its rows
    of the last moment are written under the lock, where it then is.
 
-What depends on the moment itself, such as ``mz_now()`` and system relations, is that of t.
+Values that depend on the moment itself, such as ``mz_now()`` and system relations, are those of t.
 
 Cost under the lock: the rows that are written, and what changed in the last moment. Tests:
 tests/session/test_read_then_write.py; histories: test_linearizability.py.

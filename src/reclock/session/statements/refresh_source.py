@@ -1,4 +1,4 @@
-"""ALTER SOURCE … REFRESH: a database's tables get the columns that were added to them there.
+"""ALTER SOURCE … REFRESH: a database's tables get the columns that were added at the server.
 
 What rows have in such a column was not read, so the tables are copied again, at a snapshot of
 their own; what the others have is not touched::

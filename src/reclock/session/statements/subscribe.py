@@ -1,4 +1,4 @@
-"""SUBSCRIBE: which time it begins at, and what is held for it.
+"""SUBSCRIBE: chooses the first time, and holds history for it.
 
 The time is chosen as that of a read is (``time.select``). An object is held at it. A query is
 kept from now on, or already is; asked for AS OF a time before that, its inputs are held there

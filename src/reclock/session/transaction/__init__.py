@@ -1,1 +1,1 @@
-"""A transaction: the draft of what it did, whether what it was told still holds, and its append."""
+"""Transactions: the draft of its effects, the check of its answers, and its append."""

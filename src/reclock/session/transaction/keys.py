@@ -1,4 +1,4 @@
-"""Keys that a transaction adds, refused by the statement that adds one that is there already.
+"""Keys that a transaction adds: a duplicate is refused by the statement that adds it.
 
 What is there is what is durable when the statement runs, and what the transaction itself has done.
 That is early, for the client's sake; COMMIT decides (``constraints``). Keys of ON CONFLICT were

@@ -1,8 +1,8 @@
-"""A draft becomes durable: rows and objects at one timestamp, in one append.
+"""Publishes a draft: rows and objects at one timestamp, in one append.
 
 Without objects that come or go it is a write (``write``). With them it is a change of the catalog
-(``change``) at whose time the rows happen: new views are filled as of the time before, and the rows
-reach them, and all else, in the step that publishes them.
+(``catalog_change``) at whose time the rows happen: new views are filled as of the time before, and
+the rows reach them, and all else, in the step that publishes them.
 
 Crashes: tests/session/test_transaction_crash.py.
 """

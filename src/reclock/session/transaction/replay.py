@@ -1,4 +1,4 @@
-"""What a transaction was told, and whether all of it is still so: its isolation (P7).
+"""The isolation of transactions: whether the answers that a client got still hold (P7).
 
 A transaction reads at one time t and commits at a later one, w. It is serializable if everything
 that it was told at t it would have been told just before w. So each of its statements is kept as a

@@ -5,7 +5,7 @@ file: ``leaf``, ``row``, ``join``, ``group``, ``order``, ``multiset``; what they
 ``relation``. A node that is used twice is a part with a name.
 
 The answer is that of the maintained view, or its error: a row without a value raises
-``SQLSTATE|message`` (``spark_errors`` makes it an error again), if and only if that row
+``SQLSTATE|message`` (``spark.errors`` makes it an error again), if and only if that row
 would be an error row of the view. Cost: that of the batch query.
 
 Tests: tests/spark/test_batch.py compares with ``reclock.testing.evaluate``.
