@@ -1,9 +1,9 @@
 """Executors are killed while they work: the same results as in the driver, at every time.
 
 A real cluster: a master and two workers of one core. While each kind of job runs (reading a topic,
-a tick, a first load), an executor is killed, the next time its Python; Spark begins the lost
-tasks elsewhere. Whatever they had written before must not count twice. On a busy machine a job
-may end before its killer looks: such a tick or read is done once more.
+a tick, a merge, a first load), an executor is killed, the next time its Python; Spark begins the
+lost tasks elsewhere. Whatever they had written before must not count twice. On a busy machine a job
+may end before its killer looks: such a tick, merge or read is done once more.
 """
 
 from __future__ import annotations
@@ -32,9 +32,13 @@ from pathlib import Path
 from pyspark import SparkContext
 
 import reclock
+from reclock.arrangement import merge as rules
+from reclock.engine import merging
 
+merging.FEW_RUNS = 2  # so that ticks are followed by merges, of many tasks
+rules.PART_ROWS = 2_000
 home, master, broker, topic, rows, *workers = sys.argv[1:]
-began = {"read": "read ", "tick": "tick", "load": "first load"}
+began = {"read": "read ", "tick": "tick", "load": "first load", "merge": "merge"}
 killed = []
 
 
@@ -95,10 +99,12 @@ STEPS = [
     ("tick", f"INSERT INTO t SELECT i, i % 9, i % 6 FROM generate_series({rows} + 1, {rows} + 900)"
              " AS g(i)"),
     ("tick", UPDATE),
+    ("merge", UPDATE),
+    ("merge", UPDATE),
     ("read", "SOURCE"),
     ("read", "SOURCE"),
 ]
-AT_MOST = 14
+AT_MOST = 16
 SOURCE = (
     f"CREATE SOURCE s (id BIGINT, x TEXT) FROM KAFKA BROKER '{broker}' TOPIC '{topic}' FORMAT JSON"
 )
@@ -128,6 +134,10 @@ def run(db, clock, kind, step, nth):
         db.execute(step)
         clock.advance(1_000)
         db.tick()
+        db._core.merger.wait()
+        if kind == "merge":  # what was merged is swapped in
+            clock.advance(1_000)
+            db.tick()
 
 
 (large, clock), (small, other) = opened("large", "spark"), opened("small", "driver")
@@ -146,7 +156,7 @@ for nth, (kind, step) in enumerate(STEPS):
         thread.join()
     assert not armed, f"no job was a {kind}"
     if len(killed) == before and kind != "load" and len(STEPS) < AT_MOST:
-        STEPS.append((kind, UPDATE if kind == "tick" else step))
+        STEPS.append((kind, step if kind == "read" else UPDATE))
     if kind != "read":
         assert clock.now_ms() == other.now_ms()
         times.append(clock.now_ms())
@@ -182,7 +192,7 @@ def test_killed_executors_change_nothing(tmp_path, kafka):
         arguments = [str(tmp_path), cluster.master_url, kafka.address, topic, str(ROWS), *workers]
         made = subprocess.run(
             [sys.executable, "-c", PROGRAM, *arguments],
-            env=os.environ | env, capture_output=True, text=True, check=False, timeout=400,
+            env=os.environ | env, capture_output=True, text=True, check=False, timeout=900,
         )  # fmt: skip
         assert made.stdout.endswith("killed, the same\n"), (
             made.stdout + made.stderr + cluster.log()[-4000:]
