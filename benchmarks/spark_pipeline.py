@@ -3,10 +3,13 @@
 Workloads A and B of ``pipeline`` from Kafka to a committed sink, and Nexmark queries from Kafka to
 a view (``spark.nexmark``), with so many orders or events. The places are ``driver`` (the setting
 execution = 'driver': no job runs), ``local`` (auto on local[2]) and ``cluster`` (auto on a master
-and two workers of one core, processes of this machine). Each run is a process with a new
-database; Spark is up before the clock starts. ::
+and two workers of one core, processes of this machine). Each place is a process, whose workloads
+share one Spark; each workload has a new database. Spark is up before the clock starts. ::
 
     python -m benchmarks spark_pipeline --rows 1000000,5000000 --only A,q4 --places driver,local
+
+The defaults of these options are ``RECLOCK_BENCH_SPARK_ROWS``, ``RECLOCK_BENCH_SPARK_ONLY`` and
+``RECLOCK_BENCH_SPARK_PLACES``, if they are set; ``--only`` also knows ``small``, the latencies.
 
 What the sinks wrote is compared with what numpy computes from the same rows; of the views all
 places must have the same rows. CPU is that of processes by kind (``spark.processes``); the peak is
@@ -25,7 +28,7 @@ import uuid
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from tests.support.standalone import standalone_cluster
 
@@ -33,7 +36,7 @@ from benchmarks.ingest import fill
 from benchmarks.measure import Measure
 from benchmarks.pipeline import CUSTOMERS, WORKLOADS, committed, customers
 from benchmarks.spark import nexmark, small
-from benchmarks.spark.drive import Figures, Order
+from benchmarks.spark.drive import Figures, Spot, Task
 from benchmarks.spark.processes import DRIVER, KINDS
 from reclock.testing.kafka import running_kafka
 
@@ -51,14 +54,6 @@ HEAD: Final = (
 )  # fmt: skip
 
 
-class _Spot(NamedTuple):
-    """A place that is up."""
-
-    execution: str
-    master: str
-    hosts: list[int]
-
-
 Found = dict[tuple[str, int, str], Figures]
 
 
@@ -71,9 +66,9 @@ def run(options: list[str]) -> Iterator[Measure]:
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
     with running_kafka() as kafka:
         for count in rows:
-            for name, place, figures in _runs(kafka, names, count, chosen.places.split(",")):
-                found[name, count, place] = figures
-                print(_line(name, count, place, figures), flush=True)
+            for place, figures in _runs(kafka, names, count, chosen.places.split(",")):
+                found[figures.name, count, place] = figures
+                print(_line(figures.name, count, place, figures), flush=True)
     print()
     yield from _required(found)
     if SMALL in names:
@@ -82,9 +77,13 @@ def run(options: list[str]) -> Iterator[Measure]:
 
 def _options(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("benchmarks spark_pipeline")
-    parser.add_argument("--rows", default="1000000", help="how many orders or events, by commas")
-    parser.add_argument("--only", default=",".join([*NAMES, SMALL]), help="workloads, by commas")
-    parser.add_argument("--places", default=",".join(PLACES), help="where, by commas")
+    for name, text, usual in (
+        ("rows", "how many orders or events", "1000000"),
+        ("only", "workloads", ",".join([*NAMES, SMALL])),
+        ("places", "where", ",".join(PLACES)),
+    ):
+        default = os.environ.get(f"RECLOCK_BENCH_SPARK_{name.upper()}", usual)
+        parser.add_argument(f"--{name}", default=default, help=f"{text}, by commas")
     chosen = parser.parse_args(given)
     for name, known in (("only", [*NAMES, SMALL]), ("places", PLACES)):
         if unknown := set(getattr(chosen, name).split(",")) - set(known):
@@ -94,48 +93,69 @@ def _options(given: list[str]) -> argparse.Namespace:
 
 def _runs(
     kafka: RealKafka, names: list[str], rows: int, places: list[str]
-) -> Iterator[tuple[str, str, Figures]]:
+) -> Iterator[tuple[str, Figures]]:
     topics: dict[str, str] = {}
     if {"A", "B"} & set(names):
         topics |= {"orders": fill(kafka, rows), "customers": customers(kafka)}
     if set(nexmark.QUERIES) & set(names):
         topics |= nexmark.fill(kafka, rows)
     for place in places:
-        for work in (work for work in WORKLOADS if work.name in names):
-            written = f"result-{uuid.uuid4().hex[:8]}"
-            sql = work.sql.format(broker=kafka.address, written=written, **topics)
-            sizes = {"orders": rows, "customers": CUSTOMERS}
-            figures = _driven(place, sql, sizes, sinks=True)
-            twice = work.check(committed(kafka.address, written), rows)
-            assert not twice, f"{twice} messages are there twice"
-            yield work.name, place, figures
+        works = {work.name: work for work in WORKLOADS if work.name in names}
+        written = {name: f"result-{uuid.uuid4().hex[:8]}" for name in works}
+        tasks = [
+            Task(
+                name,
+                work.sql.format(broker=kafka.address, written=written[name], **topics),
+                {"orders": rows, "customers": CUSTOMERS}, sinks=True,
+            )
+            for name, work in works.items()
+        ]  # fmt: skip
         for name in (name for name in names if name in nexmark.QUERIES):
             sources = nexmark.sources(nexmark.read_by(name), kafka.address, topics)
             sql = f"{sources}\nCREATE MATERIALIZED VIEW result AS {nexmark.QUERIES[name]}"
-            yield name, place, _driven(place, sql, nexmark.events(rows), sinks=False)
+            tasks.append(Task(name, sql, nexmark.events(rows), sinks=False))
+        for figures in _driven(place, tasks):
+            if figures.name in works:
+                read = committed(kafka.address, written[figures.name])
+                twice = works[figures.name].check(read, rows)
+                assert not twice, f"{twice} messages are there twice"
+            yield place, figures
     for topic in topics.values():
         kafka.delete_topic(topic)
 
 
-def _driven(place: str, sql: str, sizes: dict[str, int], *, sinks: bool) -> Figures:
-    """Run a workload in a process of its own; a cluster lives for one run."""
-    with _up(place) as spot:
-        order = Order(sql, sizes, *spot, sinks=sinks)
-        command = [sys.executable, "-m", "benchmarks.spark.drive", json.dumps(asdict(order))]
-        env = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=env)
-        return Figures(**json.loads(done.stdout.splitlines()[-1]))
+def _driven(place: str, tasks: list[Task]) -> Iterator[Figures]:
+    """Run workloads in a process of their own."""
+    if not tasks:
+        return
+    env = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-m", "benchmarks.spark.drive"]
+    with (
+        _up(place) as spot,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.writelines(f"{json.dumps(asdict(order))}\n" for order in (spot, *tasks))
+        process.stdin.close()
+        found = 0
+        for line in process.stdout:
+            yield Figures(**json.loads(line))
+            found += 1
+        assert found == len(tasks), f"{place} ended after {found} of {len(tasks)} workloads"
 
 
 @contextmanager
-def _up(place: str) -> Iterator[_Spot]:
+def _up(place: str) -> Iterator[Spot]:
     with ExitStack() as stack:
         if place != "cluster":
-            yield _Spot("driver" if place == "driver" else "auto", "local[2]", [])
+            yield Spot("driver" if place == "driver" else "auto", "local[2]", [])
             return
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         cluster = stack.enter_context(standalone_cluster(home / "cluster"))
-        yield _Spot("auto", cluster.master_url, [worker.pid for worker in cluster.workers])
+        yield Spot("auto", cluster.master_url, [worker.pid for worker in cluster.workers])
 
 
 def _line(name: str, rows: int, place: str, figures: Figures) -> str:

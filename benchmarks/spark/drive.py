@@ -1,11 +1,13 @@
-"""One workload at one place, in this process: from the first CREATE until all of it is there.
+"""Workloads at one place, in this process: from the first CREATE until all of it is there.
 
-Spark is started, and a job of it has run, before the clock is. The end is the tick, or the
-committed transaction of the sink, that has the last row. Everything is printed as JSON.
+Each has a new database; they share one Spark, whose JVM has compiled what jobs need most, and which
+has run a job of that database before the clock starts. The end is the tick, or the committed
+transaction of the sink, that has the last row. For each a line of JSON is printed.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import tempfile
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import reclock
-from benchmarks.spark.processes import cpu_by_kind, peak_mebibytes
+from benchmarks.spark.processes import cpu_by_kind, forget_peak, peak_mebibytes
 
 PAUSE = 0.25
 PATIENCE = 3600.0
@@ -25,24 +27,37 @@ CREATE MATERIALIZED VIEW warmed AS
 SELECT a.x, count(*) AS n FROM warm a JOIN warm b ON a.id = b.id GROUP BY a.x;
 INSERT INTO warm VALUES (1, 'a'), (2, 'b');
 """
+HEAT = """
+CREATE MATERIALIZED VIEW heated AS
+SELECT a.x, count(*) AS n FROM warm a JOIN warm b ON a.id = b.id GROUP BY a.x
+"""
+HEATS, HEAT_ROWS = 6, 50_000
 
 
 @dataclass(frozen=True)
-class Order:
-    """What is to run: statements, how many rows each source has, and where."""
+class Task:
+    """What is to run: statements, and how many rows each source has."""
 
+    name: str
     sql: str
     sizes: dict[str, int]
+    sinks: bool
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where: the setting ``execution``, the master, and the processes that are its workers."""
+
     execution: str
     master: str
     hosts: list[int]
-    sinks: bool
 
 
 @dataclass(frozen=True)
 class Figures:
     """What a run took."""
 
+    name: str
     seconds: float
     cpu: dict[str, float]
     peak: float
@@ -83,15 +98,28 @@ class _Ticks:
         return sum(rows for _, _, rows in self._seen.values())
 
 
-def drive(order: Order) -> Figures:
+def drive(spot: Spot, tasks: list[Task]) -> None:
+    """Run workloads one after the other; print what each took."""
+    with (
+        tempfile.TemporaryDirectory() as path,
+        reclock.open(Path(path) / "state", master=spot.master) as first,
+    ):
+        _heat(first, spot.execution)  # and Spark stays until the last one is done
+        for task in tasks:
+            print(json.dumps(asdict(_driven(spot, task))), flush=True)
+
+
+def _driven(spot: Spot, order: Task) -> Figures:
     """Run a workload until all of it is there."""
     with (
         tempfile.TemporaryDirectory() as path,
-        reclock.open(Path(path) / "state", master=order.master) as db,
+        reclock.open(Path(path) / "state", master=spot.master) as db,
     ):
-        _warm(db, order.execution)
+        _warm(db, spot.execution)
+        gc.collect()
+        forget_peak()
         ticks = _Ticks(db)
-        before, begun = cpu_by_kind(order.hosts), time.perf_counter()
+        before, begun = cpu_by_kind(spot.hosts), time.perf_counter()
         db.execute(order.sql)
         query = "SELECT source, bound FROM reclock.source_status"
         rounds = 0
@@ -102,18 +130,34 @@ def drive(order: Order) -> Figures:
                 ticks.look()
         if order.sinks:
             _await_sink(db, begun)
-        taken, after = time.perf_counter() - begun, cpu_by_kind(order.hosts)
+        taken, after = time.perf_counter() - begun, cpu_by_kind(spot.hosts)
         ticks.look()
         return Figures(
-            taken, {kind: after[kind] - before[kind] for kind in after}, peak_mebibytes(),
-            ticks.places(), ticks.driver_rows(), [] if order.sinks else _checksum(db),
+            order.name, taken, {kind: after[kind] - before[kind] for kind in after},
+            peak_mebibytes(), ticks.places(), ticks.driver_rows(),
+            [] if order.sinks else _checksum(db),
         )  # fmt: skip
+
+
+def _heat(db: Any, execution: str) -> None:
+    """Have jobs run as often as a pipeline's do in its first half a minute."""
+    db.execute(f"ALTER SYSTEM SET execution = '{_forced(execution)}'")
+    db.execute("CREATE TABLE warm (id BIGINT, x TEXT)")
+    db.execute(HEAT)
+    for nth in range(HEATS):
+        series = f"generate_series({nth * HEAT_ROWS + 1}, {(nth + 1) * HEAT_ROWS}) AS g (i)"
+        db.execute(f"INSERT INTO warm SELECT i, 'x' || i % 1000 FROM {series}")
+        assert db.execute("SELECT sum(n) FROM heated").rows == [((nth + 1) * HEAT_ROWS,)]
+    db.execute("DROP MATERIALIZED VIEW heated; DROP TABLE warm")
+
+
+def _forced(execution: str) -> str:
+    return "driver" if execution == "driver" else "spark"
 
 
 def _warm(db: Any, execution: str) -> None:
     """Start Spark and its workers; leave nothing but that."""
-    forced = "driver" if execution == "driver" else "spark"
-    db.execute(f"ALTER SYSTEM SET execution = '{forced}'")
+    db.execute(f"ALTER SYSTEM SET execution = '{_forced(execution)}'")
     db.execute(WARM)
     assert db.execute("SELECT count(*) FROM warmed").rows == [(2,)]
     assert len(db.dataframe("SELECT id, x FROM warm").collect()) == 2
@@ -145,4 +189,5 @@ def _checksum(db: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(drive(Order(**json.loads(sys.argv[1]))))))
+    place, *orders = map(json.loads, sys.stdin)
+    drive(Spot(**place), [Task(**order) for order in orders])

@@ -1,7 +1,8 @@
 """Ticks in parts give what ticks in the driver give: every view, at every time (P3).
 
 The random plans and changes of test_maintain.py, on a cluster that is a loop, with an evaluator
-in Python; with Spark, whole databases (test_job.py). ``RECLOCK_SEED=n`` replays one failing case.
+in Python, and a few on Spark; whole databases on Spark: test_job.py. ``RECLOCK_SEED=n`` replays
+one failing case.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 from reclock.arrangement.store import LocalStore
 from reclock.ids import ObjectId
 from reclock.spark import job as run
+from reclock.spark.job import Chains, SparkCluster
 from reclock.testing.evaluate import evaluate
 from reclock.testing.evaluate_scalar import EvaluationError
 from reclock.testing.evaluator import PythonEvaluator
@@ -26,14 +28,15 @@ from reclock.testing.stored_graph import StoredGraph
 VIEW, OTHER = ObjectId("u9"), ObjectId("u8")
 SEED = os.environ.get("RECLOCK_SEED")
 QUICK = [int(SEED)] if SEED else list(range(12))
+SOME = [int(SEED)] if SEED else list(range(2))
 MORE = [int(SEED)] if SEED else list(range(12, 400))
 
 
-def check(seed: int, path, *, twice=False) -> None:
+def check(seed: int, path, cluster=None, *, twice=False) -> None:
     random = Random(seed)
     texts = random_query(random), random_query(random)
     plans = {item: planned(text) for item, text in zip((VIEW, OTHER), texts, strict=True)}
-    cluster = LoopCluster(PythonEvaluator(), twice=twice)
+    cluster = cluster or LoopCluster(PythonEvaluator(), twice=twice)
     engine = StoredGraph(plans, cluster, LocalStore(path))
     alone = MemoryGraph(plans, PythonEvaluator())
     changes = Changes(random)
@@ -80,6 +83,27 @@ def test_random_plans_are_right_at_every_time(seed, tmp_path):
 @pytest.mark.parametrize("seed", range(3))
 def test_parts_that_run_twice_leave_the_same_files_and_messages(seed, tmp_path):
     check(seed, tmp_path, twice=True)
+
+
+def test_few_rows_of_many_bytes_are_many_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "PART_ROWS", 1_000_000)
+    monkeypatch.setattr(run, "PART_BYTES", 40)
+    counts, parts_for = [], run.parts_for
+
+    def noted(rows, size, parallelism):
+        counts.append(parts_for(rows, size, parallelism).count)
+        return parts_for(rows, size, parallelism)
+
+    monkeypatch.setattr(run, "parts_for", noted)
+    check(1, tmp_path)
+    assert max(counts) > LoopCluster.parallelism, counts
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", SOME)
+def test_random_plans_are_right_in_spark(seed, tmp_path, spark, monkeypatch):
+    monkeypatch.setattr(run, "PART_ROWS", 40)  # as a part is a task
+    check(seed, tmp_path, SparkCluster(spark, Chains(spark)))
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from reclock.engine.tick import settle, tick
 from reclock.errors import Error, Interrupted, StatementTimeout, UndefinedName
+from reclock.ingest import staging
 from reclock.session.statements import context as turn
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
@@ -461,6 +462,25 @@ def test_an_expiration_is_renewed_by_a_tick_without_the_lock(air):
         time = air.core.world[EPOCH_MS].upper.back()
         got = air.db.execute(f"SELECT k FROM soon ORDER BY k AS OF {time}").rows
         assert got == [(k,) for k in air.rows(time) if time <= 1000 + k]
+    air.compare()
+
+
+def test_records_get_their_times_without_the_lock(air, tmp_path, monkeypatch):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("a\nb\n")
+    air.db.execute(f"CREATE SOURCE s (line TEXT) FROM FILE '{lines}' FORMAT TEXT")
+    lines.write_text("a\nb\nc\n")
+    stamp, written = staging.stamp, []
+
+    def stamped(*args):
+        written.append(air.pool.submit(air.insert, 1).result(LONG))  # it needs the lock
+        return stamp(*args)
+
+    monkeypatch.setattr(staging, "stamp", stamped)
+    air.opener.clock.advance(1_000)
+    tick(air.core, EPOCH_MS, regular=True)
+    assert len(written) == 1
+    assert sorted(air.db.execute("SELECT * FROM s").rows) == [("a",), ("b",), ("c",)]
     air.compare()
 
 

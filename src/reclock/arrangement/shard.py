@@ -88,6 +88,11 @@ class Shard:
         """How many updates are stored."""
         return sum(run.ref.rows for run in self.runs)
 
+    @property
+    def bytes(self) -> int:
+        """How many bytes the runs have."""
+        return sum(run.ref.length for run in self.runs)
+
     def rows_from(self, lower: Timestamp) -> int:
         """Return about how many updates have times from ``lower`` on.
 

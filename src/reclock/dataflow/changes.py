@@ -65,6 +65,11 @@ class Stamped:
         whole = self.times is None and self.chosen is None
         return self.ref.rows if whole else self.count
 
+    @property
+    def bytes(self) -> int:
+        """About how many bytes these have: their share of the run."""
+        return self.ref.length * self.rows // max(1, self.ref.rows)
+
     def within(
         self,
         store: Store,
@@ -119,6 +124,12 @@ class Changes:
     def staged_rows(self) -> int:
         """How many of them are not in memory."""
         return sum(run.rows for run in self.runs)
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes they have."""
+        size: int = sum(batch.nbytes for batch in self.batches)
+        return size + sum(run.bytes for run in self.runs)
 
     @property
     def adoptable(self) -> bool:

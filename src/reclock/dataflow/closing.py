@@ -12,7 +12,7 @@ times of ``[lower, end)``. Tasks take a range of hashes each, in which equal upd
 The driver gets references, counts and what is wrong. Whether the counts are those that were stated
 is its to say: if they are not, what was written is garbage.
 
-Cost: one job of one stage; a task has a range of about ``PART_ROWS`` updates in memory.
+Cost: one job of one stage; a task has a range of updates in memory, as a part of a job.
 Tests: tests/dataflow/test_closing.py.
 """
 
@@ -39,6 +39,7 @@ from reclock.dataflow import delta as deltas
 from reclock.dataflow.merge import ranges_of
 from reclock.dataflow.taken_away import first_taken_away
 from reclock.errors import ConflictingStatements
+from reclock.spark.job import parts_for
 from reclock.time.description import Description
 from reclock.time.frontier import at
 
@@ -50,9 +51,6 @@ if TYPE_CHECKING:
     from reclock.dataflow.job.errand import Kept
     from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.stated_runs import StatedRuns
-
-PART_ROWS: Final = 1_000_000
-"""How many updates a task looks at, about."""
 
 _ANY: Final = Description(at(0), at(1), at(0))
 
@@ -128,7 +126,8 @@ def close(
             undo.callback(store.remove, ref.segment)
             refs.append(ref)
         runs = RunCache().open_all(store, refs, closing.runs.keying.layout)
-        count = max(tasks.parallelism, -(-sum(ref.rows for ref in refs) // PART_ROWS))
+        rows, size = sum(ref.rows for ref in refs), sum(ref.length for ref in refs)
+        count = parts_for(rows, size, tasks.parallelism).count
         spans = [
             (first, last, tuple(run.ref for run in runs if _reaches(run, first, last)))
             for first, last in ranges_of(runs, count, INT64_MIN)

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     Batches = Sequence[pa.RecordBatch]
 
-SLICE: Final = 250_000
+SLICE: Final = 500_000
 """About how many records a task reads."""
 
 PLACES: Final = 2

@@ -136,11 +136,27 @@ class Work:
         """How many updates come in, at most."""
         if self.wanted is None:
             return sum(change.rows for change in self.changes.values())
-        names = self.given.sources(self.graph, self.wanted)
-        found = [shard for name in names if (shard := self.kept.get(name)) is not None]
         if self.hydrating:
-            return sum(shard.rows for shard in found)
-        return sum(shard.rows_from(self.lower) for shard in found)
+            return sum(shard.rows for shard in self._read)
+        return sum(shard.rows_from(self.lower) for shard in self._read)
+
+    @cached_property
+    def bytes(self) -> int:
+        """About how many bytes these have."""
+        if self.wanted is None:
+            return sum(change.bytes for change in self.changes.values())
+        if self.hydrating:
+            return sum(shard.bytes for shard in self._read)
+        return sum(
+            shard.bytes * shard.rows_from(self.lower) // max(1, shard.rows) for shard in self._read
+        )
+
+    @cached_property
+    def _read(self) -> list[Shard]:
+        """The kept arrangements that come in."""
+        assert self.wanted is not None
+        names = self.given.sources(self.graph, self.wanted)
+        return [shard for name in names if (shard := self.kept.get(name)) is not None]
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,9 @@ class Taken(NamedTuple):
     ``dead_letters`` are the records that were skipped, as a delta (``connectors.letters``);
     ``skipped`` are those that tasks have written. ``tables`` is what the source brings to relations
     that are read through its remap. ``held`` is what waits in files then, of a source of which
-    something may. ``look`` is of one whose changes must be looked at, in tasks and without the
-    lock, before it is known what can be published: it returns what is to be published, or raises
-    ``TakeAgain``.
+    something may. ``look`` is what is to be done without the lock: it returns what is to be
+    published, whose records have their times, or raises ``TakeAgain`` if a look at them, in tasks,
+    says that they cannot be published.
     """
 
     remap: Remap[Any]

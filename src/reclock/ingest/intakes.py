@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
-MOST_ROWS: Final = 500_000
+MOST_ROWS: Final = 1_000_000
 """How many records of a source one tick takes, unless ``max_rows_per_tick`` says otherwise."""
 
 _PATIENCE: Final = 5.0

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from reclock.arrangement.layout import Int64s
     from reclock.change.update import Update
     from reclock.dataflow.piece import Piece
+    from reclock.dataflow.stop import Stop
+    from reclock.dataflow.work import Effort
     from reclock.remap.batch import Range
     from reclock.remap.trace import Remap
     from reclock.time.antichain import Antichain
@@ -168,7 +170,8 @@ class Staging:
     def take(self, remap: Remap[Any], grid: Grid, most: int) -> Taken | None:
         """Return what a tick binds: chunks of ``most`` records at most, but one at least.
 
-        Everything is still there afterwards; ``settle`` comes when it is durable.
+        Records are stamped later, without the lock (``Taken.look``). Everything is still there
+        afterwards; ``settle`` comes when it is durable.
         """
         taken: list[Chunk] = []
         after, rows = remap, 0
@@ -192,12 +195,17 @@ class Staging:
             return None
         after, updates = bound(after, updates, time, taken[-1].frontier)
         records = [batch for chunk in taken for batch in chunk.records if batch.num_rows]
-        changes = _stamped(records, after, remap.latest)
         skipped = [batch for chunk in taken for batch in chunk.letters]
-        letters = stamped_letters(skipped, after, remap.latest)
-        return Taken(
-            after, updates, changes, letters=letters, runs=tuple(runs), skipped=tuple(gone)
-        )
+        found = Taken(after, updates, None, runs=tuple(runs), skipped=tuple(gone))
+
+        def look(effort: Effort, stop: Stop) -> Taken:
+            del effort, stop
+            return found._replace(
+                changes=_stamped(records, after, remap.latest),
+                letters=stamped_letters(skipped, after, remap.latest),
+            )
+
+        return found._replace(look=look) if records or skipped else found
 
 
 def skipped_at(piece: Piece, time: Timestamp) -> list[Skipped]:

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 PART_ROWS: Final = 1_000_000
 """How many rows a part has at most, of what is read: it must fit into a worker's memory."""
 
+PART_BYTES: Final = 256 << 20
+"""How many bytes a part has at most, about; a column of text must stay below 2 GiB."""
+
 CHAINS: Final = 32
 """How many chains are kept; the one that was not used for longest is forgotten."""
 
@@ -71,13 +74,13 @@ class Cluster(Protocol):
         ...
 
 
-def parts_for(rows: int, parallelism: int) -> Parts:
-    """Return how to divide so many rows: as many parts as run at once, or a multiple.
+def parts_for(rows: int, size: int, parallelism: int) -> Parts:
+    """Return how to divide so many rows and bytes: as many parts as run at once, or a multiple.
 
-    >>> parts_for(2_100_000, 2), parts_for(10, 8)
-    (Parts(count=4), Parts(count=8))
+    >>> parts_for(2_100_000, 10**8, 2), parts_for(10, 10**3, 8), parts_for(10**5, 10**10, 2)
+    (Parts(count=4), Parts(count=8), Parts(count=38))
     """
-    rounds = -(-rows // (parallelism * PART_ROWS))
+    rounds = max(-(-rows // (parallelism * PART_ROWS)), -(-size // (parallelism * PART_BYTES)))
     return Parts(parallelism * max(1, rounds))
 
 
@@ -90,7 +93,7 @@ class Job:
 
     def run(self, work: Work) -> Runs:
         """Return the runs that were written, of every arrangement that changes."""
-        parts = parts_for(work.rows, self.cluster.parallelism)
+        parts = parts_for(work.rows, work.bytes, self.cluster.parallelism)
         adopted = _adopted(work)
         schedule = _schedule(work, parts, adopted)
         names = blake2b(" ".join(sorted(schedule.new)).encode(), digest_size=8).hexdigest()
