@@ -112,14 +112,14 @@ def run() -> Iterator[Measure]:
         end = perf_counter() + ALONE_SECONDS
         alone = _round_trips(db, lambda: perf_counter() > end, numbers)
         yield Measure(
-            "a write and a strict read, nothing beside it",
+            "a write and a strict read, alone",
             f"p50 {statistics.median(alone) * 1e3:.0f} ms, longest {max(alone) * 1e3:.0f} ms",
         )
         for name, sql in STATEMENTS.items():
             seconds, took = _beside(db, sql, numbers)
             longest, usual = max(took), statistics.median(took)
             yield Measure(
-                f"the same beside {name} over {ROWS:,} rows",
+                f"the same during {name} over {ROWS:,} rows",
                 f"p50 {usual * 1e3:.0f} ms, longest {longest:.2f} s of {seconds:.1f} s",
                 f"≤ {MOST:.0%} of it, or 1 s",
                 longest <= max(1.0, MOST * seconds),

@@ -11,7 +11,7 @@ facts, and an optional ``hint`` that says what to do. ::
     │   ├── MalformedMessage        22P02  a message that is not what its format says
     │   ├── ConflictingStatements   22000  two messages that cannot both be true
     │   └── NegativeCount           22000  more of a row was taken away than was there
-    ├── SourceUnavailable           08006  a source did not answer, or lets nobody in
+    ├── SourceUnavailable           08006  a source did not answer, or accepts no log-in
     ├── SourceRegressed             55000  a source moved backwards (deleted, truncated)
     │   └── PositionsLost           55000  a source no longer has what was to be read
     ├── SourceStopped               22P02  a source that was told to stop at a bad record did

@@ -161,7 +161,7 @@ def test_pgcli_answers_and_describes(where, tmp_path):
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
 @pytest.mark.parametrize("script", ["tpcb-like", "simple-update", "select-only"])
 def test_pgbench_runs_its_scripts(where, script, mode):
-    """Its tables are made here: what ``-i`` makes them with is not all there yet."""
+    """Its tables are made here, nearly empty; ``-i`` makes them in test_pgbench.py."""
     with psycopg.connect(**where, autocommit=True) as connection:
         connection.execute(
             "CREATE TABLE pgbench_branches (bid INT PRIMARY KEY, bbalance INT, filler TEXT);"

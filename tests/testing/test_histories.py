@@ -42,7 +42,7 @@ def test_a_right_history_passes():
         (("read", 7, 8, [1], 12), "misses what was done before it"),
         (("read", 3, 4, [2], 12), "contradict each other"),
         (("read", 8, 8, [1, 2, 3], 12), "sees the future"),
-        (("read", 3, 4, [7], 12), "which nobody added"),
+        (("read", 3, 4, [7], 12), "which were never added"),
         (("read", 12, 13, [1, 2], 15), "reads go back"),
     ],
 )

@@ -208,7 +208,7 @@ def compacted(refs: Sequence[RunRef], since: Antichain[Timestamp]) -> Descriptio
     if since.is_closed or not whole.since.precedes(since):
         message = f"cannot compact to since {since}"
         detail = f"the runs are compacted to {whole.since}"
-        hint = "drop the collection if nobody reads it any more" if since.is_closed else None
+        hint = "drop the collection if it is no longer read" if since.is_closed else None
         raise InvalidCompaction(message, detail=detail, hint=hint)
     return Description(whole.lower, whole.upper, since)
 

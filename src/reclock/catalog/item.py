@@ -35,6 +35,7 @@ from reclock.time.timestamp import Timestamp
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from reclock.catalog.seen import Seen
     from reclock.durable.keyed import Json
     from reclock.sql.plan.node import Keys, Node
     from reclock.sql.plan.scalar import Scalar
@@ -300,6 +301,10 @@ class Source(RelationItem):
         return CatalogItem(self.id, self.name, self.kind, self.schema, self.timeline, keys)
 
 
+def _seen_record(seen: tuple[Seen, ...]) -> Json:
+    return {"v": VERSION, "seen": [one.record() for one in seen]} if seen else {}
+
+
 @dataclass(frozen=True)
 class View(RelationItem):
     """A query under a name; it stores nothing."""
@@ -308,6 +313,12 @@ class View(RelationItem):
     keeps_state: ClassVar[bool] = False
 
     plan: Node = field(kw_only=True)
+    seen: tuple[Seen, ...] = field(kw_only=True, default=())
+    """Relations that its text calls by names of another time."""
+
+    def record(self) -> Json:
+        """Return what the catalog stores."""
+        return super().record() | _seen_record(self.seen)
 
     @property
     def schema(self) -> Schema:
@@ -335,6 +346,8 @@ class MaterializedView(RelationItem):
     plan: Node = field(kw_only=True)
     key: tuple[int, ...] = ()
     schedule: Schedule | None = None
+    seen: tuple[Seen, ...] = field(kw_only=True, default=())
+    """Relations that its text calls by names of another time."""
 
     @property
     def until(self) -> Frontier:
@@ -348,7 +361,7 @@ class MaterializedView(RelationItem):
 
     def record(self) -> Json:
         """Return what the catalog stores."""
-        made = super().record() | {"key": list(self.key)}
+        made = super().record() | {"key": list(self.key)} | _seen_record(self.seen)
         return made if self.schedule is None else made | {"created": self.schedule.created}
 
     def relation(self) -> CatalogItem:

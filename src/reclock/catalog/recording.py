@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reclock.catalog.catalog import Catalog
+    from reclock.catalog.seen import SeenCatalog
     from reclock.ids import ObjectId
     from reclock.sql.names import CatalogItem
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 class Recording:
     """A catalog that remembers which relations were asked for."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog | SeenCatalog) -> None:
         self._catalog = catalog
         self.found: set[ObjectId] = set()
         self.system: set[ObjectId] = set()

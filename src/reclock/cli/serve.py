@@ -85,7 +85,7 @@ def serve(
         if text is not None:
             apply(db, text, log)
         if not trust_local and not any(role.login for role in db.roles.given.values()):
-            words = "nobody can log in yet: CREATE USER … PASSWORD '…' first, or use --trust-local"
+            words = "no role can log in yet: CREATE USER … PASSWORD '…' first, or use --trust-local"
             log.say("no_users", words, level="warning")
         asyncio.run(_serve(db, state, given, wanted, log))
     log.say("stopped", "stopped")

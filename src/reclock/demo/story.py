@@ -87,7 +87,7 @@ class Story:
             watch.rest(1.0, "running")
             engine.stop()
             watch.rest(0.0, "stopped")
-            self.screen.say("stopped; reading everything in the output topics anew")
+            self.screen.say("stopped; reading everything in the output topics again")
             return Verdict.of(Expected.of(count), read_all(address), engine.kills)
         finally:
             feed.stop()

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 class RemapHandle(Protocol[T]):
     """One source's durable remap, which other processes may extend too.
 
-    ``load`` returns everything durable at one moment. ``append`` is compare-and-append:
-    it succeeds only if the durable upper still is ``expected``, and is durable when it
-    returns ``None``; else it wrote nothing and returns the current upper. ``compact``
-    folds times at or before ``since``; the caller has made sure that nobody needs them. It
-    raises ``InvalidCompaction`` if since would go back or reach an open upper.
+    ``load`` returns everything durable at one moment. ``append`` is compare-and-append: it succeeds
+    only if the durable upper still is ``expected``, and is durable when it returns ``None``; else
+    it wrote nothing and returns the current upper. ``compact`` folds times at or before ``since``;
+    the caller has made sure that they are not needed. It raises ``InvalidCompaction`` if since
+    would go back or reach an open upper.
     """
 
     def load(self) -> Remap[T]:

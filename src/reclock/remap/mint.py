@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Generic[T]):
-    """An extension of a remap to ``time``, to be appended if nobody else was faster."""
+    """An extension of a remap to ``time``, to be appended if no other minter was faster."""
 
     time: Timestamp
     updates: list[Update[T, Timestamp]]

@@ -159,7 +159,7 @@ class Connection(asyncio.Protocol):
         self._write()
         if self._frames.waiting:
             message = "received unencrypted data after SSL request"
-            detail = "somebody between the client and the server may have sent it"
+            detail = "an attacker between client and server may have sent it"
             raise ProtocolViolation(message, detail=detail)
         assert self._tls is not None
         loop = asyncio.get_running_loop()

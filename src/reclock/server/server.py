@@ -226,7 +226,7 @@ class Server:
         """Begin a session, if there is room for one."""
         if self._sessions >= self._options.max_connections:
             message = "sorry, too many clients already"
-            hint = "close connections that nobody uses, or raise --max-connections"
+            hint = "close unused connections, or raise --max-connections"
             raise Rejected(message, code="53300", hint=hint)
         return self._db.session(role, files=self._options.files, pid=pid)
 

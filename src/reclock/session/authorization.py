@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from reclock.catalog.item import Index, Item, MaterializedView, View
 from reclock.catalog.recording import Recording
 from reclock.catalog.roles import DATABASE, gone
+from reclock.catalog.seen import SeenCatalog
 from reclock.errors import Forbidden
 from reclock.session.dml.plan import plan_write, privileges
 from reclock.session.dml.target import target_table
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 _FREE = (
     s.Begin, s.CatalogQuery, s.Commit, s.Rollback, s.SetTransaction, s.SetVariable, s.Show, s.Fetch,
     s.CloseCursor, s.Prepare, s.Execute, s.Deallocate, s.Discard, s.Unlisten,
-    s.Savepoint, s.Release, s.RollbackTo,
+    s.Savepoint, s.Release, s.RollbackTo, s.Maintain,
 )  # fmt: skip
 
 
@@ -145,7 +146,14 @@ class _Check:
                 self._named(statement.relation, "SELECT")
             case s.Drop():
                 self._own(statement.names, cascade=statement.cascade)
-            case s.AlterRetainHistory() | s.AlterSource() | s.RefreshSource() | s.AlterSequence():
+            case (
+                s.AlterRetainHistory()
+                | s.AlterSource()
+                | s.RefreshSource()
+                | s.AlterSequence()
+                | s.AlterTable()
+                | s.Rename()
+            ):
                 self._own([statement.name])
             case s.Grant(_, (_, *_) as names):
                 self._own(names)
@@ -245,7 +253,7 @@ class _Check:
             return frozenset()
         made = parse_statement(view.sql)
         assert isinstance(made, s.CreateView | s.CreateMaterializedView)
-        recording = Recording(self._catalog)
+        recording = Recording(SeenCatalog(self._catalog, view.seen))
         plan_query(made.query, recording, maintained=True)
         return frozenset(recording.system)
 

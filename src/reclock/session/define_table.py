@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reclock.catalog.catalog import Catalog
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.statement import CreateTable
-    from reclock.sql.statement.column import CheckDefinition
+    from reclock.sql.statement.column import CheckDefinition, ColumnList
     from reclock.time.timeline import Timeline
 
 
@@ -77,7 +77,19 @@ def table_of(
 ) -> Table:
     """Return the table that a statement describes, but for the numbers of its sequences."""
     given = statement.columns
-    columns = tuple(
+    columns = columns_of(given)
+    names = [c.column.name for c in columns]
+    key = tuple(names.index(column) for column in given.primary_key)
+    made = Table(
+        item, name, sql, timeline, frozenset(), statement.retain_history_ms,
+        columns, key, given.key_enforced, given.key_name,
+    )  # fmt: skip
+    return replace(made, checks=checks_of(made, given.checks))
+
+
+def columns_of(given: ColumnList) -> tuple[TableColumn, ...]:
+    """Return the columns that a list describes, but for the numbers of their sequences."""
+    return tuple(
         TableColumn(
             Column(c.name, c.type, c.nullable),
             c.default,
@@ -88,13 +100,6 @@ def table_of(
         )
         for c in given.columns
     )
-    names = [c.column.name for c in columns]
-    key = tuple(names.index(column) for column in given.primary_key)
-    made = Table(
-        item, name, sql, timeline, frozenset(), statement.retain_history_ms,
-        columns, key, given.key_enforced, given.key_name,
-    )  # fmt: skip
-    return replace(made, checks=checks_of(made, given.checks))
 
 
 def with_sequences(table: Table, drawn: Mapping[str, str]) -> Table:
@@ -158,6 +163,8 @@ def _condition(table: Table, check: CheckDefinition) -> Scalar:
 
 def redefined(table: Table, catalog: Catalog) -> Table:
     """Return a table that was altered, with the statement that makes one like it."""
+    if table.primary_key:
+        table = replace(table, key_name=table.key_constraint)
     parts = [_column_text(column, catalog) for column in table.columns]
     if table.primary_key:
         names = ", ".join(quoted(table.schema[at].name) for at in table.primary_key)

@@ -23,6 +23,7 @@ from reclock.catalog.item import (
 from reclock.catalog.recording import Recording
 from reclock.catalog.roles import is_role
 from reclock.catalog.secrets import restored
+from reclock.catalog.seen import Seen, SeenCatalog
 from reclock.catalog.serial.define import read_sequence, sequence_of
 from reclock.catalog.settings import is_setting
 from reclock.catalog.system_relation import SystemRelation
@@ -55,7 +56,7 @@ from reclock.time.timeline import EPOCH_MS, parse_timeline
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from reclock.durable import catalog_store
     from reclock.durable.keyed import Json
@@ -127,17 +128,20 @@ def _read(  # noqa: PLR0911 - one per kind
             relations = [*relations_of(record["facts"], catalog), relation]
             return define_sink(given, sql, item, relations, record["facts"])
         case CreateView():
-            plan, _ = plan_view(statement, catalog)
-            return View(item, name, sql, at, depends, retain, plan=plan)
+            seen = Seen.read(record.get("seen", ()))
+            plan, _ = plan_view(statement, catalog, seen)
+            return View(item, name, sql, at, depends, retain, plan=plan, seen=seen)
         case CreateMaterializedView():
-            plan = rewrite(plan_view(statement, catalog)[0], RewriteContext())
+            seen = Seen.read(record.get("seen", ()))
+            plan = rewrite(plan_view(statement, catalog, seen)[0], RewriteContext())
             key = tuple(record["key"])
             schedule = None
             if statement.refresh is not None:
                 schedule = schedule_of(statement.refresh).begun(Timestamp(record["created"]))
             return MaterializedView(
-                item, name, sql, at, depends, retain, plan=plan, key=key, schedule=schedule
-            )
+                item, name, sql, at, depends, retain,
+                plan=plan, key=key, schedule=schedule, seen=seen,
+            )  # fmt: skip
         case CreateIndex():
             on, key = ObjectId(record["on"]), tuple(record["key"])
             kept, rows = kept_by_index(catalog[on])
@@ -232,10 +236,13 @@ def _position(on: RelationItem, expression: object) -> int:
 
 
 def plan_view(
-    statement: CreateView | CreateMaterializedView, catalog: Catalog
+    statement: CreateView | CreateMaterializedView, catalog: Catalog, seen: Sequence[Seen] = ()
 ) -> tuple[Node, frozenset[ObjectId]]:
-    """Return the rows of a view's query under the view's column names, and what it reads."""
-    recording = Recording(catalog)
+    """Return the rows of a view's query under the view's column names, and what it reads.
+
+    ``seen`` are relations that the text calls by names of another time.
+    """
+    recording = Recording(SeenCatalog(catalog, seen) if seen else catalog)
     node = plan_query(statement.query, recording, maintained=True).relation
     names = [*statement.columns, *node.schema.names[len(statement.columns) :]]
     if len(statement.columns) > node.width:

@@ -107,7 +107,7 @@ def _name(expression: e.Expression) -> str | None:
 
 
 def constants(expression: e.Expression, session: Speaker | None) -> e.Expression:
-    """Return a default with the values of the functions of a session; without one, of nobody's."""
+    """Return a default with the values of a session's functions, or of no session."""
     made: e.Expression = _walked(expression, session)
     return made
 

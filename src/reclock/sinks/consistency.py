@@ -179,5 +179,5 @@ def _time(value: Any, where: str) -> Timestamp:
 
 def _malformed(where: str, what: str) -> MalformedMessage:
     message = "a record of a consistency topic is malformed"
-    hint = "nobody but reclock may write to a consistency topic"
+    hint = "only reclock may write to a consistency topic"
     return MalformedMessage(message, detail=f"{where} does not say {what}", hint=hint)

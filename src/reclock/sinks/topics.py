@@ -1,7 +1,7 @@
 """The two topics of a sink: made if they are missing, checked if they are there.
 
 ========================  ==============================================================
-data                      as many partitions as asked for; whoever made it keeps its settings.
+data                      as many partitions as asked for; an existing one keeps its settings.
                           Refused: another number of partitions than asked for; compaction,
                           if messages have no keys
 consistency               one partition, so that progress has one order; compacted, so that it

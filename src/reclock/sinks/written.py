@@ -77,7 +77,7 @@ def _last_of(topic: str, committed: Cluster, span: Span) -> int | None:
         size *= GROWTH
     if span.start == 0:
         return None
-    message = f'nobody knows how far topic "{topic}" was written'
+    message = f'it is unknown how far topic "{topic}" was written'
     detail = f"partition {span.partition} has no record before its end at offset {span.stop}"
     raise Stop(SinkRegressed(message, detail=detail, hint=_ANEW))
 

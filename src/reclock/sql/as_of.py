@@ -1,9 +1,9 @@
 """The times that statements name: AS OF t, UP TO t.
 
-A time is a number of its timeline, or, in the ``EpochMilliseconds`` timeline, a date and
-time as text; one without a zone is in UTC. Constants have no timeline and take either. A
-parameter stands for any of these; a statement is given its values when it begins
-(``with_times``), so whoever runs it finds numbers and text.
+A time is a number of its timeline, or, in the ``EpochMilliseconds`` timeline, a date and time as
+text; one without a zone is in UTC. Constants have no timeline and take either. A parameter stands
+for any of these; a statement is given its values when it begins (``with_times``), so that only
+numbers and text are left when it runs.
 
 Tests: tests/engine/test_read.py.
 """

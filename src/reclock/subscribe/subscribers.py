@@ -4,10 +4,10 @@
 thread looks at every new world, after the tick that made it has let go of its lock, and wakes
 those for whom there is something in it; a tick itself only says that the world has moved.
 
-**Transient views.** A query that is followed is kept like a materialized view for as long as
-somebody follows it (``catalog_change.change_transients``); the same query, by the fingerprint of
-its plan, is kept once. ``lease`` counts; views without a lease are removed by ``sweep``: by the
-thread, or, without a loop, whenever a subscription closes or opens, or a tick runs.
+**Transient views.** A query that is followed is kept like a materialized view for as long as it has
+subscribers (``catalog_change.change_transients``); the same query, by the fingerprint of its plan,
+is kept once. ``lease`` counts; views without a lease are removed by ``sweep``: by the thread, or,
+without a loop, whenever a subscription closes or opens, or a tick runs.
 
 **Lost subscriptions.** A handle that is garbage cannot let go by itself: its finaliser may run
 anywhere, also under a lock. It leaves its ``Grip``, and its ``Pin`` if it was in the middle of

@@ -1,8 +1,8 @@
 """What Debezium writes of a PostgreSQL database: rows by table, and which transactions they are.
 
 ``Connector`` keeps the tables and gives the messages of each transaction in the order of the
-database's log. Whoever tests sends them as a broker might deliver them: each partition in its
-order, and nothing is promised between two.
+database's log. A test sends them as a broker might deliver them: each partition in its order, and
+nothing is promised between two.
 """
 
 from __future__ import annotations

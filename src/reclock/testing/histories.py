@@ -144,7 +144,7 @@ def _adds(history: History) -> Iterator[str]:
     known = {number for add in adds for number in add.numbers}
     for read in history.reads:
         if read.numbers - known:
-            yield f"{read} has {sorted(read.numbers - known)}, which nobody added"
+            yield f"{read} has {sorted(read.numbers - known)}, which were never added"
         last_seen = max((a.called for a in adds if a.numbers <= read.numbers), default=0)
         for add in adds:
             if add.numbers <= read.numbers:

@@ -6,8 +6,8 @@ last stable offset is the first one of the oldest transaction that is open; abor
 are there for ``read_uncommitted`` alone. Compaction and truncation remove entries and
 leave the offsets of the others: gaps. A recreated topic has a new id.
 
-A transactional id has an epoch: whoever fences raises it, which ends the open transaction of
-the one before and bars it. A transaction that times out is ended the same way.
+A transactional id has an epoch: a fence raises it, which ends the open transaction of the one
+before and bars it. A transaction that times out is ended the same way.
 
 ``MemoryKafka`` is the broker as tests drive it (``reclock.testing.kafka_conformance``),
 ``cluster`` what a source sees of it, ``reclock.testing.kafka_producer`` what a sink does. While
@@ -78,7 +78,7 @@ class _Transaction:
         self.outcome: bool | None = None
 
     def produce(self, topic: str, partition: int, *records: Record) -> None:
-        """Write records that nobody who reads committed sees yet."""
+        """Write records that ``read_committed`` readers do not see yet."""
         log = self._kafka.partition(topic, partition)
         self._touched[id(log)] = log
         for record in records:

@@ -83,7 +83,7 @@ def _installed() -> Path:
 
 
 def _account() -> dict[str, Any]:
-    """Return how to become somebody who may run PostgreSQL; nothing to do unless root."""
+    """Return how to become a user who may run PostgreSQL; nothing to do unless root."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")

@@ -60,7 +60,7 @@ class SchemaRegistry:
             return number
 
     def find(self, subject: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Return the answer to whoever asks for the id of a schema."""
+        """Return the answer to a request for the id of a schema."""
         with self._lock:
             numbers = self._subjects.get(subject)
             if numbers is None:
@@ -71,7 +71,7 @@ class SchemaRegistry:
         return 404, {"error_code": 40403, "message": "Schema not found"}
 
     def lets_in(self, login: str | None) -> bool:
-        """Return whether somebody with this header may ask."""
+        """Return whether a request with this header is allowed."""
         return self._expected is None or login == f"Basic {self._expected}"
 
     def answer(self, path: str, login: str | None) -> tuple[int, dict[str, Any]]:

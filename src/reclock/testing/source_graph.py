@@ -1,9 +1,9 @@
 """Sources, tables and views over them with their state in runs, tick by tick.
 
-What the engine does with a graph, without one: ``tick`` runs it on the records of
-sources and the changes of tables, in the driver or in parts; ``create`` makes views from what
-is kept; ``rows_at`` and ``errors_at`` read any time. Every tick opens its traces anew from the
-runs in the store, so nothing outlives a tick but what a restart would find.
+What the engine does with a graph, without one: ``tick`` runs it on the records of sources and the
+changes of tables, in the driver or in parts; ``create`` makes views from what is kept; ``rows_at``
+and ``errors_at`` read any time. Every tick opens its traces again from the runs in the store, so
+nothing outlives a tick but what a restart would find.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sequences: numbers that are given once, for keys that nobody makes up.
+"""Sequences: numbers that are given once, for generated keys.
 
 ``item`` is a sequence and its arithmetic, ``define`` makes one of a statement, ``values`` gives
 the numbers, durably.

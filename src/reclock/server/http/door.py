@@ -59,7 +59,7 @@ class Caller:
 
     role: str | None
     verifier: Verifier | None = None
-    """What the role's password was checked with; another one is somebody else."""
+    """What the role's password was checked with; another one means another password."""
     session: bytes | None = None
     """The session that was shown, if one was."""
 
@@ -163,7 +163,7 @@ class Door:
         self._sessions.pop(_hash(token), None)
 
     def check_still(self, caller: Caller) -> None:
-        """Refuse somebody who was let in, and would not be now."""
+        """Refuse a session whose log-in would fail now."""
         if caller.session is not None and self._session(caller.session) is None:
             raise _ended()
         if not self._stands(caller):

@@ -45,7 +45,7 @@ class Parts:
     say: Callable[..., None]
     rates: Rates = field(default_factory=Rates)
     probes: Rates = field(default_factory=Rates)
-    """Of probes, which must not be refused because somebody else asks for much."""
+    """Of probes, which must not be refused because of other requests."""
     paths: frozenset[str] = frozenset(PATHS)
     looks: Looks = field(default_factory=Looks)
     _told: float = 0.0

@@ -1,4 +1,4 @@
-"""PostgreSQL's catalog at the last versions of ours that somebody asked for.
+"""PostgreSQL's catalog, for the versions of ours that were requested last.
 
 One is shared by all, but for queries over what shows each one his own (``objects.Viewer``).
 
@@ -26,7 +26,7 @@ _KEPT: Final = 8
 
 
 class PgCatalogs:
-    """The catalogs of the last versions that somebody asked for."""
+    """The catalogs of the versions that were requested last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class PgCatalogs:
         self._end = finalize(self, _close, self._known)  # at the end of the process, too
 
     def at(self, world: World, viewer: Viewer) -> PgCatalog:
-        """Return the catalog that belongs to a world, as somebody sees it."""
+        """Return the catalog that belongs to a world, as a role sees it."""
         parts = (world.catalog, world.roles, world.settings)
         if viewer.reach is not None:  # of this moment: not kept
             from reclock.server.pg_catalog.engine import PgCatalog  # noqa: PLC0415 - see above

@@ -4,7 +4,7 @@
 their rows come from elsewhere. A primary key is an index and a constraint, as in PostgreSQL; one
 that is not enforced is not valid. System relations are views of the schema ``reclock``; the
 relations of the catalog itself are in it too. Sinks have no rows, so they are not here. Sequences
-are relations of the kind ``S``, which nobody reads.
+are relations of the kind ``S``, which are not read.
 
 Tests: tests/server/pg_catalog/test_rows.py.
 """
@@ -243,7 +243,7 @@ class Objects:
                 yield role.name, [name for name in PRIVILEGES if name in given]
 
     def acl(self, on: str) -> list[str] | None:
-        """Return the privileges on an object as PostgreSQL writes them; None if nobody has any."""
+        """Return the privileges on an object as PostgreSQL writes them; None if there are none."""
         found = [
             f"{'' if name == PUBLIC else name}={''.join(PRIVILEGES[p] for p in given)}/{OWNER}"
             for name, given in self.granted(on)

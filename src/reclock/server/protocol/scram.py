@@ -49,7 +49,7 @@ class Exchange:
             message = "channel binding was not offered"
             raise ValueError(message)
         if name:
-            message = "nobody can be somebody else"
+            message = "a client cannot log in for another role"
             raise ValueError(message)
         self._header = f"{binding},,"
         theirs = _attribute(self._bare.split(","), 1, "r")
@@ -89,7 +89,7 @@ def _attribute(parts: list[str], at: int, letter: str) -> str:
 async def authenticate(wire: Wire, user: str, known: Verifier | None, pepper: bytes) -> None:
     """Ask for a password; ``Rejected`` (28P01) if it is not that of ``known``.
 
-    ``pepper`` is a secret of this process, from which verifiers of nobody are made.
+    ``pepper`` is a secret of this process, from which the verifiers of unknown names are made.
     """
     stranger = nobody(user, pepper)  # which takes its time for those who are known, too
     exchange = Exchange(stranger if known is None else known)

@@ -13,6 +13,7 @@ from reclock.session.statements.alter_retain_history import alter_retain_history
 from reclock.session.statements.alter_sink import alter_sink
 from reclock.session.statements.alter_source import alter_source
 from reclock.session.statements.alter_system import alter_system
+from reclock.session.statements.alter_table import alter_table, rename
 from reclock.session.statements.catalog_query import catalog_select
 from reclock.session.statements.copy import copy, copy_from
 from reclock.session.statements.create_index import create_index
@@ -30,6 +31,7 @@ from reclock.session.statements.drop import drop
 from reclock.session.statements.explain_plan import explain_plan
 from reclock.session.statements.explain_timestamp import explain_timestamp
 from reclock.session.statements.insert import insert
+from reclock.session.statements.maintain import maintain
 from reclock.session.statements.merge import merge
 from reclock.session.statements.refresh_source import refresh_source
 from reclock.session.statements.roles import alter_owner, alter_role, create_role, drop_role, grant
@@ -64,6 +66,8 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterSource: alter_source,
     s.RefreshSource: refresh_source,
     s.AlterSystem: alter_system,
+    s.AlterTable: alter_table,
+    s.Rename: rename,
     s.Begin: begin,
     s.CatalogQuery: catalog_select,
     s.CloseCursor: close_cursor,
@@ -91,6 +95,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Fetch: fetch,
     s.Grant: grant,
     s.Insert: insert,
+    s.Maintain: maintain,
     s.Merge: merge,
     s.Release: release,
     s.Rollback: rollback,

@@ -20,6 +20,7 @@ from reclock.sql.parse.create import parse_create
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
 from reclock.sql.parse.fragment import QUERY_WORDS, query_of
+from reclock.sql.parse.maintain import parse_analyze, parse_vacuum
 from reclock.sql.parse.manage import parse_alter, parse_drop, parse_show
 from reclock.sql.parse.missing import missing, unknown
 from reclock.sql.parse.prepare import parameters_of, parse_execute, parse_prepare
@@ -79,6 +80,8 @@ _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "SAVEPOINT": parse_savepoint,
     "RELEASE": parse_release,
     "TRUNCATE": parse_truncate,
+    "VACUUM": parse_vacuum,
+    "ANALYZE": parse_analyze,
 }
 _ENDS: dict[str, type[Commit | Rollback]] = {
     "COMMIT": Commit,

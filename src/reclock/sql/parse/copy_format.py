@@ -133,10 +133,12 @@ def _format(given: dict[str, Value], *, to: bool) -> CopyFormat:
 
 
 def _check_fit(given: dict[str, Value], name: str, *, to: bool) -> None:
-    for option in ("freeze", "default"):
-        if str(given.get(option, "false")).lower() not in _FALSE:
-            message = f"COPY option {option.upper()} is not supported"
-            raise NotSupported(message, hint="leave it out")
+    if "default" in given:
+        message = "COPY option DEFAULT is not supported"
+        raise NotSupported(message, hint="leave it out")
+    if to and str(given.get("freeze", "false")).lower() not in _FALSE:
+        message = "COPY FREEZE cannot be used with COPY TO"
+        raise NotSupported(message, hint="leave it out")
     if str(given.get("encoding", "utf8")).lower().replace("-", "") != "utf8":
         message = "COPY in another encoding than UTF8 is not supported"
         raise NotSupported(message, hint="text is UTF-8")

@@ -8,7 +8,7 @@ from reclock.errors import NotSupported
 from reclock.sql.parse.columns import parse_columns
 from reclock.sql.parse.connectors import parse_sink, parse_source
 from reclock.sql.parse.fragment import expression_of, query_of
-from reclock.sql.parse.options import BOOLEAN, DURATION, STRING, parse_options
+from reclock.sql.parse.options import BOOLEAN, DURATION, NUMBER, STRING, parse_options
 from reclock.sql.parse.refresh import RefreshOptions
 from reclock.sql.parse.role import parse_create_role
 from reclock.sql.parse.sequence import parse_create_sequence
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
     from reclock.sql.statement import CreateTableAs, Statement
 
-_TABLE = {"timeline": STRING, "retain_history": DURATION}
+_TABLE = {"timeline": STRING, "retain_history": DURATION, "fillfactor": NUMBER}
+_STORAGE = ("autovacuum_", "toast.", "toast_tuple_target", "parallel_workers")
+"""How PostgreSQL's storage options begin that tools give; like ``fillfactor`` they say nothing."""
 _VIEW = {
     "retain_history": DURATION,
     "allow_full_recompute": BOOLEAN,
@@ -65,7 +67,7 @@ def _table(cursor: Cursor) -> CreateTable | CreateTableAs:
     if is_table_as(cursor):
         return parse_table_as(cursor, name, if_not_exists=if_not_exists)
     columns = parse_columns(cursor)
-    options = parse_options(cursor, _TABLE)
+    options = parse_options(cursor, _TABLE, prefixes=_STORAGE)
     cursor.end()
     return CreateTable(
         name, columns, if_not_exists, options.text("timeline"), options.duration("retain_history")

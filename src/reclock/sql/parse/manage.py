@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.errors import InvalidSyntax, NotSupported
+from reclock.sql.parse.alter_table import is_action, parse_alter_table, parse_rename
 from reclock.sql.parse.options import DURATION, STRING, parse_options
 from reclock.sql.parse.role import parse_alter_role, parse_drop_role
 from reclock.sql.parse.sequence import parse_alter_sequence
@@ -17,6 +18,7 @@ from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
+    from reclock.sql.statement.alter_table import AlterTable, Rename
     from reclock.sql.statement.role import AlterRole, DropRole
     from reclock.sql.statement.sequence import AlterSequence
 
@@ -58,6 +60,8 @@ def parse_alter(
     | RefreshSource
     | AlterRole
     | AlterSequence
+    | AlterTable
+    | Rename
 ):
     """Read what follows ALTER."""
     if cursor.accept("ROLE") or cursor.accept("USER"):
@@ -75,10 +79,29 @@ def parse_alter(
 
 def _alter_object(  # noqa: PLR0911 - one per form
     cursor: Cursor,
-) -> AlterRetainHistory | AlterOwner | AlterSink | AlterSource | RefreshSource | AlterSequence:
+) -> (
+    AlterRetainHistory
+    | AlterOwner
+    | AlterSink
+    | AlterSource
+    | RefreshSource
+    | AlterSequence
+    | AlterTable
+    | Rename
+):
     kind = _kind(cursor)
-    if_exists = kind == "sequence" and cursor.accept("IF", "EXISTS")
+    position = cursor.position
+    if_exists = cursor.accept("IF", "EXISTS")
+    if kind == "table":
+        cursor.accept("ONLY")
     object_name = cursor.name()
+    if kind == "table" and is_action(cursor):
+        return parse_alter_table(cursor, object_name, if_exists=if_exists)
+    if cursor.accept("RENAME"):
+        return parse_rename(cursor, kind, object_name, if_exists=if_exists)
+    if if_exists and kind != "sequence":
+        message = "IF EXISTS in this form of ALTER is not supported"
+        raise NotSupported(message, hint="leave it out", position=position)
     if kind == "sequence" and not cursor.sees("OWNER"):
         return parse_alter_sequence(cursor, object_name, if_exists=if_exists)
     if kind == "sink" and cursor.accept("SET", "FROM"):

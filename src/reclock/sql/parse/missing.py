@@ -33,8 +33,6 @@ _MISSING: Final = {
     "CREATE TRIGGER": "make a materialized view of what follows from the rows",
     "CREATE EXTENSION": "leave it out: there are no extensions",
     "REFRESH": "leave it out: a materialized view is right at every tick",
-    "VACUUM": _MAINTAINED,
-    "ANALYZE": _MAINTAINED,
     "REINDEX": _MAINTAINED,
     "CLUSTER": _MAINTAINED,
     "CHECKPOINT": _MAINTAINED,

@@ -2,8 +2,8 @@
 
 A query is one if it reads relations of ``pg_catalog`` or ``information_schema``, or reads nothing
 and calls what only the catalog has: a function, or a cast to ``regclass`` and its like. One that
-reads the catalog and other relations is refused: rows and what describes them are answered by
-different means, and nobody could say at one time.
+reads the catalog and other relations is refused: rows and their descriptions are answered by
+different means, without a common time.
 
 Cost: a few comparisons for every query; only a text with a word of the catalog is looked at closer.
 

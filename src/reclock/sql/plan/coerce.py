@@ -76,7 +76,7 @@ def to_common(scalars: Sequence[Scalar], what: str) -> tuple[Scalar, ...]:
 
 
 def convert(scalar: Scalar, wanted: Type) -> Scalar:
-    """Return ``scalar`` as ``wanted``: itself, a literal read anew, or a cast."""
+    """Return ``scalar`` as ``wanted``: itself, a literal read again, or a cast."""
     if scalar.type == wanted:
         return scalar
     if isinstance(scalar, Literal):

@@ -6,11 +6,13 @@ as ``syntax.query.Query``, durations in milliseconds. ``Statement`` is the union
 
 from __future__ import annotations
 
+from reclock.sql.statement.alter_table import AlterTable, Rename
 from reclock.sql.statement.catalog_query import CatalogQuery
 from reclock.sql.statement.copy import Copy, CopyFrom
 from reclock.sql.statement.cursor import CloseCursor, Declare, Fetch
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
 from reclock.sql.statement.index import CreateIndex
+from reclock.sql.statement.maintain import Maintain
 from reclock.sql.statement.objects import AlterOwner, AlterRetainHistory, Drop, Show
 from reclock.sql.statement.role import AlterRole, CreateRole, DropRole, Grant
 from reclock.sql.statement.select import SelectStatement
@@ -41,6 +43,7 @@ Statement = (
     | AlterSource
     | RefreshSource
     | AlterSystem
+    | AlterTable
     | Begin
     | CatalogQuery
     | CloseCursor
@@ -68,9 +71,11 @@ Statement = (
     | Fetch
     | Grant
     | Insert
+    | Maintain
     | Merge
     | Prepare
     | Release
+    | Rename
     | Rollback
     | RollbackTo
     | Savepoint
@@ -92,6 +97,7 @@ __all__ = [
     "AlterSink",
     "AlterSource",
     "AlterSystem",
+    "AlterTable",
     "Begin",
     "CatalogQuery",
     "CloseCursor",
@@ -119,11 +125,13 @@ __all__ = [
     "Fetch",
     "Grant",
     "Insert",
+    "Maintain",
     "Merge",
     "Prepare",
     "Refresh",
     "RefreshSource",
     "Release",
+    "Rename",
     "Rollback",
     "RollbackTo",
     "Savepoint",
