@@ -45,6 +45,11 @@ KEPT = [
     '0, 1]], "actions": [["send", 258261650], ["tick", 1534612739], ["fail", 1479111190], '
     '["follow", 723432211], ["follow", 1888576362], ["send", 1483548383]], "settings": '
     '{"logical_compaction_window": "1h"}}',
+    # A view that has no complete time yet: the model asked a table for the time before the first.
+    '{"feeds": [{"kind": "using", "format": "json", "envelope": "none", "partitions": 3, '
+    '"options": [], "bad": 0}, {"kind": "table", "keyed": false, '
+    '"options": ["timeline = \'tl\'"]}], "views": [["joined", 1, 0]], '
+    '"actions": [["jump", 780260973]], "settings": {"logical_compaction_window": "1ms"}}',
 ]
 """Histories that have failed, as they were printed."""
 

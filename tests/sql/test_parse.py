@@ -159,6 +159,7 @@ def test_accepted(text: str) -> None:
             "unreachable",
         ),
         ("SELECT 1 FROM t TABLESAMPLE SYSTEM (1)", "0A000", "TABLESAMPLE"),
+        ("SELECT 1 FROM t JOIN u USING (a) AS x", "0A000", "USING"),
         ("SELECT DISTINCT a FROM t QUALIFY a > 1", "0A000", "QUALIFY"),
         ("SELECT lag(a) IGNORE NULLS OVER () FROM t", "0A000", "IGNORE NULLS"),
         ("SET TRANSACTION ISOLATION LEVEL SNAPSHOT", "0A000", "SNAPSHOT"),

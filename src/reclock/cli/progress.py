@@ -1,4 +1,4 @@
-"""How sources load and sinks write, for people who watch: a bar each, with rate and time to go.
+"""Progress of loading sources and writing sinks: a bar each, with rate and remaining time.
 
 On a terminal the bars move; elsewhere a line is printed when the state of one changes. What is
 shown is ``reclock.source_status`` and ``reclock.sink_status``; a line with the first tick

@@ -1,4 +1,4 @@
-"""What one timeline keeps: its oracle, its pending writes, its arrangements, its graph.
+"""The state of one timeline: its oracle, pending writes, arrangements and graph.
 
 There is one such state for each *pace* (``time.pace``). That of the timeline itself has what
 follows. The others, of sources that bring their times and of views over them, have neither an

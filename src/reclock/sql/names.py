@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, Protocol
 
-from reclock.errors import AmbiguousName, UndefinedName
+from reclock.errors import AmbiguousName, NotSupported, UndefinedName
 from reclock.sql.plan.scalar import ColumnRef, OuterRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from reclock.errors import StatementError
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Keys, Node
     from reclock.sql.schema import Schema
@@ -199,7 +200,7 @@ def columns_hint(*scopes: Scope) -> str:
     return f"there are the columns {shown}"
 
 
-def _undefined(name: Name, places: tuple[Place, ...]) -> UndefinedName:
+def _undefined(name: Name, places: tuple[Place, ...]) -> StatementError:
     scopes = [p.scope for p in places]
     table = name.parts[-2] if len(name.parts) > 1 else None
     if table is not None and not any(table in s.tables for s in scopes):
@@ -211,6 +212,9 @@ def _undefined(name: Name, places: tuple[Place, ...]) -> UndefinedName:
         there = f"FROM has {', '.join(tables)}" if tables else "FROM has nothing"
         hint = f'perhaps you meant the table alias "{near[0]}"' if near else there
         return UndefinedName(message, code="42P01", hint=hint, position=name.position)
+    if len(name.parts) == 1 and any(name.parts[0] in s.tables for s in scopes):
+        message = f"a whole row as a value, {name}, is not supported"
+        return NotSupported(message, hint="name its columns", position=name.position)
     known = [c.name for s in scopes for c in s.columns]
     near = get_close_matches(name.parts[-1], known, n=1)
     hint = f'perhaps you meant the column "{near[0]}"' if near else columns_hint(*scopes)

@@ -1,4 +1,4 @@
-"""What there is: relations with their columns and keys, roles, privileges, at one moment.
+"""The objects of the catalog at one moment: relations, columns, keys, roles, privileges.
 
 ``Objects`` is what all relations of PostgreSQL's catalog are made of. Sources are foreign tables:
 their rows come from elsewhere. A primary key is an index and a constraint, as in PostgreSQL; one

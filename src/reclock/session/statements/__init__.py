@@ -1,4 +1,4 @@
-"""What each statement does: one file per statement, one function each.
+"""Statements: one file per statement, one function each.
 
 A function takes the context and its statement, and returns a ``Result``. Statements that change
 something hold the core's lock from reading the catalog to publishing, so nothing can come between;

@@ -18,7 +18,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import TokenType
 
-from reclock.errors import InvalidSyntax
+from reclock.errors import InvalidSyntax, NotSupported
 from reclock.sql.interval.qualifier import FIELDS
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ _OWN_GRAMMAR = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM")
 
 class _Parser(PostgresParser):
     FUNCTIONS = {}  # noqa: RUF012  # sqlglot's class attributes are its configuration
+    LAMBDAS = {  # noqa: RUF012  # of PostgreSQL are names => of arguments; j -> 'a' is an operator
+        TokenType.FARROW: PostgresParser.LAMBDAS[TokenType.FARROW],
+    }
     FUNCTION_PARSERS = {  # noqa: RUF012
         name: PostgresParser.FUNCTION_PARSERS[name] for name in _OWN_GRAMMAR
     }
@@ -48,6 +51,10 @@ class _Parser(PostgresParser):
         TokenType.NULL: lambda self, token: self.expression(exp.Null(), token),
         TokenType.TRUE: lambda self, token: self.expression(exp.Boolean(this=True), token),
         TokenType.FALSE: lambda self, token: self.expression(exp.Boolean(this=False), token),
+    }
+    UNARY_PARSERS = {  # noqa: RUF012
+        **PostgresParser.UNARY_PARSERS,  # of PostgreSQL, ~ binds less tightly than + and *
+        TokenType.RLIKE: lambda self: self.expression(exp.BitwiseNot(this=self._parse_term())),
     }
     NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
         name: PostgresParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
@@ -59,6 +66,12 @@ class _Parser(PostgresParser):
         join = super()._parse_join(*args, **named)
         if comma and join is not None:
             join.meta[COMMA] = True  # no argument: queries over the catalog are printed again
+        after = self._curr
+        using = join is not None and join.args.get("using")
+        if using and after is not None and after.token_type == TokenType.ALIAS:
+            message = "an alias after USING is not supported"
+            hint = "leave it out: the merged columns need no qualifier"
+            raise NotSupported(message, hint=hint, position=after.start + 1)
         return join
 
     def _parse_wrapped_select(self, *args: Any, **named: Any) -> exp.Expr | None:

@@ -284,6 +284,8 @@ def _lateral(node: exp.Expr) -> q.FromItem:
     alias = _alias(node.args.get("alias"))
     if isinstance(node.this, exp.Anonymous):
         return _function(node.this, alias, ordinality=bool(node.args.get("ordinality")))
+    if isinstance(node.this, exp.Unnest):
+        return _unnested(node.this, alias)
     if isinstance(node.this, exp.Subquery):
         return q.DerivedTable(convert_query(node.this), alias, lateral=True)
     msg = "LATERAL of this"
@@ -292,7 +294,10 @@ def _lateral(node: exp.Expr) -> q.FromItem:
 
 def _unnest(node: exp.Expr) -> q.FromItem:
     expect_only(node, "expressions", "alias", "offset", "joins")
-    alias = _alias(node.args.get("alias"))
+    return _unnested(node, _alias(node.args.get("alias")))
+
+
+def _unnested(node: exp.Expr, alias: q.Alias | None) -> q.FromItem:
     offset = node.args.get("offset")
     if isinstance(offset, exp.Identifier) and alias is not None:
         alias = q.Alias(alias.name, (*alias.columns, identifier(offset)))

@@ -7,8 +7,6 @@ PostgreSQL: numbers widen, date < timestamp < timestamptz, text only meets text.
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
@@ -18,11 +16,11 @@ from reclock.sql import types as t
 from reclock.sql.float_text import read_float
 from reclock.sql.interval import parse_interval
 from reclock.sql.plan.array_text import read_array
+from reclock.sql.plan.date_text import read_date, read_timestamp, read_timestamptz
 from reclock.sql.plan.functions import implicit_cost
 from reclock.sql.plan.late import Late
 from reclock.sql.plan.scalar import Cast, ColumnRef, Literal, Scalar, Unbound
 from reclock.sql.plan.zoned import cast_there
-from reclock.sql.zone import moment, named, zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -166,6 +164,9 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
     stripped = text.strip()
     if wanted in {t.TEXT, t.JSON, t.UNKNOWN, t.CHAR}:
         return text
+    if t.is_number(wanted) and not stripped.isascii():
+        message = "digits are ASCII's"
+        raise ValueError(message)
     if isinstance(wanted, t.Numeric):
         number = Decimal(stripped)
         return _EXACT.quantize(number, Decimal(1).scaleb(-wanted.scale))
@@ -186,13 +187,11 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
         if lowered in _TRUE | _FALSE:
             return lowered in _TRUE
     if wanted == t.DATE:
-        if len(stripped) > len("2026-01-31"):  # a time of that day
-            return datetime.fromisoformat(stripped).date()
-        return date.fromisoformat(stripped)
+        return read_date(stripped)
     if wanted == t.TIMESTAMP:
-        return datetime.fromisoformat(stripped).replace(tzinfo=None)
+        return read_timestamp(stripped)
     if wanted == t.TIMESTAMPTZ:
-        return _moment(stripped)
+        return read_timestamptz(stripped)
     if wanted == t.INTERVAL:
         return parse_interval(text)
     if wanted == t.BYTEA:
@@ -201,19 +200,6 @@ def _read(text: str, wanted: Type) -> object:  # noqa: PLR0911, PLR0912  # one p
         return text.encode()
     message = f"no literal of type {wanted}"
     raise ValueError(message)
-
-
-def _moment(text: str) -> datetime:
-    """Return a moment; a text without an offset is a time of the zone."""
-    name, found = zone(), _ZONED.fullmatch(text)
-    if found is not None:
-        text, name = found[1], named(found[2])
-    at = datetime.fromisoformat(text)
-    return moment(at, name) if at.tzinfo is None else at.astimezone(UTC)
-
-
-_ZONED = re.compile(r"(\d.*?) *((?!T\d|Z$)[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)")
-"""A moment with the name of a zone behind it."""
 
 
 _EXPLICIT = {

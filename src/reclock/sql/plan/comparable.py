@@ -37,7 +37,7 @@ from reclock.sql.plan.relation import (
     keep,
 )
 from reclock.sql.plan.scalar import Call, Case, Literal, Scalar
-from reclock.sql.types import BOOLEAN, Record
+from reclock.sql.types import BOOLEAN, JSON, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -102,6 +102,13 @@ def keyed(node: Node, columns: Iterable[int]) -> tuple[Node, dict[int, int]]:
     return Project(node, (*kept, *(("key", scalar) for scalar in added))), place
 
 
+def check_order(kind: Type) -> None:
+    """Refuse to sort by json: as text it has not the order of PostgreSQL's jsonb."""
+    if kind == JSON:
+        message = "an order of json is not supported"
+        raise NotSupported(message, hint="order by a member: j ->> 'a'")
+
+
 def sorted_by(order: Sequence[SortKey], place: dict[int, int]) -> tuple[SortKey, ...]:
     """Return ``order`` by the keys of its columns."""
     return tuple(SortKey(place[k.column], k.descending, k.nulls_first) for k in order)
@@ -109,6 +116,8 @@ def sorted_by(order: Sequence[SortKey], place: dict[int, int]) -> tuple[SortKey,
 
 def ordered(plan: QueryPlan) -> QueryPlan:
     """Return a query that is ordered by keys, in hidden columns."""
+    for key in plan.order:
+        check_order(plan.root.schema[key.column].type)
     root, place = keyed(plan.root, (k.column for k in plan.order))
     return QueryPlan(root, plan.visible, sorted_by(plan.order, place))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from reclock.sql.plan.date_text import rounding_text
 from reclock.sql.plan.interval_text import READER, to_text
 from reclock.sql.plan.scalar import cast_can_fail
 from reclock.sql.plan.spark_float import (
@@ -35,6 +36,7 @@ from reclock.sql.types import (
     JSON,
     REAL,
     TEXT,
+    TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
     Array,
@@ -53,7 +55,9 @@ _QUOTED: Final = 1024
 """How much of a text an error quotes."""
 
 
-def cast_text(value: str, source: Type, target: Type) -> str:  # noqa: PLR0911  # one per case
+def cast_text(  # noqa: PLR0911, PLR0912  # one per case
+    value: str, source: Type, target: Type
+) -> str:
     """Return text for ``value`` as ``target``; NULL where there is no such value."""
     name = target.spark_name
     if source in {target, UNKNOWN}:
@@ -79,6 +83,8 @@ def cast_text(value: str, source: Type, target: Type) -> str:  # noqa: PLR0911  
         return _to_text(value, source)
     if target == INTERVAL:
         return f"{READER}({value})"
+    if source == TEXT and target in {TIMESTAMP, TIMESTAMPTZ}:
+        return f"(try_cast({value} AS {name}) + {rounding_text(value)})"
     word = "try_cast" if cast_can_fail(source, target) else "CAST"
     if source == TEXT and is_number(target):
         return (

@@ -24,10 +24,11 @@ from reclock.sql.plan.coerce import (
     to_common,
 )
 from reclock.sql.plan.comparable import comparison_key
-from reclock.sql.plan.functions import is_aggregate, is_window_only
+from reclock.sql.plan.functions import FUNCTIONS, LISTED, is_aggregate, is_window_only
 from reclock.sql.plan.functions.interval import qualified
 from reclock.sql.plan.functions.length import adds_little, has_length, too_long, within
 from reclock.sql.plan.functions.overload import Overload
+from reclock.sql.plan.functions.postgres import knows
 from reclock.sql.plan.scalar import And, Call, Case, Literal, Or, Scalar
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax.place import placed
@@ -217,6 +218,9 @@ class ExpressionBuilder:
             raise WrongGrouping(message, hint=hint, position=e.position)
         extras = ((e.distinct, "DISTINCT"), (e.order, "ORDER BY"), (e.filter, "FILTER"))
         for given, word in (*extras, (e.within_group, "WITHIN GROUP"), (e.star, "*")):
+            if given and knows(e.name) and e.name not in FUNCTIONS:
+                message = f"function {e.name} is not supported"
+                raise NotSupported(message, hint=LISTED, position=e.position)
             if given:
                 message = f"{word} specified, but {e.name} is not an aggregate function"
                 raise WrongType(message, code="42809", position=e.position)

@@ -7,9 +7,10 @@ from itertools import groupby
 from zoneinfo import available_timezones
 
 from reclock.errors import InvalidDefinition, NotSupported, StatementError, WrongType
+from reclock.sql.plan.build.array_call import array_call
 from reclock.sql.plan.build.like import like_pattern
 from reclock.sql.plan.coerce import convert, to_common
-from reclock.sql.plan.comparable import compared, comparison_key
+from reclock.sql.plan.comparable import check_order, compared, comparison_key
 from reclock.sql.plan.functions import FORBIDDEN, find_function, interval, parameters_of
 from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
 from reclock.sql.plan.functions.length import adds_little
@@ -42,6 +43,7 @@ from reclock.sql.types import (
 )
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from")
+_ORDERING = ("<", "<=", ">", ">=")
 _ARITHMETIC = ("+", "-", "*", "/", "%")
 _SAME_TYPE = (*COMPARISONS, "nullif", "greatest", "least")
 _BY_BYTES = ("array_position", "array_contains", "array_to_string", "@>", "&&")
@@ -104,18 +106,21 @@ def call(  # noqa: PLR0912, PLR0915 - one line per function with rules of its ow
         arguments = tuple(a if is_now(a) else as_time(a, position) for a in arguments)
     if name in _SAME_TYPE:
         arguments = to_common(arguments, name.upper())
+        if name in _ORDERING or name in {"greatest", "least"}:
+            check_order(arguments[0].type)
         if name in COMPARISONS:
             arguments = tuple(map(comparison_key, arguments))
         else:
             chosen = compared(name, arguments)
             if chosen is not None:
                 return chosen
+    name, arguments = array_call(name, arguments, position)
     if name in _BY_BYTES and any(has_interval(a.type) for a in arguments):
         arguments = _compared_array(name, arguments, position)
     if name in _ARITHMETIC and len(arguments) == 2:
         arguments = _numbers(name, *arguments)
     if name == "||":
-        name, arguments = _concatenation(arguments)
+        arguments = _concatenation(arguments)
     there = call_there(name, arguments)
     if isinstance(there, Scalar):
         return there
@@ -199,15 +204,10 @@ def _numbers(symbol: str, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     return convert(a, x), convert(b, y)
 
 
-def _concatenation(arguments: tuple[Scalar, ...]) -> tuple[str, tuple[Scalar, ...]]:
-    types = [a.type for a in arguments]
-    if all(isinstance(t, Array) for t in types):
-        return "array_cat", to_common(arguments, "||")
-    if isinstance(types[0], Array):
-        return "array_append", (arguments[0], convert(arguments[1], types[0].element))
-    if not any(t in {TEXT, UNKNOWN} for t in types):
-        return "||", arguments
-    return "||", tuple(convert(a, TEXT) for a in arguments)
+def _concatenation(arguments: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    if not any(a.type in {TEXT, UNKNOWN} for a in arguments):
+        return arguments
+    return tuple(convert(a, TEXT) for a in arguments)
 
 
 def _written(scalar: Scalar) -> Scalar:

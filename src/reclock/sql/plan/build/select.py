@@ -17,6 +17,7 @@ from reclock.sql.plan.build.conjunct import (
 )
 from reclock.sql.plan.build.expression import ExpressionBuilder
 from reclock.sql.plan.build.group import group
+from reclock.sql.plan.build.output_name import output_name
 from reclock.sql.plan.build.source import plan_from
 from reclock.sql.plan.build.subquery import exists_filter, in_filter
 from reclock.sql.plan.build.window import add_windows, check_windows
@@ -146,7 +147,7 @@ def expanded(given: tuple[q.SelectItem, ...], block: Block) -> list[tuple[str, s
         if isinstance(item.expression, s.Star):
             items += _star(item.expression, block)
         else:
-            items.append((item.alias or _default_name(item.expression), item.expression))
+            items.append((item.alias or output_name(item.expression), item.expression))
     return items
 
 
@@ -169,29 +170,6 @@ def _star(star: s.Star, block: Block) -> list[tuple[str, s.Expression]]:
             raise NotSupported(message, hint="give the columns of the subquery distinct names")
         made.append((c.name, s.Name(parts, star.position)))
     return made
-
-
-def _default_name(e: s.Expression) -> str:  # noqa: PLR0911 - one per kind
-    match e:
-        case s.Name():
-            return e.parts[-1]
-        case s.FunctionText():
-            return e.name
-        case s.CastText():
-            inner = _default_name(e.operand)
-            return str(e.type).partition("(")[0] if inner == "?column?" else inner
-        case s.FieldText():
-            return e.attribute
-        case s.CaseText():
-            return "case"
-        case s.ExistsQuery():
-            return "exists"
-        case s.ArrayText():
-            return "array"
-        case s.ScalarQuery() if isinstance(e.query.body, q.Select):
-            item = e.query.body.items[0]
-            return item.alias or _default_name(item.expression)
-    return "?column?"
 
 
 def _sort_key(

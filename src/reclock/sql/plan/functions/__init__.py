@@ -2,8 +2,9 @@
 
 Resolution follows PostgreSQL: the overload whose parameters need the cheapest implicit
 conversions wins; a quoted literal or NULL (type unknown) fits anything and prefers text.
-A function that is not in the table does not exist (42883, with the nearest names); there
-is no passing through to Spark, because only the table says which rows would be errors.
+A function that is not in the table is not supported (0A000) if PostgreSQL has it, else it does not
+exist (42883, with the nearest names). Nothing is passed through to Spark, because only the table
+says which rows would be errors.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from reclock.errors import UndefinedName
+from reclock.errors import NotSupported, StatementError, UndefinedName
 from reclock.sql.plan.functions import (
     arithmetic,
     datetime,
     interval,
     logic,
     maths,
+    postgres,
     structure,
     temporal,
     text,
@@ -31,14 +33,11 @@ from reclock.sql.plan.functions.aggregate import (
 from reclock.sql.plan.functions.overload import AnyOf, Overload, Parameter
 from reclock.sql.types import (
     BIGINT,
-    DATE,
     DOUBLE,
     INTEGER,
     REAL,
     SMALLINT,
     TEXT,
-    TIMESTAMP,
-    TIMESTAMPTZ,
     UNKNOWN,
     Numeric,
     Type,
@@ -55,6 +54,12 @@ for _subject in _SUBJECTS:
 
 SYNONYMS: Final = text.SYNONYMS
 
+TABLE_FUNCTIONS: Final = frozenset(
+    {"generate_series", "unnest", "json_array_elements", "jsonb_array_elements",
+     "json_array_elements_text", "jsonb_array_elements_text", "regexp_split_to_table"}
+)  # fmt: skip
+"""What stands in FROM."""
+
 FORBIDDEN: Final = frozenset(
     {"random", "rand", "randn", "uuid", "gen_random_uuid", "reflect", "java_method",
      "try_reflect", "input_file_name", "monotonically_increasing_id", "spark_partition_id",
@@ -62,15 +67,6 @@ FORBIDDEN: Final = frozenset(
      "current_time", "localtime"}
 )  # fmt: skip
 """Not a function of the data: a view over one could not be maintained."""
-
-_STEPS: dict[Type, dict[Type, float]] = {
-    SMALLINT: {INTEGER: 1, BIGINT: 2, REAL: 4, DOUBLE: 5},
-    INTEGER: {BIGINT: 1, REAL: 4, DOUBLE: 5},
-    BIGINT: {REAL: 4, DOUBLE: 5},
-    REAL: {DOUBLE: 1},
-    DATE: {TIMESTAMP: 1, TIMESTAMPTZ: 2},
-    TIMESTAMP: {TIMESTAMPTZ: 1},
-}
 
 
 def implicit_cost(source: Type, target: Parameter) -> float | None:  # noqa: PLR0911  # one per case
@@ -91,7 +87,7 @@ def implicit_cost(source: Type, target: Parameter) -> float | None:  # noqa: PLR
         return 2
     if isinstance(source, Numeric) and isinstance(target, Numeric):
         return 0.1
-    return _STEPS.get(source, {}).get(target)
+    return postgres.WIDER.get(source, {}).get(target)
 
 
 _F = TypeVar("_F", Overload, Aggregate)
@@ -157,11 +153,20 @@ def find_aggregate(
     return found
 
 
+def undefined(name: str, types: tuple[Type, ...], position: int | None) -> StatementError:
+    """Return the error for a call that no row of the table takes."""
+    return _undefined(name, types, name in FUNCTIONS, FUNCTIONS, position)
+
+
 def _undefined(
     name: str, types: tuple[Type, ...], known: bool, names: Iterable[str], position: int | None
-) -> UndefinedName:
+) -> StatementError:
     inside = ", ".join(str(t) for t in types)
     what = "function" if name[0].isalpha() and name not in _WORD_OPERATORS else "operator"
+    if postgres.has(name, types):
+        message = f"{what} {name}({inside}) is not supported"
+        hint = _BESIDE if name in TABLE_FUNCTIONS else _OTHERS if known else LISTED
+        return NotSupported(message, hint=hint, position=position)
     message = f"{what} {name}({inside}) does not exist"
     if known:
         hint = "no version of it takes these argument types; you may need casts"
@@ -171,5 +176,8 @@ def _undefined(
     return UndefinedName(message, hint=hint, code="42883", position=position)
 
 
+_BESIDE = "write it in FROM, after the relation whose columns it takes: FROM t, unnest(t.a) AS x"
+_OTHERS = "there is one for other arguments; docs/sql/functions.md lists them"
+LISTED = "docs/sql/functions.md lists what there is"
 _NONE_NEAR = "functions have the names and arguments that PostgreSQL gives them"
 _WORD_OPERATORS = {"like", "ilike", "not"}
