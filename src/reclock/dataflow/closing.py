@@ -36,10 +36,10 @@ from reclock.arrangement.run import RunRef
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.arrangement.shard import Shard, within
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.job.parts import divided
 from reclock.dataflow.merge import ranges_of
 from reclock.dataflow.taken_away import first_taken_away
 from reclock.errors import ConflictingStatements
-from reclock.spark.job import parts_for
 from reclock.time.description import Description
 from reclock.time.frontier import at
 
@@ -127,7 +127,7 @@ def close(
             refs.append(ref)
         runs = RunCache().open_all(store, refs, closing.runs.keying.layout)
         rows, size = sum(ref.rows for ref in refs), sum(ref.length for ref in refs)
-        count = parts_for(rows, size, tasks.parallelism).count
+        count = divided(rows, size, tasks.parallelism).count
         spans = [
             (first, last, tuple(run.ref for run in runs if _reaches(run, first, last)))
             for first, last in ranges_of(runs, count, INT64_MIN)

@@ -2,15 +2,9 @@
 
 Reading is that of other sources (``intake``). What is read is not bound by whichever tick comes
 next: which times are complete, the source says itself (``cdcv2_intake``), or the bindings that its
-<<<<<<< HEAD
-user supplies (``supplied_intake``). A tick of its own pace asks ``closable`` for the last of
-them, and ``take_own`` for what it publishes then, in one append with the positions that it is
-bound to, so that a process that begins with these goes on as the first would have (P2).
-=======
 user supplies (``supplied_intake``). A tick of its own pace asks ``closable`` for the last of them,
 and ``take_own`` for what it publishes then, in one append with the positions that it is bound to,
 so that a process that begins with these goes on as the first would have (P2).
->>>>>>> main
 
 In wall-clock time a source cannot close a time that is further ahead than ``AHEAD_MS``: its rows
 wait. No other reader does: neither the oracle nor another pace moves with it (P6).
