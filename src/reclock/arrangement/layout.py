@@ -1,4 +1,4 @@
-"""Which columns an arrangement has, and where.
+"""The columns of an arrangement, and their places.
 
 Definition. A ``Layout`` is a list of key fields and a list of value fields. Every batch of
 updates of the arrangement has the columns, in this order and *addressed by position*::

@@ -1,4 +1,4 @@
-"""Where on this machine copies of far files are: a directory, and how many bytes it may have.
+"""The directory on this machine for copies of far files, and its bound in bytes.
 
 The process that opens a database says where its own are. A store travels to tasks on other
 machines, where that path means nothing, or another thing. What holds on the machine that receives

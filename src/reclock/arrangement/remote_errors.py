@@ -1,4 +1,4 @@
-"""What a far store answers when it does not do what it is asked: try again, or say why.
+"""Errors of far stores: those that are retried, and those that are reported.
 
 pyarrow tells failures of a request apart by text alone: ``AWS Error SLOW_DOWN during GetObject
 operation``. From that text:

@@ -1,4 +1,4 @@
-"""Where segments are: a directory here; others are ``held`` and ``remote``.
+"""The store of segments: a directory here; others are ``held`` and ``remote``.
 
 A store holds immutable files by name. ``publish`` makes a finished local file visible
 under its name, whole or not at all, and durable before it returns: fsync of the file,

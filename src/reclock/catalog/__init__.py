@@ -1,4 +1,4 @@
-"""What exists: objects, roles, settings, and the names that queries find them by.
+"""The catalog: objects, roles, settings, and the names by which queries find them.
 
 ``item`` says what an object is and how a record keeps it; ``catalog`` is all of them at one
 version, a frozen fold over durable records. ``roles`` and ``settings`` are kept with them.

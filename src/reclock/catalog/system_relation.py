@@ -1,4 +1,4 @@
-"""What a system relation is: described columns, and rows as of a moment."""
+"""System relations: described columns, and rows as of a moment."""
 
 from __future__ import annotations
 

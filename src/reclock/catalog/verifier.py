@@ -1,4 +1,4 @@
-r"""What is kept of a password: enough to check one, not enough to know or to use it.
+r"""The verifier of a password: enough to check one, not enough to know or to use it.
 
 The text is PostgreSQL's: ``SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>``, so a
 verifier that was made elsewhere (psql's ``\\password``) can be given in place of a password.

@@ -1,4 +1,4 @@
-"""What a command that keeps running says: one line for each event.
+"""The log of a command that keeps running: one line for each event.
 
 ``text`` is for people: on a terminal words, elsewhere ``key=value`` pairs with the time and the
 event first and the level last, as log collectors read them; values with blanks, quotes or line

@@ -1,4 +1,4 @@
-"""What goes wrong in the background, for those who run a server: said once, and when it is over.
+"""Failures in the background, for operators: reported when they begin and when they end.
 
 Looked at now and then: sources and sinks that are stalled or have failed, ticks that fail, errors
 that views and sources hold, and records that were skipped. Each is said when it begins, again when

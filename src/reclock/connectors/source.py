@@ -1,4 +1,4 @@
-"""What a source is to the rest of reclock: a frontier to bind, and ranges to read.
+"""The protocol of sources: a frontier to bind, and ranges to read.
 
 A source has two halves. On the driver, without Spark::
 

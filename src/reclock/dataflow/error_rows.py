@@ -43,6 +43,9 @@ _HINTS: Final = {
 _FAULT: Final = re.compile(r'source "[^"]*", (partition|file) ')
 """How the message of a record that does not decode begins."""
 
+_NOT_HELD: Final = re.compile(r'table .*: column ".*" has a value that type ')
+"""How the message of a row of a database begins whose value has no type here that holds it."""
+
 _DETAIL: Final = "\ndetail: "
 _HINT: Final = "\nhint: "
 
@@ -81,6 +84,8 @@ def failure(code: str, text: str, where: str) -> ExpressionFailed:
         where += "; the error goes when its key gets another value, or the record is skipped"
     elif detail is None and hint is None:
         where += "; the error goes when its row does"
+    if _NOT_HELD.match(message):
+        hint = "change the value in the database; the other rows are right, and are read again then"
     made = where if detail is None else f"{detail}; {where}"
     return ExpressionFailed(message, code=code, detail=made, hint=hint or hint_of(code))
 

@@ -1,4 +1,4 @@
-"""What steps ask of Spark, and how it is answered for small changes.
+"""Expressions that steps ask Spark for, and their evaluation for small changes.
 
 Two kinds of request. ``RowRequest``: the values of scalar expressions over the columns of
 a delta. ``GroupRequest``: an aggregate or window query over tagged snapshots of groups.

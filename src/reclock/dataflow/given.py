@@ -1,4 +1,4 @@
-"""What a first load begins from: the collections that are kept, and the errors they bring.
+"""The inputs of a first load: the collections that are kept, and their errors.
 
 The rows of a kept collection can be read instead of computed. Its errors too, but they are
 those of every step below the view, as one: a new view that reaches two kept views, one made

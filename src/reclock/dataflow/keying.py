@@ -1,4 +1,4 @@
-"""How a collection is arranged by some of its columns, and back.
+"""Arranges a collection by some of its columns, and back.
 
 Definition. ``Keying(types, key)`` turns a delta into the updates of an arrangement, and
 those back into the delta, with the columns where they were::

@@ -1,4 +1,4 @@
-"""Where work runs: in the driver, or as a Spark job. One rule.
+"""Decides where work runs: in the driver, or as a Spark job. One rule.
 
 Rule. The driver would need about ``estimate`` seconds for some work. It does what takes at most
 ``DRIVER_SECONDS``; everything else is a Spark job, on every master. What ran as a job before is

@@ -1,4 +1,4 @@
-"""How work that takes long is asked to end, from another thread.
+"""Asks long work to end, from another thread.
 
 Tests: tests/dataflow/test_stop.py.
 """

@@ -1,4 +1,4 @@
-"""What an operator sees of its state: the stored updates of the keys it asks for.
+"""Traces: the state as an operator sees it, the stored updates of the keys that it asks for.
 
 Definition. A trace of a collection, in a tick ``[lower, upper)``, holds the updates with
 times before ``lower``, keyed by its layout. ``lookup`` of keys ``kh, <key…>`` returns all

@@ -1,4 +1,4 @@
-"""What is to be computed, wherever it runs: a tick, a first load, or catching up.
+"""Work, wherever it runs: a tick, a first load, or catching up.
 
 Definition. ``Work`` asks for the updates in ``[lower, upper)`` of the ``wanted`` arrangements of a
 graph, given

@@ -1,4 +1,4 @@
-"""Who writes the transfers: a thread with an ordinary producer, at a steady rate.
+"""The writer of the transfers: a thread with an ordinary producer, at a steady rate.
 
 It knows nothing of reclock, and goes on while the engine is dead: what it wrote meanwhile must
 come out all the same.

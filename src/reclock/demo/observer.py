@@ -1,4 +1,4 @@
-"""Who reads the output: an ordinary ``read_committed`` consumer that trusts nothing.
+"""The reader of the output: an ordinary ``read_committed`` consumer that trusts nothing.
 
 It counts how often each transfer is in the ledger, and adds up all balances after every
 timestamp: money is only moved, so the sum is 0 whenever one looks, or the output is wrong.

@@ -1,4 +1,4 @@
-"""How Java gets out of this machine: certificates, proxies, a mirror of Maven's repository.
+"""Java's way out of this machine: certificates, proxies, a mirror of Maven's repository.
 
 Python and most programs follow the machine: ``SSL_CERT_FILE``, ``HTTPS_PROXY``, ``settings.xml``.
 Java follows only files of its own, and the bundled runtime has none that an administrator could

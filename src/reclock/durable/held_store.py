@@ -1,4 +1,4 @@
-"""What a source has read and may not publish yet, where it lies in files: which files those are.
+"""The files of updates that a source has read and may not publish yet.
 
 The collection ``held/<source id>`` has a record for each piece that waits (``dataflow.piece``): its
 references, and which of its transactions are published; of updates that bring their times, from

@@ -1,4 +1,4 @@
-"""What the oracles must remember: per timeline, how far reads and writes have gone (P7).
+"""The durable part of oracles: per timeline, how far reads and writes have gone (P7).
 
 Both numbers of a timeline only ever advance, which is what an upper does: each is the
 upper of a collection without updates, ``oracle/read/<timeline>`` and

@@ -1,4 +1,4 @@
-"""Where sequences are: one record for each that has given a number.
+"""The positions of sequences: one record for each that has given a number.
 
 A record is written ahead of the numbers: after a crash a sequence goes on after all that may have
 been given. ``catalog.serial.values`` decides which numbers these are.

@@ -1,4 +1,4 @@
-"""How far each sink is known to have come: a number that only grows.
+"""The known progress of each sink: a number that only grows.
 
 The log of a sink says how far it is, exactly; this says how far it was at least, a moment ago.
 It is what the state can hold against a log that was emptied or replaced, and how far the

@@ -1,4 +1,4 @@
-"""Where an error over rows was met, for the search for such a row (``witness``)."""
+"""The place of an error over rows, for the search for such a row (``witness``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far back every object can be read: windows, holds, and the since that follows.
+"""History: how far back every object can be read, by windows, holds, and the since that follows.
 
 Definition. Each object that keeps rows has a *since* in the ledger (``time.holds``). After
 every step of its timeline it moves to what its window asks for (``RETAIN HISTORY FOR``,

@@ -1,4 +1,4 @@
-"""What a plan reads of a world: objects, their shape and their traces.
+"""The leaves of a plan in a world: objects, their shape and their traces.
 
 Tests: tests/engine/test_read.py.
 """

@@ -1,4 +1,4 @@
-"""What this process counts while it works, for those who watch it from outside.
+"""Counters of this process, for monitoring.
 
 ``Meters`` are plain numbers that only grow. Code notes what it has done, in about a microsecond
 under a lock that is held no longer than that; a scrape copies the numbers. So neither a tick nor a

@@ -1,4 +1,4 @@
-"""What the owner of the state asks of source readers and sink writers.
+"""The protocols of source readers and sink writers, as the owner of the state needs them.
 
 They are in higher layers: the engine knows these protocols, and a database supplies the parts.
 """

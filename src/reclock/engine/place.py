@@ -1,4 +1,4 @@
-"""Where a database is: its records, and its files.
+"""The place of a database: its records, and its files.
 
 By default both are in the state directory: SQLite, and the directory ``segments``. Records may be
 in PostgreSQL instead (``meta``: an address), files in another directory or on any file system that

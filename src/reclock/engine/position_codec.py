@@ -1,4 +1,4 @@
-"""How the positions of a source are written, by what its statement says."""
+"""The codec of a source's positions, by its statement."""
 
 from __future__ import annotations
 

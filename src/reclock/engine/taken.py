@@ -1,4 +1,4 @@
-"""What a tick takes from a source: the value that reading yields and a tick publishes."""
+"""The value that a tick takes from a source and publishes."""
 
 from __future__ import annotations
 

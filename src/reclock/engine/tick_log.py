@@ -1,4 +1,4 @@
-"""What the last ticks cost, phase by phase.
+"""The cost of the last ticks, phase by phase.
 
 ``TickLog`` keeps the last ``KEPT`` ticks in memory: it is empty after a restart. Measuring
 costs a few microseconds per tick. A tick that failed is not in it: see ``reclock.errors``.

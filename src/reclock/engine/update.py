@@ -1,4 +1,4 @@
-"""What a subscription yields: updates, and progress rows."""
+"""The items of a subscription: updates, and progress rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a relation had, by a sink's key: a look-up that costs what the keys cost.
+"""The rows of a relation by a sink's key: a look-up that costs what the keys cost.
 
 For a sink whose key may repeat (``sinks.encode.shadow``) its relation is arranged by that key: made
 and dropped with the sink, shared with every index and operator that asks for the same

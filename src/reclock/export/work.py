@@ -1,4 +1,4 @@
-"""What one step of a sink is about: the sink as it is in a world, and what is to be written.
+"""One step of a sink: the sink as it is in a world, and the changes to write.
 
 The state machine of a sink (``sinks.export``) asks for the changes of some times, where the
 sources stood, and what they are; an encoder may ask for what the topic stands for. ``Work`` answers

@@ -1,4 +1,4 @@
-"""What is said of a consistency topic when a source is created, and where its numbers begin.
+"""Consistency topics at CREATE SOURCE: the checks, and where the numbers begin.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a statement gives back, and how other libraries get it.
+"""The result of a statement, for Python and other libraries.
 
 Frames have the columns' SQL types as Arrow has them: numeric as decimal, timestamps in
 microseconds, json as text, arrays and records nested; intervals of months as days, like the

@@ -1,4 +1,4 @@
-"""Where a state directory is served, for others who may read that directory: ``reclock sql``.
+"""The address at which a state directory is served, for its readers: ``reclock sql``.
 
 A state directory belongs to one process. If that one listens, it leaves a file in the directory,
 ``listening.json``, with its address and a key, made for this run, that proves to both sides who the

@@ -1,4 +1,4 @@
-"""Where clients of a server may have files: the sources they read, the sinks they write.
+"""The directories in which clients of a server may name the files of sources and sinks.
 
 A user who opens a database in their own process may name any file: they can read it anyway. A
 client of a server does not see the server's files, so it names only files in the directories that

@@ -1,4 +1,4 @@
-"""What a sink needs of a client library: a producer, and how to read what is there already.
+"""The client library, as a sink needs it: a producer, and a reader of existing output.
 
 ``Client`` is that part of ``confluent_kafka.Producer``; the log in memory has one too
 (``reclock.testing.kafka_producer``), so one text of the protocol runs in all tests.

@@ -1,4 +1,4 @@
-"""What a sink asks of a real cluster about its topics.
+"""Requests of a sink to a real cluster about its topics.
 
 Clients are the connection's own, kept for the process (``connectors.kafka.client``). A topic
 that was just made is waited for, as its brokers learn of it one after another.

@@ -1,4 +1,4 @@
-"""Where the topics of a sink end, when everything before that is decided.
+"""The ends of a sink's topics, once everything before them is decided.
 
 A fenced producer has no older instances that could add anything. What it looks for may still be
 hidden by an open transaction of *another* producer, since ``read_committed`` reading stops at

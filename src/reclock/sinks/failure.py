@@ -1,4 +1,4 @@
-"""What each error of the broker means for a sink: try again, start over, or stop.
+"""The meaning of each broker error for a sink: try again, start over, or stop.
 
 ============  =====================================================================
 ``Retry``      nothing was written, nothing ever will be of it; the same producer may

@@ -1,4 +1,4 @@
-"""What a sink asks of a transactional log, as types that allow no wrong order.
+"""The transactional log, as types that allow no wrong order of calls.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Where a sink was left: the last committed frontier in its consistency topic.
+"""The progress of a sink: the last committed frontier in its consistency topic.
 
 Called by a fenced producer alone, so no older instance can add anything. ::
 

@@ -1,4 +1,4 @@
-"""What a sink has written: its data topic, read back.
+"""The data topic of a sink, read back.
 
 Definition. The committed records of the data topic, each with the time in its header. A
 timestamp is committed whole, and timestamps in their order, so

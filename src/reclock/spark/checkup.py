@@ -1,4 +1,4 @@
-"""What a task finds on its executor: packages, the store, what must be reached.
+"""A task's report about its executor: packages, the store, reachable hosts.
 
 This runs where our package may be missing, and every other: it needs Python's own library only,
 and travels as code, not as the name of a module (``preflight``). What it finds is plain values.

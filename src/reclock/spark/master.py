@@ -1,4 +1,4 @@
-"""What the text of a Spark master says: whose cores there are, and on which machine.
+"""The text of a Spark master: whose cores it means, and on which machine.
 
 A master is *own* if its tasks run on this machine, below this process; it is *here* if its
 executors are processes of this machine, so that they find its Python where this process does.

@@ -1,4 +1,4 @@
-"""How Spark jobs share the cores, and what Spark's pages call them.
+"""Scheduler pools: how Spark jobs share the cores, and their names on Spark's pages.
 
 Every job has a title, a group of its own and a pool (``titled``): the pages of Spark show what runs
 for whom. Spark schedules fairly between pools. That of ticks, with first loads and catching up, has

@@ -1,4 +1,4 @@
-"""How far a job is: who waits for a long one sees how many of its tasks are done.
+"""The progress of a long job: how many of its tasks are done.
 
 A thread asks Spark now and then, by the group of the job (``pool.titled``).
 """

@@ -1,4 +1,4 @@
-"""What a change costs at each node of a maintained plan, and what costs too much.
+"""The cost of a change at each node of a maintained plan, and the limit of that cost.
 
 Model. Let the input of a tick be a change of n rows, S the rows that are kept, k a number
 that stands in the query's text. A node *keeps up* if a change costs O(n · log S) and what

@@ -1,4 +1,4 @@
-"""How deep a statement may be nested, how long it and its numbers may be.
+"""Limits of a statement: its depth, its length, and the length of its numbers.
 
 Code that reads a tree recurses into its parts, so a text of a few thousand parentheses would
 exhaust the stack in the middle of some work. So depth is counted before anything is done:

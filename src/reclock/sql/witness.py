@@ -1,4 +1,4 @@
-"""Which row an expression fails on: queries that find one.
+"""Queries that find a row on which an expression fails.
 
 Definition. A *step* of a plan is what looks at one row at a time: a chain of filters and
 projections, the array of a FlatMap above one, or the condition of a join. Its *base* is the node

@@ -1,4 +1,4 @@
-"""What a SUBSCRIBE follows: an object whose rows are kept, or a query that must be.
+"""The target of a SUBSCRIBE: an object whose rows are kept, or a query that must be kept.
 
 A table or a materialized view, by name or as a query that is nothing else, is followed as it
 is. Any other query, also that of a view, is planned as a view would be: functions that

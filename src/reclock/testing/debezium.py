@@ -1,4 +1,4 @@
-"""What Debezium writes of a PostgreSQL database: rows by table, and which transactions they are.
+"""Debezium's output for a PostgreSQL database: rows by table, and their transactions.
 
 ``Connector`` keeps the tables and gives the messages of each transaction in the order of the
 database's log. A test sends them as a broker might deliver them: each partition in its order, and

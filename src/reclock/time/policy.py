@@ -1,4 +1,4 @@
-"""How much history an object keeps: the compaction policy (P5).
+"""The compaction policy: how much history an object keeps (P5).
 
 Definition. With a window of w (``RETAIN HISTORY FOR``, else the setting
 ``logical_compaction_window``; milliseconds, or steps of a timeline without a clock)::

@@ -1,4 +1,4 @@
-"""Which timestamp a read gets, and why: a pure function that explains itself (P6, P7).
+"""Selects the timestamp of a read: a pure function that explains itself (P6, P7).
 
 Inputs. The ``Bounds`` of every object the read touches; the oracle's read timestamp r
 (``None`` for a read of constants, which have no timeline); the isolation; ``AS OF``. ::

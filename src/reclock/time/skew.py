@@ -1,4 +1,4 @@
-"""How far times from another system are from the clock, and what may explain the difference.
+"""The skew of times from another system against the clock, and what may explain it.
 
 Definition. The skew of a time t at now is ``t − now`` milliseconds. A sender that means
 milliseconds and writes something else is recognised by what its times would be if they were

@@ -1,4 +1,4 @@
-"""What a timestamp means, and the rule that unlike meanings never meet (P6).
+"""Timelines: the meaning of a timestamp, and the rule that unlike meanings never meet (P6).
 
 Definition. A timeline is the meaning of a timestamp number:
 

@@ -1,4 +1,4 @@
-"""Which times statements of progress cover, and how many updates each has.
+"""The times that statements of progress cover, and the number of updates of each.
 
 Definition. Progress statements are intervals with counts; together they *cover* a set of times,
 with one count each (0 where none is stated). ``end`` is how far they reach without a gap from

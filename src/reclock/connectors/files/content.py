@@ -1,4 +1,4 @@
-"""What a source needs to know of what is in a file: how far it goes, and how to read it.
+"""The content of a file, as a source needs it: how far it goes, and how to read it.
 
 Two measures of a file::
 

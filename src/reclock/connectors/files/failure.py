@@ -1,4 +1,4 @@
-"""What may be wrong with a file, in words: gone, changed, unfit, or out of reach.
+"""Errors of files: gone, changed, unfit, or out of reach.
 
 ``SourceRegressed``: what is bound cannot be read again, for ever. ``SourceStopped``: the file
 is not what the source was declared to be, and no waiting helps. ``SourceUnavailable``: the

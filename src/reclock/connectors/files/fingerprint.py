@@ -1,4 +1,4 @@
-"""Is a file still the one that was read? Two looks: its identity, and its first and last bytes.
+"""Fingerprints of files: the identity, and the first and last bytes that were read.
 
 Definition. The *fingerprint* of a file at length n is a digest of the first 4 KiB and of the last 4
 KiB before n. As long as device, inode, size and time of change are what they were, nothing is

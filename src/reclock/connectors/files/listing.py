@@ -1,4 +1,4 @@
-"""Which files a source consists of, and what they are called.
+"""The files of a source, and their names.
 
 ``OneFile``: the file, by its base name. ``Directory``: the regular files in it, by their
 names; symbolic links are followed, subdirectories are not entered. Names are ignored that

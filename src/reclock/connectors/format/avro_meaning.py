@@ -1,4 +1,4 @@
-"""What Avro's numbers and bytes stand for: logical types, and the names of Kafka Connect.
+"""The meaning of Avro's numbers and bytes: logical types, and the names of Kafka Connect.
 
 ``meaning_of`` a type is its logical type; where it has none, the name that Kafka Connect or
 Debezium gave it in ``connect.name``, if that is one of those here; else nothing.

@@ -1,4 +1,4 @@
-"""Which decoder a statement asks for: FORMAT, the columns, and the options of formats.
+"""Chooses the decoder of a statement: FORMAT, the columns, and the options of formats.
 
 ======================  =========  ================================================
 option                  formats    values

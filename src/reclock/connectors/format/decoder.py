@@ -1,4 +1,4 @@
-"""What a decoder is: payloads in, typed columns and the reasons of failures out.
+"""The protocol of decoders: payloads in, typed columns and the reasons of failures out.
 
 Definition. For payloads p₀ … pₙ₋₁ a decoder gives, at every place i, ::
 

@@ -1,4 +1,4 @@
-r"""Which payloads fit a template, and what is in their holes: all at once, by their quotes.
+r"""Fits payloads to a template, and finds the contents of its holes, by their quotes.
 
 Every literal between two holes has a quote, and no hole but a whole one may have one that is
 not escaped; so the n-th quote of every payload that fits is the same one of the template,

@@ -1,4 +1,4 @@
-"""Which texts of a column are what JSON writes: numbers, and the insides of strings.
+"""Recognises texts that JSON writes: numbers, and the insides of strings.
 
 Everything is computed from the bytes of the whole column. ``Texts`` is such a column;
 positions in it are those of its bytes.

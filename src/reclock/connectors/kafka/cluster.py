@@ -1,4 +1,4 @@
-"""What a source asks of a Kafka cluster: the seam between deciding and talking.
+"""The requests of a source to a Kafka cluster: the seam between deciding and talking.
 
 Offsets are as the isolation level sees them: with ``read_committed``, the default, a
 partition ends at its last stable offset, the first one of the oldest open transaction, and

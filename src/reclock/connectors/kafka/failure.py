@@ -1,4 +1,4 @@
-"""What went wrong, from the client library's words into ours, without any secret.
+"""Translates errors of the client library into ours, without any secret.
 
 A refusal has its own code: 28000 if the log-in failed, 42501 if a permission is missing.
 

@@ -1,4 +1,4 @@
-"""How to reach a cluster: brokers, and the options ``kafka.*`` that the client is given.
+"""Connection options of a cluster: brokers, and the ``kafka.*`` options of the client.
 
 Options go to librdkafka as they are, without the prefix: ``kafka.security.protocol``,
 ``kafka.sasl.mechanism``, ``kafka.ssl.ca.location`` … Those that hold secrets are wrapped

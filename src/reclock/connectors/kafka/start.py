@@ -1,4 +1,4 @@
-"""Where a source begins: START OFFSET and START TIMESTAMP, resolved once, when it is created.
+"""The start of a source: START OFFSET and START TIMESTAMP, resolved once, at its creation.
 
 The answer is a frontier, the *origin* of the source's remap: positions before it belong to
 no time. It is fixed for ever: a restart, or another reader, begins at the same records

@@ -1,4 +1,4 @@
-"""What a server says of a publication and its tables, asked once when a source is created.
+"""A publication and its tables, as the server describes them when a source is created.
 
 ``describe`` refuses, with the code of what is wrong, before anything is made anywhere: a log that
 is not logical, a role that may not replicate, a publication or table that is not there, or that

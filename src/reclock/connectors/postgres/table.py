@@ -87,7 +87,8 @@ class TableColumn:
     @property
     def is_unbounded(self) -> bool:
         """Whether its numbers may have more digits than fit here."""
-        return self.base == NUMERIC and _numeric(self.modifier) == t.Numeric()
+        is_numeric = self.base in (NUMERIC, _NUMERIC_ARRAY)
+        return is_numeric and _numeric(self.modifier) == t.Numeric()
 
     def record(self) -> dict[str, Any]:
         """Return it as a fact."""
@@ -165,7 +166,7 @@ class Mapped:
                 raise SourceRegressed(message, code="42703", hint=AGAIN)
             now = relation.columns[at]
             changed = now.type != column.oid
-            if not changed and column.base == NUMERIC:
+            if not changed and column.oid in (NUMERIC, _NUMERIC_ARRAY):  # domains have their own
                 changed = now.modifier != column.modifier
             if changed:
                 message = f'column "{column.name}" of table {table.shown} has another type now'

@@ -73,13 +73,23 @@ def from_strings(
         if text is not None:
             try:
                 value = read(text)
-                if exact and isinstance(value, Decimal) and Decimal(text) != value:
+                if exact and _is_cut(text, value):
                     faults.setdefault(at, fault_of(field))
                     value = None
             except (Fault, ArithmeticError):
                 faults.setdefault(at, fault_of(field))
         values.append(value)
     return pa.array(values, field.arrow)
+
+
+def _is_cut(text: str, value: object) -> bool:
+    """Return whether a number, or one in an array, has more digits than were read."""
+    if isinstance(value, list):
+        texts = literal.reader_of(t.Array(t.TEXT))(text)
+        assert isinstance(texts, list)
+        pairs = zip(texts, value, strict=True)
+        return any(_is_cut(said, one) for said, one in pairs if one is not None)
+    return isinstance(value, Decimal) and Decimal(text) != value
 
 
 def _fast(column: pa.Array, kind: t.Type) -> pa.Array:

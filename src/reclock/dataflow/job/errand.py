@@ -1,4 +1,4 @@
-"""What one execution of a chain is about: references, times, names; never rows.
+"""Errands: the references, times and names of one execution of a chain; never rows.
 
 An errand travels to the tasks as a property of the Spark job, so that the chain itself, which
 costs Spark more to build than to run on little, stays as it is from tick to tick. It is small:

@@ -1,4 +1,4 @@
-"""How far a first load in parts is, for an observer in another thread."""
+"""The progress of a first load in parts, for an observer in another thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tasks of a job send to one another: a few cells of bytes, never rows.
+"""The messages between tasks of a job: a few cells of bytes, never rows.
 
 A message goes to a part of the next stage, or to the driver after the last one. ``kind`` and
 ``name`` say what the bytes are::

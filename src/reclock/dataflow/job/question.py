@@ -1,4 +1,4 @@
-"""What the steps of a stage ask of Spark, and its answers.
+"""The questions of a stage's steps to Spark, and its answers.
 
 A question is about the rows of one step (all expressions of the stage over them at once) or
 about the groups of one step. Before a stage that asks, each part gives the rows that its

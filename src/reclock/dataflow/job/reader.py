@@ -1,4 +1,4 @@
-"""What one part of a stage reads: messages of other parts, changes, and runs that are kept."""
+"""The inputs of one part of a stage: messages of other parts, changes, and runs that are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which step runs in which stage, and what is exchanged between stages.
+"""The schedule of a job: the stage of each step, and the exchanges between stages.
 
 A step runs in the first stage in which all of its inputs can be had:
 

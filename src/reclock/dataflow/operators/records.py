@@ -1,4 +1,4 @@
-"""What the envelopes with state have in common: the order of records, and what is stored.
+"""Common parts of the envelopes with state: the order of records, and what is stored.
 
 A trace answers with updates as stored, of which some cancel. ``stored`` leaves, for each key,
 the rows that it has now, each once with its count. Cost: the updates found.

@@ -1,4 +1,4 @@
-"""Which steps a plan node becomes.
+"""Renders plan nodes as steps.
 
 Chains of Project and Filter become one Linear step, or one Temporal step if a filter depends
 on ``mz_now()``, with a Linear one above it for what can fail. Everything else is one step, or a few

@@ -1,4 +1,4 @@
-"""Which steps the envelope of a source becomes.
+"""Renders the envelope of a source as steps.
 
 Records come in at an ``Input`` and pass the steps of the envelope; the rows of the last one
 are kept as the collection of a view, their errors as its errors. So who reads a source reads

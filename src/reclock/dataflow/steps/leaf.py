@@ -1,4 +1,4 @@
-"""Where deltas come from: what was written to an object, and constants."""
+"""Leaves: the deltas of objects that were written to, and of constants."""
 
 from __future__ import annotations
 

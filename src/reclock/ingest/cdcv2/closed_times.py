@@ -1,4 +1,4 @@
-"""What is remembered of complete times, to tell a contradiction from a repetition.
+"""The memory of complete times, which tells a contradiction from a repetition.
 
 Definition. Of the last complete times, from ``floor`` on, it is known which have updates, how many,
 and which, by their hashes. A statement about such a time is a *repetition* if it says what is

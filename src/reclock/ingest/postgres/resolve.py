@@ -1,4 +1,4 @@
-"""What the log leaves to be found in the rows themselves: truncated tables, unchanged values.
+"""Changes that only the rows here can resolve: truncated tables, unchanged values.
 
 Definition. The records of a table in a tick are in the order of the log. With the rows R that the
 table has here before the tick::

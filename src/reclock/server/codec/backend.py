@@ -1,4 +1,4 @@
-"""What servers send.
+"""Messages of the server.
 
 Rows are made many at a time (``rows``); ``DataRow`` is one of them, as clients read it.
 

@@ -1,4 +1,4 @@
-"""What stands before and after the rows of a COPY … TO STDOUT: a header, a signature, an end.
+"""The frame of the rows of a COPY … TO STDOUT: a header, a signature, an end.
 
 Tests: tests/server/test_copy_formats.py.
 """

@@ -1,4 +1,4 @@
-"""What clients send.
+"""Messages of the client.
 
 The first message of a connection has no letter: it is a ``Startup``, or asks for something
 before that (``SslRequest``, ``GssEncRequest``, ``CancelRequest``). What answers a question of

@@ -1,4 +1,4 @@
-"""What a message is: a letter, and parts of it that have a layout.
+"""Messages: a letter, and parts that have a layout.
 
 A message is a frozen value; its class says which letter and which fields it has, in the order
 of its attributes, and so how it is written and read.

@@ -1,4 +1,4 @@
-"""Which SQL type is which on the wire: PostgreSQL's OIDs, sizes and modifiers.
+"""SQL types on the wire: PostgreSQL's OIDs, sizes and modifiers.
 
 Every SQL type has an OID. Going the other way, several OIDs are one type here (varchar and name
 are text, jsonb is json), and those that have none are refused by name (0A000).

@@ -1,4 +1,4 @@
-"""Who asks: the same roles and passwords as at the PostgreSQL port.
+"""Authentication: the same roles and passwords as at the PostgreSQL port.
 
 A caller shows one of these:
 

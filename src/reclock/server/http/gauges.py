@@ -1,4 +1,4 @@
-"""What the servers themselves count: who is there, and what was answered."""
+"""Counters of the servers: connections, and answers."""
 
 from __future__ import annotations
 

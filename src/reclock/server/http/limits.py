@@ -1,4 +1,4 @@
-"""How much one server does for its clients: sizes, rates and streams, all bounded.
+"""Limits of one server: sizes, rates and streams, all bounded.
 
 Tests: tests/server/http/test_limits.py.
 """

@@ -1,4 +1,4 @@
-"""What the routes share: the database, who may come in, limits, counters, streams, threads."""
+"""Shared parts of the routes: the database, log-ins, limits, counters, streams, threads."""
 
 from __future__ import annotations
 

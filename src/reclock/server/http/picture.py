@@ -1,4 +1,4 @@
-"""What the console draws: how all does, the graph of objects, and one object from within.
+"""The data of the console: the state of everything, the graph of objects, and one object.
 
 Names, states, frontiers and counts are for everybody who has logged in, as the system relations
 that have them are. The text of an error may quote data: only superusers get it; others get its code

@@ -1,4 +1,4 @@
-"""What functions of the catalog look up: names and numbers of objects, definitions, privileges.
+"""Look-ups of catalog functions: names and numbers of objects, definitions, privileges.
 
 Tests: tests/server/pg_catalog/test_rows.py.
 """

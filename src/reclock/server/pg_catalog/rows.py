@@ -1,4 +1,4 @@
-"""Which relation has which rows; those that are not listed have none."""
+"""The rows of each catalog relation; unlisted relations have none."""
 
 from __future__ import annotations
 

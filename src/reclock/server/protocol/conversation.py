@@ -1,4 +1,4 @@
-"""What is said between the end of the log-in and the end of the connection.
+"""The conversation between the log-in and the end of the connection.
 
 One message is answered at a time, in the order in which they came. Answers are collected and
 sent when the client waits, or when they are many. An error is told; of the extended protocol,

@@ -1,4 +1,4 @@
-"""Which statements of one text are one transaction.
+"""Decides which statements of one text are one transaction.
 
 PostgreSQL runs the statements of one simple query as one transaction, unless they say otherwise.
 Here a text is cut into *stretches*: reads after each other, INSERTs of values after each other, and

@@ -1,4 +1,4 @@
-"""What a conversation needs of the world outside."""
+"""The seam between a conversation and its connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What INSERT, UPDATE and DELETE have in common: a table, values for its columns."""
+"""Common parts of INSERT, UPDATE and DELETE: a table, and values for its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file of statements would do: create what is missing, leave what is there.
+"""The plan of a pipeline file: create what is missing, leave what exists.
 
 Definition. Each statement is one step::
 

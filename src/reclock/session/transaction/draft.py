@@ -1,4 +1,4 @@
-"""What a transaction has done so far, over a world, as a value: what its next statement sees.
+"""Drafts: the effects of a transaction so far, as a value that its next statement sees.
 
 A draft is a catalog with the transaction's objects, roles, and the changes of rows, in order. It is
 never changed: a statement gives the next draft, a savepoint keeps one. Nothing of it is durable.

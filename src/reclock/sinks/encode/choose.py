@@ -1,4 +1,4 @@
-"""Which encoder a statement asks for: FORMAT, ENVELOPE and KEY.
+"""Chooses the encoder of a statement: FORMAT, ENVELOPE and KEY.
 
 =================  ========================  ===========================================
 envelope           key                       formats

@@ -1,4 +1,4 @@
-"""What an encoder is: the changes of closed timestamps in, messages out.
+"""The protocol of encoders: the changes of closed timestamps in, messages out.
 
 Definition. Given all updates of the times in ``[lower, upper)``, consolidated (each row once per
 time, no zeros), an encoder says how many messages each time has, and makes them: times

@@ -1,4 +1,4 @@
-"""Which updates belong together: those of one key at one time.
+"""Groups of updates: those of one key at one time.
 
 ``Groups`` sorts the updates by time and key, what takes away before what adds. A row that occurs
 n times is there n times. Keys are compared by their bytes, those that the topic will have: no

@@ -1,4 +1,4 @@
-"""What may follow ``interval``: the fields it keeps, and the digits of its seconds.
+"""The qualifier after ``interval``: the fields it keeps, and the digits of its seconds.
 
 ``interval '1' year`` says the unit of a number without one, and what is shorter than its last
 field is cut off; ``interval(3)`` and ``second(3)`` round the seconds.

@@ -1,4 +1,4 @@
-"""What a query over the catalog may be made of.
+"""The parts that a query over the catalog may have.
 
 Invariant: what is not listed is refused (0A000): nothing is allowed by being forgotten, or by
 being new in sqlglot.

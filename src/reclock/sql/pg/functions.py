@@ -1,4 +1,4 @@
-"""Which functions a query over the catalog can call, and what macros need.
+"""The functions that a query over the catalog can call, and what macros need.
 
 What is neither here nor in ``BUILTINS`` does not exist in a query over the catalog: nothing of
 DuckDB can be called that is not listed.

@@ -1,4 +1,4 @@
-"""Which SQL type is which in PostgreSQL: OIDs, sizes and modifiers.
+"""SQL types in PostgreSQL: OIDs, sizes and modifiers.
 
 Every SQL type has an OID. Intervals of months and of days are one type; a value says which it is.
 

@@ -1,4 +1,4 @@
-"""What the outputs of a query are called, by PostgreSQL's rules.
+"""Names of a query's outputs, by PostgreSQL's rules.
 
 Tests: tests/sql/pg/test_translate.py.
 """

@@ -1,4 +1,4 @@
-"""Which queries are over PostgreSQL's catalog.
+"""Recognises queries over PostgreSQL's catalog.
 
 A query is one if it reads relations of ``pg_catalog`` or ``information_schema``, or reads nothing
 and calls what only the catalog has: a function, or a cast to ``regclass`` and its like. One that

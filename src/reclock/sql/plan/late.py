@@ -1,4 +1,4 @@
-"""What stands for a value that is not known yet, in a plan that is made once and used often.
+"""Placeholders for unknown values, in a plan that is made once and used often.
 
 A ``Late`` is the value of a literal: it is not NULL and has the literal's type, and nothing else is
 known of it. Code that looks at it while a plan is made, to compare it, to convert it or to count

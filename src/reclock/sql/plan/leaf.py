@@ -1,4 +1,4 @@
-"""Where rows come from: a catalog item, or constants."""
+"""Leaves of plans: a catalog item, or constants."""
 
 from __future__ import annotations
 

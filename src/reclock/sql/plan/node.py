@@ -1,4 +1,4 @@
-"""What every plan node is: frozen, checked when made, and named by its structure.
+"""Plan nodes: frozen, checked when made, and named by their structure.
 
 Invariants. A node computes its ``schema``, its ``timeline`` (by ``combine_all`` over its
 inputs, so a plan that mixes timelines cannot be constructed, P6) and its ``unique_keys``

@@ -1,4 +1,4 @@
-"""Where syntax stands in its text, for errors that are found after it was read."""
+"""The place of syntax in its text, for errors that are found after parsing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an aggregate is: the terms it needs, and how its result is read off their totals.
+"""An aggregate: the terms it needs, and how to read its result off their totals.
 
 A result that its type cannot hold is not wrong and not NULL: the group has *failed*, its
 row is replaced by an error (22003) until the totals are back in range.

@@ -1,4 +1,4 @@
-"""How long a value may become, and templates that look before they make one.
+"""The length that a value may have, and templates that check it before they make one.
 
 Invariant: a function whose value can be much longer than its arguments makes none of more than
 ``MAX_BYTES``: that is an error of the row (54000), and nothing is allocated for it, neither in a
