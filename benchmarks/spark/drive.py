@@ -20,7 +20,7 @@ import reclock
 from benchmarks.spark.processes import cpu_by_kind, forget_peak, peak_mebibytes
 
 PAUSE = 0.25
-PATIENCE = 3600.0
+PATIENCE = 900.0
 WARM = """
 CREATE TABLE warm (id BIGINT, x TEXT);
 CREATE MATERIALIZED VIEW warmed AS

@@ -69,6 +69,9 @@ class Item:
     owner: str | None = field(default=None, kw_only=True)
     """The role that made it, or was given it; None is the user who opened the database."""
 
+    comments: Mapping[str, str] = field(default_factory=dict, kw_only=True, hash=False)
+    """What it means, and its columns, by their names; it itself is the empty one."""
+
     @property
     def arranges(self) -> bool:
         """Whether a timeline's graph has something because of it."""
@@ -85,6 +88,8 @@ class Item:
             made["depends"] = sorted(self.depends, key=number_of)
         if self.retain_history_ms is not None:
             made["retain_history_ms"] = self.retain_history_ms
+        if self.comments:
+            made |= {"v": VERSION, "comments": dict(self.comments)}
         return made
 
     def __str__(self) -> str:

@@ -31,6 +31,8 @@ _SOURCES: Final = (
     "SELECT source, state, rows, errors, upstream, bound, lag_ms, detail "
     "FROM reclock.source_status ORDER BY source"
 )
+MOMENT_MS: Final = 10_000
+"""A source that ran and is so little behind still runs: something always comes."""
 _TICKS: Final = "SELECT timestamp, phase, millis, rows FROM reclock.ticks"
 _ERRORS: Final = "SELECT object, code, message, detail FROM reclock.errors"
 _SINKS: Final = (
@@ -70,9 +72,11 @@ class PipelineProgress:
     def update(self) -> None:
         """Show how everything is doing now."""
         self._ticks()
-        for source, state, rows, errors, upstream, bound, lag_ms, detail in self._db.execute(
+        for source, now, rows, errors, upstream, bound, lag_ms, detail in self._db.execute(
             _SOURCES
         ).rows:
+            ran = now == "loading" and self._states.get(source) == "running"
+            state = _still(lag_ms) if ran else now  # what came since the last tick is no news
             first = None if self._ticked else "waiting for the first tick"
             note = _note(lag_ms, f"{errors} errors" if errors else None, detail or first)
             if self._console.is_terminal:
@@ -139,6 +143,15 @@ class PipelineProgress:
             level = "warning" if state in {"stalled", "failed"} else "info"
             told: dict[str, Any] = {"name": name, "state": state, **facts}
             self._log.say(kind, f"{kind} {name}: {state}", level=level, **told)
+
+
+def _still(lag_ms: int | None) -> str:
+    """Return the state of a source that ran, and is behind again.
+
+    >>> _still(900), _still(60_000), _still(None)
+    ('running', 'loading', 'loading')
+    """
+    return "running" if lag_ms is not None and lag_ms <= MOMENT_MS else "loading"
 
 
 def _note(lag_ms: int | None, *more: str | None) -> str:

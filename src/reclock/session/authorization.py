@@ -153,6 +153,7 @@ class _Check:
                 | s.AlterSequence()
                 | s.AlterTable()
                 | s.Rename()
+                | s.Comment()
             ):
                 self._own([statement.name])
             case s.Grant(_, (_, *_) as names):

@@ -95,7 +95,7 @@ def read_item(item: ObjectId, record: Json, catalog: Catalog) -> Item:
     try:
         statement = parse_statement(record["sql"])
         made = _read(item, record, statement, catalog)
-        return replace(made, owner=record.get("owner"))
+        return replace(made, owner=record.get("owner"), comments=record.get("comments", {}))
     except (KeyError, TypeError, ValueError, Error) as error:
         message = f"catalog object {item} cannot be read"
         shown = {name: value for name, value in record.items() if name != "secrets"}

@@ -275,6 +275,14 @@ def test_passwords_in_statements_are_not_remembered(page: Page) -> None:
     assert "horse" not in page.evaluate("JSON.stringify({...sessionStorage})")
 
 
+SHOWN = {
+    "subscribe": "SUBSCRIBE (SELECT id, owner FROM accounts)",
+    "rows": "SELECT * FROM reclock.objects",
+    "error": "SELECT ownr FROM accounts",
+}
+"""What else of the SQL page axe looks at."""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(browser: Browser, trusting: HttpServer, scheme: str) -> None:
     context = browser.new_context(
@@ -283,15 +291,62 @@ def test_axe_finds_nothing(browser: Browser, trusting: HttpServer, scheme: str) 
     )  # fmt: skip
     page = context.new_page()
     found = {}
-    for name in PAGES:
-        page.goto(f"/#/{name}")
+    for name in (*PAGES, "pipeline/total", "subscribe", "rows", "error"):
+        page.goto(f"/#/{name if '/' in name or name in PAGES else 'sql'}")
         page.get_by_role("heading", level=1).wait_for()
+        if name in SHOWN:
+            page.get_by_role("textbox", name="SQL").wait_for()
+            written(page, SHOWN[name])
         page.wait_for_timeout(900)
         wrong = Axe().run(page)["violations"]
         if wrong:
             found[name] = [(v["id"], [n["html"][:150] for n in v["nodes"]]) for v in wrong]
     context.close()
     assert found == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_a_phone_nor_at_the_door(
+    browser: Browser, trusting: HttpServer, server: HttpServer, scheme: str
+) -> None:
+    context = browser.new_context(
+        color_scheme=scheme, bypass_csp=True, reduced_motion="reduce",
+        viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True,
+    )  # fmt: skip
+    page = context.new_page()
+    found = {}
+    places = [f"{trusting.url}#/{name}" for name in ("pipeline/total", "sources", "settings")]
+    for place in (*places, server.url):
+        page.goto(place)
+        page.get_by_role("heading", level=1).wait_for()
+        page.wait_for_timeout(900)
+        if wrong := Axe().run(page)["violations"]:
+            found[place] = [(v["id"], [n["html"][:150] for n in v["nodes"]]) for v in wrong]
+    context.close()
+    assert found == {}
+
+
+def test_the_keyboard_reaches_everything(page: Page) -> None:
+    """Skip to the content, move through pages, look inside a view, and step through time."""
+    page.goto("/")
+    page.get_by_text("All is well").wait_for()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Pipeline")).to_be_focused()
+    page.keyboard.press("Enter")
+    view = page.get_by_role("button", name="materialized view total")
+    view.focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_role("complementary", name="total")).to_be_visible()
+    page.goto("/#/time")
+    picture = page.get_by_role("img", name=re.compile("^transfers: "))
+    picture.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_text(re.compile("^visible at [0-9]"))).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text(re.compile("^visible at [0-9]"))).not_to_be_visible()
 
 
 def test_a_phone_scrolls_in_one_direction_only(browser: Browser, trusting: HttpServer) -> None:

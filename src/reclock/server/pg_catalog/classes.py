@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from reclock.catalog.item import Index
 from reclock.catalog.serial.item import Sequence
 from reclock.server.pg_catalog import oids
 from reclock.server.pg_catalog.types import KINDS
@@ -230,6 +231,9 @@ def comments(objects: Objects) -> Iterator[tuple[int, int, str]]:
         for attribute in relation.attributes:
             if attribute.comment is not None:
                 yield relation.oid, attribute.number, attribute.comment
+    for index in objects.catalog.of_kind(Index):
+        if (text := index.comments.get("")) is not None:
+            yield oids.of_object(index.id), 0, text
 
 
 def pg_foreign_table(objects: Objects) -> Iterator[Row]:

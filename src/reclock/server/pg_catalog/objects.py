@@ -269,6 +269,7 @@ def _relation(catalog: Catalog, item: RelationItem, indexes: Many[Index]) -> Rel
     oid = oids.of_object(item.id)
     columns = item.columns if isinstance(item, Table | Source) else ()
     attributes = _declared(columns, catalog) if columns else _attributes(item.schema)
+    attributes = tuple(replace(a, comment=item.comments.get(a.name)) for a in attributes)
     keys = []
     if isinstance(item, Table | Source) and item.primary_key:
         enforced = item.enforced if isinstance(item, Table) else item.envelope != NONE
@@ -291,6 +292,7 @@ def _relation(catalog: Catalog, item: RelationItem, indexes: Many[Index]) -> Rel
         tuple(keys),
         item.checks if isinstance(item, Table) else (),
         query_text(item.sql) if shown else None,
+        comment=item.comments.get(""),
         server=_server(item) if isinstance(item, Source) else None,
         id=item.id,
         owner=item.owner or OWNER,
@@ -305,7 +307,7 @@ def _sequence(item: Sequence) -> Relation:
     )
     return Relation(
         oids.of_object(item.id), "public", item.name, "S", attributes,
-        id=item.id, owner=item.owner or OWNER,
+        comment=item.comments.get(""), id=item.id, owner=item.owner or OWNER,
     )  # fmt: skip
 
 

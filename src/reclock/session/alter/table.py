@@ -158,7 +158,8 @@ class Altering:
             table, columns=columns, primary_key=key, key_name=table.key_name if key else None,
             checks=(),
         )  # fmt: skip
-        self.table = replace(made, checks=_again(made, kept))
+        comments = {n: text for n, text in table.comments.items() if n != action.column}
+        self.table = replace(made, checks=_again(made, kept), comments=comments)
         self.removed += [
             s.id for s in self.catalog.of_kind(Sequence) if s.owned_by == (table.id, at + 1)
         ]
@@ -285,7 +286,8 @@ class Altering:
             replace(check, text=renamed(check.text, column, to)) if at in check.columns else check
             for check in self.table.checks
         )
-        self.table = replace(self.table, checks=checks)
+        comments = {to if n == column else n: text for n, text in self.table.comments.items()}
+        self.table = replace(self.table, checks=checks, comments=comments)
 
 
 def _again(table: Table, checks: list[Check]) -> tuple[Check, ...]:

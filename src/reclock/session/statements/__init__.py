@@ -15,6 +15,7 @@ from reclock.session.statements.alter_source import alter_source
 from reclock.session.statements.alter_system import alter_system
 from reclock.session.statements.alter_table import alter_table, rename
 from reclock.session.statements.catalog_query import catalog_select
+from reclock.session.statements.comment import comment
 from reclock.session.statements.copy import copy, copy_from
 from reclock.session.statements.create_index import create_index
 from reclock.session.statements.create_materialized_view import create_materialized_view
@@ -71,6 +72,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Begin: begin,
     s.CatalogQuery: catalog_select,
     s.CloseCursor: close_cursor,
+    s.Comment: comment,
     s.Commit: commit,
     s.Copy: copy,
     s.CopyFrom: copy_from,

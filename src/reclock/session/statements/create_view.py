@@ -46,7 +46,7 @@ def create_view(context: Context, statement: CreateView) -> Result:
             catalog = replace(catalog, items=kept)
         view = context.owned(define_view(statement, context.text, catalog), world)
         if old is not None:
-            view = replace(view, owner=old.owner)
+            view = replace(view, owner=old.owner, comments=_kept(old, view))
             roles = roles.inherited(str(old.id), str(view.id))
         return [view], gone, roles
 
@@ -62,3 +62,9 @@ def create_view(context: Context, statement: CreateView) -> Result:
     return Result(
         "CREATE VIEW", notices=in_utc(context, statement) if made else already_there(statement.name)
     )
+
+
+def _kept(old: View, view: View) -> dict[str, str]:
+    """Return the comments on a view that is replaced, and on the columns that it still has."""
+    names = {"", *view.schema.names}
+    return {name: text for name, text in old.comments.items() if name in names}

@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from reclock.errors import InvalidSyntax
 from reclock.sql.depth import check_depth, check_length, check_tokens, too_deep
+from reclock.sql.parse.comment import parse_comment
 from reclock.sql.parse.create import parse_create
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
@@ -80,6 +81,7 @@ _PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "SAVEPOINT": parse_savepoint,
     "RELEASE": parse_release,
     "TRUNCATE": parse_truncate,
+    "COMMENT": parse_comment,
     "VACUUM": parse_vacuum,
     "ANALYZE": parse_analyze,
 }

@@ -41,7 +41,6 @@ _MISSING: Final = {
     "NOTIFY": _TOLD,
     "CALL": _FUNCTION,
     "DO": "write the statements one by one",
-    "COMMENT": "leave it out: SHOW CREATE shows how an object was made",
     "DESCRIBE": "use SHOW COLUMNS FROM",
     "USE": _SCHEMA,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from reclock.sql.statement.alter_table import AlterTable, Rename
 from reclock.sql.statement.catalog_query import CatalogQuery
+from reclock.sql.statement.comment import Comment
 from reclock.sql.statement.copy import Copy, CopyFrom
 from reclock.sql.statement.cursor import CloseCursor, Declare, Fetch
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
@@ -47,6 +48,7 @@ Statement = (
     | Begin
     | CatalogQuery
     | CloseCursor
+    | Comment
     | Commit
     | Copy
     | CopyFrom
@@ -101,6 +103,7 @@ __all__ = [
     "Begin",
     "CatalogQuery",
     "CloseCursor",
+    "Comment",
     "Commit",
     "Copy",
     "CopyFrom",

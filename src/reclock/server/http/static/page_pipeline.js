@@ -58,7 +58,7 @@ export function Pipeline({ now, speed: fast, rest }) {
           aria-label=${`${o.kind} ${o.name}${s ? `, ${s.state}` : ""}`} onClick=${() => open(o.name)} onKeyDown=${(e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); open(o.name); } }}>
           <rect class="box" width=${W} height=${H} rx="12" /><rect width="6" height=${H - 20} x="8" y="10" rx="3" style=${{ fill: `var(${bad ? "--bad" : STRIPES[o.kind] ?? "--c0"})`, stroke: "none" }} />
           <text class="k" x="24" y="20">${o.kind}${s ? ` · ${s.state}` : ""}</text><title>${o.name}</title><text class="t" x="24" y="39">${o.name.length > (W - 30) / 7.8 ? o.name.slice(0, Math.floor((W - 30) / 7.8) - 1) + "…" : o.name}</text>
-          <text class="m" x="24" y="57">${[v === null || v === undefined ? "" : rate(v), lag === null || lag === undefined ? "" : `lag ${span(lag)}`].filter(Boolean).join(" · ") || (o.kind === "view" ? "computed when read" : "")}</text></g>`; })}
+          <text class="m" x="24" y="57">${[v === null || v === undefined ? "" : rate(v), lag === null || lag === undefined ? "" : `lag ${span(lag)}`].filter(Boolean).join(" · ") || (o.kind === "view" ? "not stored" : "")}</text></g>`; })}
     </svg>` : html`<p class="empty">There is nothing yet: CREATE SOURCE or CREATE TABLE on the <a href="#/sql">SQL page</a>.</p>`}</section>
   ${rest && html`<${Inside} name=${rest} kind=${data.objects.find((o) => o.name === rest)?.kind} now=${now} />`}</div>`;
 }

@@ -6,29 +6,33 @@ import { clock, html, isTime, moment, number, Problem, round, span, usePoll, use
 
 const H = 300, LEFT = 66, RIGHT = 18, TOP = 26, BOTTOM = 30, HELD = 13, MINUTES = 3;
 
-export function Time() {
-  const kept = useRef(new Map());
+export function Time({ now }) {
+  const kept = useRef(new Map()), known = useRef(new Map());
   const { data, error } = usePoll(async () => {
-    const [bindings, frontiers, held, objects] = await Promise.all([
+    const [bindings, held] = await Promise.all([
       rows('SELECT source, "timestamp", "partition", "offset" FROM reclock.bindings'),
-      rows("SELECT object, since, upper, lag_ms FROM reclock.frontiers"),
-      rows("SELECT object, holder, since FROM reclock.holds"), rows("SELECT id, name FROM reclock.objects")]);
-    const names = new Map(objects.map((o) => [o.id, o.name]));
-    const holds = held.map((h) => { const [kind, id] = h.holder.split("/"); return { ...h, holder: names.has(id) ? `${kind} ${names.get(id)}` : h.holder }; });
+      rows("SELECT object, holder, since FROM reclock.holds")]);
+    const holders = held.map((h) => [h, ...h.holder.split("/")]);
+    if (holders.some(([, kind, id]) => kind !== "subscribe" && !known.current.has(id))) {
+      for (const [, , id] of holders) known.current.set(id, null); // what has no name is asked for once
+      for (const o of await rows("SELECT id, name FROM reclock.objects")) known.current.set(o.id, o.name);
+    }
+    const holds = holders.map(([h, kind, id]) => { const name = kind !== "subscribe" && known.current.get(id); return { ...h, holder: name ? `${kind} ${name}` : h.holder.replace("/", " ") }; });
     for (const b of bindings) {
       const source = kept.current.get(b.source) ?? kept.current.set(b.source, new Map()).get(b.source);
       const partition = source.get(b.partition) ?? source.set(b.partition, new Map()).get(b.partition);
       partition.set(b.timestamp, b.offset);
     }
-    for (const [name] of kept.current) if (!frontiers.some((f) => f.object === name)) kept.current.delete(name);
-    return { frontiers, holds };
-  }, 1500);
-  if (!data) return html`<h1>Time</h1><${Problem} error=${error} />`;
+    return { holds };
+  }, 2000);
+  const frontiers = now?.objects.map((o) => ({ ...o, object: o.name })).sort((a, b) => a.object.localeCompare(b.object));
+  if (frontiers) for (const [name] of kept.current) if (!frontiers.some((f) => f.object === name)) kept.current.delete(name);
+  if (!data || !frontiers) return html`<h1>Time</h1><${Problem} error=${error} />`;
   const names = [...kept.current.keys()].sort();
   return html`<div class="head"><div><h1>Time</h1><p>Which offsets of a source became visible at which time: decided once, and the same after every restart.</p></div></div><${Problem} error=${error} />
     ${names.length === 0 && html`<p class="empty">There is no source yet. Tables get their times when they are written.</p>`}
-    ${names.map((name) => html`<${Remap} key=${name} name=${name} partitions=${kept.current.get(name)} frontier=${data.frontiers.find((f) => f.object === name)} holds=${data.holds.filter((x) => x.object === name)} />`)}
-    <section class="card"><h2>What is kept of every object</h2><${Ranges} frontiers=${data.frontiers} holds=${data.holds} /></section>`;
+    ${names.map((name) => html`<${Remap} key=${name} name=${name} partitions=${kept.current.get(name)} frontier=${frontiers.find((f) => f.object === name)} holds=${data.holds.filter((x) => x.object === name)} />`)}
+    <section class="card"><h2>What is kept of every object</h2><${Ranges} frontiers=${frontiers} holds=${data.holds} /></section>`;
 }
 
 // Times that a clock shows between two, about so many: for axes; of other timelines, round numbers.
@@ -52,11 +56,11 @@ function Remap({ name, partitions, frontier, holds }) {
   const least = Math.min(...times, frontier.since ?? end, ...holds.map((x) => x.since ?? end));
   const low = Math.max(limit, least - (end - least) * 0.04), high = end + Math.max(1, (end - low) * 0.06);
   const offsets = lines.flatMap(([, found]) => [...found].filter(([t]) => t >= low).map(([, o]) => o));
-  const top = Math.max(1, ...lines.map(([, f]) => Math.max(...f.values()))), under = Math.min(top - 1, ...offsets);
+  const top = Math.max(1, ...lines.map(([, f]) => Math.max(0, ...[...f].filter(([t]) => t <= end).map(([, o]) => o)))), under = Math.min(top - 1, ...offsets);
   const x = (t) => LEFT + ((t - low) / (high - low || 1)) * (W - LEFT - RIGHT);
   const y = (o) => H - BOTTOM - ((o - under) / (top - under || 1)) * (H - TOP - BOTTOM);
   const stairs = (found) => {
-    const steps = [...found].sort((a, b) => a[0] - b[0]);
+    const steps = [...found].filter(([t]) => t <= end).sort((a, b) => a[0] - b[0]);
     let d = "", before = null;
     for (const [t, o] of steps) { const u = Math.max(low, t); d += before === null ? `M${x(u)},${y(Math.max(under, o))}` : `H${x(u)}V${y(o)}`; before = o; }
     return { d: `${d}H${x(end)}`, last: before };
