@@ -21,7 +21,7 @@ from reclock.dataflow.changes import Stamped
 from reclock.dataflow.graph import ArrangementId, collection_of, errors_of
 from reclock.dataflow.job.errand import Errand, Kept
 from reclock.dataflow.job.message import COUNTED, FINISHED, SENT
-from reclock.dataflow.job.parts import PART_BYTES, PART_ROWS, Parts, divided
+from reclock.dataflow.job.parts import Parts
 from reclock.dataflow.job.reader import by_hash
 from reclock.dataflow.job.schedule import Keyed, Schedule, keyed_inputs
 from reclock.dataflow.operators.temporal import is_due
@@ -49,6 +49,12 @@ if TYPE_CHECKING:
     from reclock.time.antichain import Antichain
     from reclock.time.timestamp import Timestamp
 
+PART_ROWS: Final = 1_000_000
+"""How many rows a part has at most, of what is read: it must fit into a worker's memory."""
+
+PART_BYTES: Final = 256 << 20
+"""How many bytes a part has at most, about; a column of text must stay below 2 GiB."""
+
 CHAINS: Final = 32
 """How many chains are kept; the one that was not used for longest is forgotten."""
 
@@ -69,8 +75,13 @@ class Cluster(Protocol):
 
 
 def parts_for(rows: int, size: int, parallelism: int) -> Parts:
-    """Return the parts of a job over so many rows and bytes."""
-    return divided(rows, size, parallelism, most_rows=PART_ROWS, most_bytes=PART_BYTES)
+    """Return how to divide so many rows and bytes: as many parts as run at once, or a multiple.
+
+    >>> parts_for(2_100_000, 10**8, 2), parts_for(10, 10**3, 8), parts_for(10**5, 10**10, 2)
+    (Parts(count=4), Parts(count=8), Parts(count=38))
+    """
+    rounds = max(-(-rows // (parallelism * PART_ROWS)), -(-size // (parallelism * PART_BYTES)))
+    return Parts(parallelism * max(1, rounds))
 
 
 @dataclass(frozen=True)

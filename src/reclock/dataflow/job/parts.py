@@ -16,12 +16,6 @@ from reclock.dataflow.delta import key_hash
 if TYPE_CHECKING:
     from reclock.arrangement.layout import Int64s
 
-PART_ROWS: Final = 1_000_000
-"""How many rows a part has at most, of what is read: it must fit into a worker's memory."""
-
-PART_BYTES: Final = 256 << 20
-"""How many bytes a part has at most, about; a column of text must stay below 2 GiB."""
-
 _HASHES: Final = 1 << 64
 _LEAST: Final = -(1 << 63)
 
@@ -58,20 +52,3 @@ class Parts:
     def of_no_key(self) -> int:
         """The part of the rows of a collection that is arranged by no column."""
         return self.of(int(key_hash([], 1)[0]))
-
-
-def divided(
-    rows: int,
-    size: int,
-    parallelism: int,
-    *,
-    most_rows: int = PART_ROWS,
-    most_bytes: int = PART_BYTES,
-) -> Parts:
-    """Return how to divide so many rows and bytes: as many parts as run at once, or a multiple.
-
-    >>> divided(2_100_000, 10**8, 2), divided(10, 10**3, 8), divided(10**5, 10**10, 2)
-    (Parts(count=4), Parts(count=8), Parts(count=38))
-    """
-    rounds = max(-(-rows // (parallelism * most_rows)), -(-size // (parallelism * most_bytes)))
-    return Parts(parallelism * max(1, rounds))
