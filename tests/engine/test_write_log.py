@@ -29,8 +29,10 @@ def publish(store, step):
 def test_what_is_written_is_pending_until_it_is_retired():
     store = MemoryStore()
     wal = Wal.open(store, EPOCH_MS)
-    wal = publish(store, wal.write(Timestamp(5), {ObjectId("u1"): run(5), ObjectId("u2"): run(5)}))
-    wal = publish(store, wal.write(Timestamp(9), {ObjectId("u1"): run(9)}))
+    wal = publish(
+        store, wal.write(Timestamp(5), [(ObjectId("u1"), run(5)), (ObjectId("u2"), run(5))])
+    )
+    wal = publish(store, wal.write(Timestamp(9), [(ObjectId("u1"), run(9))]))
     assert Wal.open(store, EPOCH_MS) == wal
     assert [e.table for e in wal.pending] == ["u1", "u2", "u1"]
     assert [e.run for e in wal.of_table(ObjectId("u1"))] == [run(5), run(9)]
@@ -44,9 +46,9 @@ def test_what_is_retired_is_gone_and_what_is_pending_is_kept():
     store = MemoryStore()
     wal = Wal.open(store, EPOCH_MS)
     for time in (1, 3):
-        wal = publish(store, wal.write(Timestamp(time), {ObjectId("u1"): run(time)}))
+        wal = publish(store, wal.write(Timestamp(time), [(ObjectId("u1"), run(time))]))
         wal = publish(store, wal.retire(Timestamp(time + 1)))
-    wal = publish(store, wal.write(Timestamp(7), {ObjectId("u1"): run(7)}))
+    wal = publish(store, wal.write(Timestamp(7), [(ObjectId("u1"), run(7))]))
     assert len(store.snapshot(wal.collection).updates) == 1
     assert Wal.open(store, EPOCH_MS) == wal
 

@@ -39,7 +39,6 @@ from reclock.dataflow import delta as deltas
 from reclock.dataflow.merge import ranges_of
 from reclock.dataflow.taken_away import first_taken_away
 from reclock.errors import ConflictingStatements
-from reclock.spark.job import parts_for
 from reclock.time.description import Description
 from reclock.time.frontier import at
 
@@ -51,6 +50,10 @@ if TYPE_CHECKING:
     from reclock.dataflow.job.errand import Kept
     from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.stated_runs import StatedRuns
+
+PART_ROWS: Final = 1_000_000
+PART_BYTES: Final = 256 << 20
+"""How much a task looks at, about."""
 
 _ANY: Final = Description(at(0), at(1), at(0))
 
@@ -127,7 +130,7 @@ def close(
             refs.append(ref)
         runs = RunCache().open_all(store, refs, closing.runs.keying.layout)
         rows, size = sum(ref.rows for ref in refs), sum(ref.length for ref in refs)
-        count = parts_for(rows, size, tasks.parallelism).count
+        count = max(tasks.parallelism, -(-rows // PART_ROWS), -(-size // PART_BYTES))
         spans = [
             (first, last, tuple(run.ref for run in runs if _reaches(run, first, last)))
             for first, last in ranges_of(runs, count, INT64_MIN)

@@ -38,6 +38,7 @@ from reclock.rows.copy_text import text_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from reclock.arrangement.run import Run
     from reclock.catalog.item import Check, Table
     from reclock.engine.core import Core
     from reclock.engine.timeline import TimelineState
@@ -178,6 +179,18 @@ def check_key(
         raise _duplicate(table, keys.slice(int(twice[0]), 1), added)
 
 
+def check_staged(
+    table: Table, updates: pa.RecordBatch, before: Sequence[Run], added: Sequence[pa.Array]
+) -> None:
+    """Refuse a key that an earlier part of the same write adds."""
+    if not table.checks_key or not before:
+        return
+    keys = net_keys(table, updates).select(range(1 + len(table.key)))
+    found = probe(table.keying.layout, before, keys).probe
+    if len(found):
+        raise _duplicate(table, keys.slice(int(found.min()), 1), added)
+
+
 def net_keys(table: Table, updates: pa.RecordBatch) -> pa.RecordBatch:
     """Return how often each key comes, net of how often it goes."""
     layout = Layout(table.keying.layout.key, ())
@@ -206,8 +219,9 @@ def _duplicate(table: Table, key: pa.RecordBatch, added: Sequence[pa.Array]) -> 
     detail = f"key ({names})=({shown:.200}) already exists"
     hint = "use UPDATE to change the row that is there"
     error = ConstraintViolation(message, detail=detail, hint=hint, code="23505")
-    same = [pc.equal(added[i], key.column(n + 1)[0]) for n, i in enumerate(table.key)]
-    rows = np.flatnonzero(reduce(pc.and_, same))
-    error.row = int(rows[-1]) if len(rows) else None
+    if added:
+        same = [pc.equal(added[i], key.column(n + 1)[0]) for n, i in enumerate(table.key)]
+        rows = np.flatnonzero(reduce(pc.and_, same))
+        error.row = int(rows[-1]) if len(rows) else None
     error.column = columns[0].name
     return error

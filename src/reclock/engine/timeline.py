@@ -43,7 +43,7 @@ from reclock.time.timestamp import Timestamp, round_up
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.store import Store as Segments
@@ -193,6 +193,11 @@ class TimelineState:
         digest = blake2b(str(self.pace).encode(), digest_size=4).hexdigest()
         return f"{step}-{digest}-{time}"
 
+    def is_filled(self, table: ObjectId) -> bool:
+        """Return whether a table has had rows."""
+        runs = self.arrangements.runs.get(collection_of(table), ())
+        return bool(self.wal.of_table(table)) or any(ref.rows for ref in runs)
+
     # Times.
 
     def write_time(
@@ -231,7 +236,7 @@ class TimelineState:
     # Steps.
 
     def written(
-        self, given: tuple[rules.OracleState, Timestamp], runs: Mapping[ObjectId, RunRef]
+        self, given: tuple[rules.OracleState, Timestamp], runs: Sequence[tuple[ObjectId, RunRef]]
     ) -> tuple[list[Append], TimelineState]:
         """Return a write of ``runs`` at a time that ``write_time`` gave."""
         state, time = given

@@ -96,7 +96,7 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
             given_rows = [c.added for c in changes if c.table.id == table.id]
             check_key(table, state, batch, given_rows[-1])
         runs = _encode(state, [pair for pair in updates if pair[1].num_rows], time)
-        appends, after = state.written(given, runs)
+        appends, after = state.written(given, list(runs.items()))
         hit("write.append.before")
         core.publish(core.world, appends, after)
         hit("write.append.after")
@@ -109,18 +109,19 @@ def updates_of(changes: Sequence[Change], time: Timestamp) -> list[tuple[Table, 
     batches: dict[ObjectId, list[pa.RecordBatch]] = {item: [] for item in tables}
     for change in changes:
         some = batches[change.table.id]
-        some.append(_arranged(change.table, change.added, time, 1))
+        some.append(arranged(change.table, change.added, time, 1))
         if change.removed is not None:
-            some.append(_arranged(change.table, change.removed, time, -1))
+            some.append(arranged(change.table, change.removed, time, -1))
     return [
         (table, consolidate(table.keying.layout, deltas.union(some)))
         for table, some in zip(tables.values(), batches.values(), strict=True)
     ]
 
 
-def _arranged(
+def arranged(
     table: Table, columns: Sequence[pa.Array], time: Timestamp, diff: int
 ) -> pa.RecordBatch:
+    """Return rows as updates, in the order of the table's arrangement."""
     size = len(columns[0])
     times, diffs = np.full(size, time, np.int64), np.full(size, diff, np.int64)
     return table.keying.arrange(deltas.build(columns, times, diffs))

@@ -1,6 +1,6 @@
 """Writes to tables, durable from the moment they are acknowledged until a tick folds them.
 
-The collection ``wal/<timeline>`` holds one record per write and table::
+The collection ``wal/<timeline>`` holds a record per write and table, of a large write several::
 
     {"v": 1, "table": "u3", "seq": 17, "run": {…}}        at the write's timestamp, +1
 
@@ -33,7 +33,7 @@ from reclock.ids import CollectionId, ObjectId
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from reclock.durable.store import Snapshot, Store
     from reclock.time.frontier import Frontier
@@ -90,10 +90,10 @@ class Wal:
         """Return what is pending for a table."""
         return tuple(entry for entry in self.pending if entry.table == table)
 
-    def write(self, time: Timestamp, runs: Mapping[ObjectId, RunRef]) -> tuple[Append, Wal]:
-        """Return the append that writes ``runs`` at ``time``, and the log after it."""
+    def write(self, time: Timestamp, runs: Sequence[tuple[ObjectId, RunRef]]) -> tuple[Append, Wal]:
+        """Return the append that writes ``runs`` of tables at ``time``, and the log after it."""
         entries = []
-        for sequence, (table, run) in enumerate(runs.items(), self.next_sequence):
+        for sequence, (table, run) in enumerate(runs, self.next_sequence):
             record = {"v": VERSION, "table": table, "seq": sequence, "run": run.to_json()}
             text = json.dumps(record, separators=(",", ":"), sort_keys=True)
             entries.append(Entry(table, sequence, run, text))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reclock.catalog.catalog import Catalog
     from reclock.catalog.item import Table
     from reclock.engine.read import Readable
+    from reclock.engine.staged_write import StagedWrite
     from reclock.engine.world import World
     from reclock.rows.result import Result
     from reclock.session.answer import Answer
@@ -104,9 +105,14 @@ class Conversation(Speaker, Protocol):
         ...
 
     def copied(
-        self, name: Name, rows: Callable[[Table, Catalog], list[pa.Array]], count: int, /
+        self,
+        name: Name,
+        rows: Callable[[Table, Catalog], list[pa.Array]],
+        count: int,
+        staged: StagedWrite | None = None,
+        /,
     ) -> Result:
-        """Write what was copied into a table, as a statement of its own."""
+        """Write what was copied into a table, as a statement of its own; or what was ``staged``."""
         ...
 
     def description_of(self, parsed: Parsed, declared: Sequence[Type], /) -> Description:

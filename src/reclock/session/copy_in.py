@@ -3,6 +3,9 @@ r"""COPY table FROM STDIN in PostgreSQL's formats, text, CSV and binary, as rows
 Bytes come in pieces of any size. Rows are checked as they come and kept as Arrow columns; the end
 makes all of them durable at one timestamp, or none. ``\.`` on a line of its own is the end too.
 
+Outside of a transaction what is kept is at most ``PIECE_BYTES``: more is staged on disk
+(``engine.staged_write``). In a transaction, which may undo and run it again, it is in memory.
+
 Tests: tests/session/test_copy_in.py.
 """
 
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from reclock.engine.staged_write import StagedWrite
 from reclock.errors import Error, InvalidValue
 from reclock.rows.copy_csv import Records, read_csv, typed
 from reclock.rows.copy_text import utf8
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
     from reclock.sql.types import Type
 
 _AT_ONCE: Final = 10_000
+PIECE_BYTES: Final = 64 << 20
+"""So much is kept in memory."""
+
 _SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
 _HEAD: Final = len(_SIGNATURE) + 8
 _ESCAPES: Final = {
@@ -61,6 +68,8 @@ class CopyIn:
         self._headed = statement.format.header == "off"
         self._records = Records(statement.format)
         self._whole = False
+        self._size = 0
+        self._staged: StagedWrite | None = None
         self._zone = context.settings.time_zone
         self.read_binary: Callable[[bytes, Type], Any] | None = None
         """Reads a value of the binary format: the server's, who has it."""
@@ -111,7 +120,26 @@ class CopyIn:
             self._take(b"".join(self._rest))
         self._keep()
         name, session = self._statement.name, self._context.session
-        return session.copied(name, self._columns, self._count)
+        if self._staged is not None:
+            self._stage()
+        return session.copied(name, self._columns, self._count, self._staged)
+
+    def _piled(self, columns: list[pa.Array]) -> None:
+        """Keep some rows, or stage what is kept if that is much."""
+        self._parts.append(columns)
+        self._size += sum(column.nbytes for column in columns)
+        if self._size > PIECE_BYTES and self._context.transaction is None:
+            self._stage()
+
+    def _stage(self) -> None:
+        """Move what is kept to disk."""
+        if self._staged is None:
+            self._staged = StagedWrite(self._context.core, self._table)
+        columns = self._columns(self._table, self._context.catalog)
+        self._parts, self._size = [], 0
+        self._defaults = Defaults(self._context.session)  # which has the numbers of these rows
+        if len(columns[0]):
+            self._staged.add(columns)
 
     def _take(self, line: bytes) -> None:
         if self._ended:
@@ -177,7 +205,7 @@ class CopyIn:
                 lines = f"{self._where(first_line)} to {self._count}"
                 error.detail = "; ".join(filter(None, [lines, error.detail]))
                 raise
-        self._parts.append(columns)
+        self._piled(columns)
 
     def _take_binary(self) -> None:
         """Take whole rows of the binary format; what is left waits for more."""
@@ -231,7 +259,7 @@ class CopyIn:
                 lines = f"{self._where(first)} to {self._count}"
                 error.detail = "; ".join(filter(None, [lines, error.detail]))
                 raise
-        self._parts.append(columns)
+        self._piled(columns)
         self._rows = []
 
     def _columns(self, table: Table, catalog: Catalog) -> list[pa.Array]:
@@ -240,13 +268,14 @@ class CopyIn:
             message = f'table "{table.name}" was recreated meanwhile'
             raise InvalidValue(message, code="42P01", hint="copy again")
         made = []
+        count = sum(len(part[0]) for part in self._parts)
         for at, column in enumerate(table.columns):
             if at in self._places:
                 place = self._places.index(at)
                 parts = [part[place] for part in self._parts]
                 made.append(pa.concat_arrays(parts) if parts else column_from([], column.column))
             else:
-                made.append(self._defaults.column(table, at, self._count, catalog))
+                made.append(self._defaults.column(table, at, count, catalog))
         return made
 
     def _where(self, line: int | None = None) -> str:

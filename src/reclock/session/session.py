@@ -42,6 +42,7 @@ from reclock.session.copy_in import CopyIn
 from reclock.session.cursor import Cursors
 from reclock.session.description import describe
 from reclock.session.dml.defaults import Defaults
+from reclock.session.dml.target import target_table
 from reclock.session.functions import is_of_session, with_session
 from reclock.session.look_up import look_up_known
 from reclock.session.plans import plan_once
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from reclock.catalog.catalog import Catalog
     from reclock.catalog.item import Table
     from reclock.engine.read import Readable
+    from reclock.engine.staged_write import StagedWrite
     from reclock.engine.world import World
     from reclock.session.described import Description, PreparedStatement
     from reclock.session.file_roots import FileRoots, S
@@ -253,11 +255,19 @@ class Session:
             return self._run(context, statement)
 
     def copied(
-        self, name: Name, rows: Callable[[Table, Catalog], list[pa.Array]], count: int
+        self,
+        name: Name,
+        rows: Callable[[Table, Catalog], list[pa.Array]],
+        count: int,
+        staged: StagedWrite | None = None,
     ) -> Result:
-        """Write what was copied into a table, as a statement of its own."""
+        """Write what was copied into a table, as a statement of its own; or what was ``staged``."""
         with self._turn():
             self._admitted(CopyFrom(name), ())
+            if staged is not None:
+                with Context(self, "").writing() as world:
+                    table = target_table(name, world.catalog)
+                    return Result(f"COPY {count}", timestamp=staged.commit(table))
             timestamp = insert_into(Context(self, ""), name, rows).timestamp if count else None
             return Result(f"COPY {count}", timestamp=timestamp)
 

@@ -136,9 +136,13 @@ def _check_fit(given: dict[str, Value], name: str, *, to: bool) -> None:
     if "default" in given:
         message = "COPY option DEFAULT is not supported"
         raise NotSupported(message, hint="leave it out")
-    if to and str(given.get("freeze", "false")).lower() not in _FALSE:
+    frozen = str(given.get("freeze", "false")).lower()
+    if frozen not in _TRUE + _FALSE:
+        message = "freeze requires a Boolean value"
+        raise StatementError(message, code="42601", hint="write FREEZE, or FREEZE false")
+    if to and frozen in _TRUE:
         message = "COPY FREEZE cannot be used with COPY TO"
-        raise NotSupported(message, hint="leave it out")
+        raise StatementError(message, code="0A000", hint="leave it out")
     if str(given.get("encoding", "utf8")).lower().replace("-", "") != "utf8":
         message = "COPY in another encoding than UTF8 is not supported"
         raise NotSupported(message, hint="text is UTF-8")
