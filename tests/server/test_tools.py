@@ -14,6 +14,8 @@ import polars as pl
 import psycopg
 import pytest
 import sqlalchemy as sa
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from reclock.server.background import serving
@@ -101,6 +103,26 @@ def test_sqlalchemy_creates_all_and_has_sessions(engine):
         assert session.scalars(sa.select(User.name).order_by(User.id)).all() == ["a", "b"]
     Base.metadata.drop_all(engine)
     assert sa.inspect(engine).get_table_names() == []
+
+
+def test_alembic_migrates_in_transactions(engine):
+    def upgrade(migrations: Operations) -> None:
+        id_ = sa.Column("id", sa.Integer, primary_key=True, autoincrement=False)
+        migrations.create_table("a", id_, sa.Column("n", sa.String(20), server_default="x"))
+        migrations.create_index("ix_a", "a", ["n"])
+        migrations.execute("INSERT INTO a (id) VALUES (1)")
+
+    def change(migrations: Operations) -> None:
+        migrations.drop_index("ix_a")
+        migrations.add_column("a", sa.Column("m", sa.Integer))
+        migrations.alter_column("a", "n", new_column_name="name")
+
+    for step in (upgrade, change):
+        with engine.begin() as connection:
+            step(Operations(MigrationContext.configure(connection)))
+    with engine.connect() as connection:
+        assert connection.execute(sa.text("SELECT * FROM a")).all() == [(1, "x", None)]
+    assert [c["name"] for c in sa.inspect(engine).get_columns("a")] == ["id", "name", "m"]
 
 
 @pytest.mark.parametrize("method", [None, "multi"])

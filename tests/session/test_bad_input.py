@@ -112,7 +112,6 @@ STATEMENTS = [
     ("CREATE FUNCTION x() RETURNS INT AS 'x'", "view"),
     ("REFRESH MATERIALIZED VIEW v", "every tick"),
     ("CHECKPOINT", "leave it out"),
-    ("COMMENT ON TABLE t IS 'x'", "SHOW CREATE"),
 ]
 UNSUPPORTED = [
     ("SELECT s::nope FROM t", "0A000", "nope"),

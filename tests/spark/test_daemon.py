@@ -21,7 +21,7 @@ ALLOWED = {"jemalloc_bg_thd", "polars-ooc-clea"}
 
 LOADING = """
 import os, sys
-from reclock.dataflow import daemon
+from reclock.spark import daemon
 daemon.load()
 tasks = [task for task in os.listdir("/proc/self/task") if int(task) != os.getpid()]
 print(*(open(f"/proc/self/task/{task}/comm").read().strip() for task in tasks), sep="\\n")

@@ -52,6 +52,8 @@ VERSION: Final = 3
 What a record of an earlier version can say is written as one.
 """
 
+_OWNED: Final = 2
+
 
 @dataclass(frozen=True)
 class Item:
@@ -81,7 +83,7 @@ class Item:
         """Return what the catalog stores."""
         made: Json = {"v": 1, "kind": self.kind, "name": self.name, "sql": self.sql}
         if self.owner is not None:
-            made |= {"v": VERSION, "owner": self.owner}
+            made |= {"v": _OWNED, "owner": self.owner}
         if self.timeline is not None:
             made["timeline"] = str(self.timeline)
         if self.depends:

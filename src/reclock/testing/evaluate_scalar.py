@@ -34,7 +34,7 @@ from reclock.sql.zone import DEFAULT, in_zone, local_text, moment, named, tzinfo
 from reclock.testing import evaluate_interval as model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Row = tuple[object, ...]
 _CONTEXT = Context(prec=60, rounding=ROUND_HALF_UP)
@@ -302,6 +302,12 @@ _COMPARISONS: dict[str, Callable[[Any, Any], object]] = {
     "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
+
+def _position(array: Sequence[object] | None, value: object) -> int | None:
+    found = (at for at, element in enumerate(array or (), 1) if element == value)
+    return next(found, None)
+
+
 _NULL_AWARE: dict[str, Callable[..., object]] = {
     **{f"{o} any": _quantified(f, every=False) for o, f in _COMPARISONS.items()},
     **{f"{o} all": _quantified(f, every=True) for o, f in _COMPARISONS.items()},
@@ -318,7 +324,16 @@ _NULL_AWARE: dict[str, Callable[..., object]] = {
     "array": lambda *values: tuple(values),
     "array_append": lambda array, value: (*(array or ()), value),
     "array_cat": lambda a, b: b if a is None else a if b is None else a + b,
+    "array_position": _position,
 }
+
+
+def _has_all(array: Sequence[object], wanted: Sequence[object]) -> bool:
+    return all(value is not None and value in array for value in wanted)
+
+
+def _has_any(array: Sequence[object], wanted: Sequence[object]) -> bool:
+    return any(value is not None and value in array for value in wanted)
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
@@ -536,4 +551,8 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("~", 2): lambda s, pattern: re.search(pattern, s) is not None,
     ("&", 2): operator.and_,
     ("|", 2): operator.or_,
+    ("#", 2): operator.xor,
+    ("~", 1): operator.invert,
+    ("@>", 2): _has_all,
+    ("&&", 2): _has_any,
 }

@@ -20,7 +20,11 @@ LITERALS = {
     "text": ("text 'x'", "''", "'y'", "text 'Ä'", "text '10'", "text 'xy'"),
     "bool": ("true", "false"),
     "date": ("date '2024-02-29'", "date '1999-12-31'"),
-    "ts": ("timestamp '2024-03-01 00:00:00'", "timestamp '1970-01-01 00:00:01'"),
+    "ts": (
+        "timestamp '2024-03-01 00:00:00'",
+        "timestamp '1970-01-01 00:00:01'",
+        "timestamp '2024-02-29 23:59:59.9999995'",
+    ),
     "float": ("0.5::float8", "3.0::float8"),
     "arr": ("array[1, 2]", "array[3]", "array[1, null]"),
 }
@@ -121,6 +125,10 @@ _OF: dict[str, tuple[tuple[str, ...], ...]] = {
         ("array_length(", "@arr", ", 1)"),
         ("sign(", "@int", ")::int"),
         ("mod(", "@int", ", 2)"),
+        ("(~ ", "@int", " + 1)"),
+        ("(", "@int", " # ", "@int", ")"),
+        ("array_position(", "@arr", ", ", "@int", ")"),
+        ("array_position(", "@arr", ", ", "@num", ")"),
     ),
     "big": (
         ("(", "@big", " + ", "@int", ")"),
@@ -176,6 +184,8 @@ _OF: dict[str, tuple[tuple[str, ...], ...]] = {
         ("(", "@int", " > ", "@int", ")"),
         ("(", "@text", " like '%x%')"),
         ("(", "@bool", " is true)"),
+        ("(", "@arr", " @> ", "@arr", ")"),
+        ("(", "@arr", " && ", "@arr", ")"),
     ),
     "date": (
         ("(", "@date", " + ", "@int", ")"),
@@ -205,6 +215,11 @@ _OF: dict[str, tuple[tuple[str, ...], ...]] = {
     "arr": (
         ("array[", "@int", ", ", "@int", "]"),
         ("array[", "@int", "]"),
+        ("(", "@arr", " || ", "@int", ")"),
+        ("(", "@int", " || ", "@arr", ")"),
+        ("(", "@arr", " || ", "@arr", ")"),
+        ("(", "@arr", " || null)"),
+        ("array_append(", "@arr", ", null)"),
     ),
 }  # fmt: skip
 
