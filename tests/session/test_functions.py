@@ -57,18 +57,18 @@ def test_they_are_described(db: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("sql", "code"),
     [
-        "CREATE VIEW v AS SELECT current_user AS a",
-        "CREATE MATERIALIZED VIEW v AS SELECT version() AS a",
-        "SELECT current_user(1)",
-        "SELECT version(1)",
+        ("CREATE VIEW v AS SELECT current_user AS a", "0A000"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT version() AS a", "0A000"),
+        ("SELECT current_user(1)", "42883"),
+        ("SELECT version(1)", "42883"),
     ],
 )
-def test_what_is_kept_has_none(db: Database, sql: str) -> None:
+def test_what_is_kept_has_none(db: Database, sql: str, code: str) -> None:
     with pytest.raises(Error) as caught:
         db.execute(sql)
-    assert caught.value.code in {"42883", "42601"}
+    assert caught.value.code == code
 
 
 def test_now_is_the_time_of_the_statement_or_of_the_transaction(tmp_path):

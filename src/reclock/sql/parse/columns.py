@@ -260,7 +260,8 @@ def _not_plain(what: str, position: int | None) -> NotSupported:
 
 
 _HINTS: Final = {
-    "UNIQUE": "create a unique index on the table: CREATE UNIQUE INDEX ON t (…)",
+    "UNIQUE": "declare PRIMARY KEY (…) if it is the table's only key; else leave it out, and count "
+    "repeated values in a view",
     "REFERENCES": "leave it out: rows of two tables can be compared in a view over both",
     "FOREIGN": "leave it out: rows of two tables can be compared in a view over both",
 }
