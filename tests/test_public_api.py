@@ -66,7 +66,7 @@ def test_every_method_is_documented(cls: type) -> None:
 
 def test_a_session_has_what_is_said_of_it() -> None:
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-    said = re.search(r"A session, `db\.session\(\)`, has (.*?), as a database has", text)
+    said = re.search(r"A session, `db\.session\(\)`, has (.*?), like a database", text)
     assert said
     names = re.findall(r"`(\w+)`", said[1])
     assert {"execute", "close"} < set(names)

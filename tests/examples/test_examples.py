@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = {
-    "bank", "cdc", "exactly_once", "nexmark", "notebook", "postgres", "replay", "sinks", "topics",
-    "views", "windows",
+    "bank", "cdc", "dbt", "exactly_once", "nexmark", "notebook", "postgres", "replay", "sinks",
+    "topics", "views", "windows",
 }  # fmt: skip
 pytestmark = pytest.mark.spark
 

@@ -265,7 +265,7 @@ def test_numbers_do_not_depend_on_what_was_released():
             quick.tick()
     assert [k.number for k in slow.waiting.known()] == [1, 2, 3, 4, 5, 6]
     assert quick.waiting.stated == len(counted(mentions, 4)) + 1 == 10
-    with pytest.raises(ConflictingStatements, match="mentioned anew"):
+    with pytest.raises(ConflictingStatements, match="mentioned again"):
         slow.tick()
 
 

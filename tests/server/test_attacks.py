@@ -34,7 +34,7 @@ LINES = [
     if line and not line.startswith("#")
 ]
 SETUP = f"""
-CREATE TABLE t (a INT); INSERT INTO t VALUES (1); CREATE TABLE shut (a INT);
+CREATE TABLE t (a INT); INSERT INTO t VALUES (1); CREATE TABLE shut (a INT); CREATE SEQUENCE q;
 INSERT INTO shut VALUES (7);
 CREATE SOURCE feed (a TEXT) FROM KAFKA BROKER 'b:9092' TOPIC 'feed' FORMAT TEXT
   WITH ("kafka.sasl.password" = '{SECRET}', "kafka.sasl.username" = 'me');
@@ -142,6 +142,12 @@ def test_every_statement_that_changes_something_is_refused_to_a_reader(served: S
     free = "-"
     rows = {
         "Truncate": ("TRUNCATE t", "42501"),
+        "AlterSequence": ("ALTER SEQUENCE q RESTART", "42501"),
+        "AlterTable": ("ALTER TABLE t ADD COLUMN more INT", "42501"),
+        "Comment": ("COMMENT ON TABLE t IS 'mine'", "42501"),
+        "CreateSequence": ("CREATE SEQUENCE mine", "42501"),
+        "Maintain": ("VACUUM t", free),
+        "Rename": ("ALTER TABLE t RENAME TO mine", "42501"),
         "AlterOwner": ("ALTER TABLE t OWNER TO joe", "42501"),
         "AlterSource": ("ALTER SOURCE t SET (on_error = 'skip')", "42501"),
         "AlterRetainHistory": ("ALTER TABLE t SET (RETAIN HISTORY FOR '1h')", "42501"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Thread
+from time import sleep
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,10 +55,18 @@ def test_fetch_waits_for_what_comes_and_can_be_stopped(opener: Opener) -> None:
     db.execute("CREATE TABLE t (a INT)")
     session = db.session()
     session.execute("BEGIN; DECLARE c CURSOR FOR SUBSCRIBE t")
-    session.interrupt.set(Interrupted("enough"))
+    before = session.interrupt.number
+
+    def stop() -> None:
+        while session.interrupt.number == before:  # FETCH has not begun
+            sleep(0.01)
+        session.interrupt.set(Interrupted("enough"))
+
+    stopper = Thread(target=stop)
+    stopper.start()
     with pytest.raises(Interrupted):
-        session.execute("FETCH 1 c WITH (timeout = '1h')")
-    session.interrupt.clear()
+        session.execute("FETCH 1 c WITH (timeout = '60s')")
+    stopper.join()
     session.close()
 
 

@@ -69,7 +69,7 @@ def test_the_sums_of_pgbench_agree_at_every_time(upstream, opener, transactions)
         opener.clock.advance(1_000)
         db.tick()
     times = db.execute('SELECT timestamp FROM reclock.bindings WHERE "offset" > 0').rows
-    assert len(times) > 2
+    assert len(times) > 1  # the copy, and what pgbench did, at once if that was quick
     seen = set()
     for (at,) in times:
         sums = {

@@ -79,6 +79,7 @@ class Sequence(Item):
         >>> s.taken(after, 2)
         Traceback (most recent call last):
         reclock.errors.StatementError: nextval: reached maximum value of sequence "s" (5)
+        hint: ALTER SEQUENCE s RESTART
         """
         room = self.room(at)
         if count <= room:
