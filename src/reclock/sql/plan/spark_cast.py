@@ -78,7 +78,10 @@ def cast_text(  # noqa: PLR0911, PLR0912  # one per case
     if (source, target) == (TEXT, BOOLEAN):
         return text_as_boolean(value)
     if target == JSON:
-        return f"CASE WHEN try_parse_json({value}) IS NOT NULL THEN {value} END"
+        # Spark stops after the first value ("1 day"): only one that is whole fits both of these.
+        element = f"try_parse_json(concat('[', {value}, ']'))"
+        member = f"try_parse_json(concat(char(123), '\"a\":', {value}, char(125)))"
+        return f"CASE WHEN {element} IS NOT NULL AND {member} IS NOT NULL THEN {value} END"
     if target == TEXT:
         return _to_text(value, source)
     if target == INTERVAL:
