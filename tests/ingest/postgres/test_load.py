@@ -182,7 +182,7 @@ def check(messages, theirs):
         sums[at] = sum(row["balance"] for row in held.values())
     assert sorted((k, row["balance"]) for k, row in held.items()) == theirs
     assert set(sums.values()) == {500}, "a transaction is whole at every timestamp"
-    assert len(messages) > 20
+    assert len(messages) > 10, "more than the snapshot, and changes in every life"
 
 
 def committed(kafka, topic):
