@@ -145,6 +145,49 @@ def test_lines_fit_a_screen(document: Path) -> None:
     assert not [line for line in lines if len(re.sub(r"\]\([^)]*\)", "]", line)) > WIDTH]
 
 
+def cells(row: str) -> int:
+    """Return how many cells a row of a table has; bars in code, or escaped, are text."""
+    return re.sub(r"`[^`]*`", "", row.replace(r"\|", "")).strip().strip("|").count("|") + 1
+
+
+def torn(text: str) -> list[str]:
+    """Return the rows of tables that are not as wide as the first, and items within a line."""
+    found, wide = [], 0
+    for line in FENCE.sub("", COMMENT.sub("", text)).splitlines():
+        if line.startswith("|"):
+            wide = wide or cells(line)
+            if cells(line) != wide or not line.rstrip().endswith("|"):
+                found.append(line)
+            continue
+        if wide and line.strip():
+            found.append(line)
+        wide = 0
+        plain = re.sub(r"`[^`]*`", "``", line)
+        if re.search(r"[.:;?!)`] [-*]( (\*\*|``|\*?[A-Z])|$)", plain):
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_tables_and_lists_are_whole(document: Path) -> None:
+    assert not torn(read(document))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("| a | b |\n|---|---|\n| 1 | 2\n3 |\n", ["| 1 | 2", "3 |"]),
+        ("| a | `b|c` |\n|---|---|\n| 1 | 2 | | 3 | 4 |\n", ["| 1 | 2 | | 3 | 4 |"]),
+        ("- `a` is. - `b` is not.\n- a - b, 3 - 1\n", ["- `a` is. - `b` is not."]),
+        ("- **A.** See b. - **C** is.\n", ["- **A.** See b. - **C** is."]),
+        ("- a. -\n  b\n", ["- a. -"]),
+        ("| a |\n|---|\n| `x\\|y` |\n\nText - with a dash. A.\n", []),
+    ],
+)
+def test_torn_tables_and_lists_are_found(text: str, expected: list[str]) -> None:
+    assert torn(text) == expected
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_links_lead_somewhere(document: Path) -> None:
     for link in LINK.findall(FENCE.sub("", read(document))):
