@@ -10,12 +10,15 @@ from reclock.dataflow.placement import (
     DRIVER_SECONDS,
     FIRST_COST,
     LEAST_ROWS,
+    READ,
+    ROW_BYTES,
     Costs,
     Execution,
     Place,
     Placement,
     place,
     reached_by,
+    weight,
 )
 from reclock.dataflow.work import Work
 from reclock.ids import ObjectId
@@ -58,6 +61,32 @@ def test_costs_follow_what_was_measured():
     assert costs.of([("Join", 1)]) == pytest.approx(4e-6, rel=0.01)
     costs.note("Join", LEAST_ROWS - 1, 10.0)
     assert costs.of([("Join", 1)]) == pytest.approx(4e-6, rel=0.01)
+
+
+def test_reading_costs_what_was_measured_by_rows_or_by_bytes():
+    costs = Costs()
+    few, many = costs.of([(READ, weight(60_000, 0))]), costs.of([(READ, weight(60_000, 6 * 10**9))])
+    assert place(few) is DRIVER
+    assert place(many) is SPARK
+    for _ in range(50):
+        costs.note(READ, weight(1_000, 1_000 * ROW_BYTES * 10), 1_000 * 10 * 4e-6)
+    assert costs.of([(READ, weight(10_000, 0))]) == pytest.approx(10_000 * 4e-6, rel=0.01)
+    for _ in range(200):
+        costs.fade([READ])
+    assert costs.of([(READ, weight(60_000, 0))]) == pytest.approx(few)
+
+
+def test_few_changes_of_many_bytes_are_spark_s():
+    graph = MemoryGraph(
+        {ObjectId("u9"): planned("SELECT a, count(*) FROM t GROUP BY a")}, PythonEvaluator()
+    ).graph
+    (item,) = (i.item for i in walk(planned("SELECT a FROM t")) if isinstance(i, Get))
+    short, long = (
+        Work(graph, Timestamp(1), Timestamp(2), {item: Some(1_000, size)})
+        for size in (1_000 * 50, 1_000 * 100_000)
+    )
+    assert Placement().choose(short, "tick", is_up=True) is DRIVER
+    assert Placement().choose(long, "tick", is_up=True) is SPARK
 
 
 def test_the_outlook_follows_what_was_measured():
@@ -112,6 +141,7 @@ def test_what_was_measured_once_is_not_believed_for_ever():
 
 @dataclass(frozen=True)
 class Some:
-    """So many changes."""
+    """So many changes, of so many bytes."""
 
     rows: int
+    bytes: int = 0

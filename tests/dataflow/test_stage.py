@@ -15,7 +15,7 @@ from reclock.dataflow.keying import Keying
 from reclock.dataflow.stage import Stager
 from reclock.errors import PositionsLost
 from reclock.remap.batch import Range
-from reclock.spark.staging import stage
+from reclock.spark.staging import Readings, stage
 from reclock.time.timestamp import Timestamp
 
 SCHEMA = pa.schema([("c0", pa.int32()), ("c1", pa.int64()), ("c2", pa.decimal128(12, 2))])
@@ -57,7 +57,7 @@ def times_and_rows(found, store, keying=KEYING):
 def test_tasks_stage_what_is_read_here(spark, tmp_path):
     ranges = [Range(0, 5, 300, T), Range(2, 0, 90, T), Range(7, 10, 11, T)]
     shares = [[Range(0, 5, 200, T)], [Range(0, 200, 300, T), *ranges[1:]]]
-    found = stage(spark, stager(Records(), tmp_path), shares, "reading")
+    found = stage(Readings(spark), stager(Records(), tmp_path), shares, "reading")
     expected = [row["x"] for batch in Records()(ranges) for row in batch.to_pylist()]
     assert sum(p.rows for p in found) == sum(p.errors for p in found) == len(expected)
     store = LocalStore(tmp_path)
@@ -72,7 +72,7 @@ def test_tasks_stage_what_is_read_here(spark, tmp_path):
         assert hashes == sorted(hashes)
     spans = [covered.range for piece in found for covered in piece.covers]
     assert spans == [r for share in shares for r in share]
-    again = stage(spark, stager(Records(), tmp_path), shares, "reading")
+    again = stage(Readings(spark), stager(Records(), tmp_path), shares, "reading")
     assert again == found
 
 
@@ -109,6 +109,6 @@ def test_equal_records_of_other_positions_are_another_file(tmp_path):
 @pytest.mark.spark
 def test_an_error_of_a_task_is_that_error_here(spark, tmp_path):
     with pytest.raises(PositionsLost, match="gone") as lost:
-        stage(spark, stager(Lost(), tmp_path), [[Range(0, 0, 1, T)]], "reading")
+        stage(Readings(spark), stager(Lost(), tmp_path), [[Range(0, 0, 1, T)]], "reading")
     assert lost.value.detail == "offsets 1 to 2"
     assert lost.value.hint == "begin anew"

@@ -19,7 +19,7 @@ from forced import forced
 from reclock import ManualClock
 from reclock.arrangement import merge as rules
 from reclock.arrangement import precedence
-from reclock.dataflow import hydrate
+from reclock.dataflow import work as works
 from reclock.errors import DataflowExpired, Interrupted
 from reclock.session.database import Database
 from reclock.spark import job as run
@@ -355,14 +355,14 @@ def test_renewal_in_the_last_tenth_lets_a_process_live_on(db):
 @pytest.mark.placed  # a renewal that is a job has parts instead
 def test_a_renewal_in_small_pieces_is_one_in_one(db, monkeypatch):
     """Row by row below the filter; and with a join below it, which needs all rows at once."""
-    monkeypatch.setattr(hydrate, "PIECE_ROWS", 7)
+    monkeypatch.setattr(works, "PIECE_ROWS", 7)
     begin(db, "20s", renewal=True)
     db("CREATE MATERIALIZED VIEW j AS SELECT a.id FROM t a, t b WHERE a.id = b.id AND "
        "mz_now() < a.id + 31000")  # fmt: skip
     fill(db)
     pieces = []
-    sliced = hydrate.sliced
-    monkeypatch.setattr(hydrate, "sliced", lambda *a: (pieces.append(p) or p for p in sliced(*a)))
+    sliced = works.sliced
+    monkeypatch.setattr(works, "sliced", lambda *a: (pieces.append(p) or p for p in sliced(*a)))
     db.pass_to(19_100)
     db.db._core.expirations.wait()
     db.pass_to(19_200)
@@ -378,7 +378,7 @@ def test_a_renewal_in_small_pieces_is_one_in_one(db, monkeypatch):
 
 def test_a_renewal_hurries_when_half_of_the_time_has_passed(db, monkeypatch):
     monkeypatch.setattr(precedence, "REST", 10**9)
-    monkeypatch.setattr(hydrate, "PIECE_ROWS", 7)
+    monkeypatch.setattr(works, "PIECE_ROWS", 7)
     begin(db, "20s", renewal=True)
     fill(db)
     db.pass_to(19_100)
@@ -581,7 +581,7 @@ def check(seed: int, path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_histories_with_expiration_are_those_without(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(hydrate, "PIECE_ROWS", 2 + seed)
+    monkeypatch.setattr(works, "PIECE_ROWS", 2 + seed)
     check(seed, tmp_path)
 
 
@@ -596,7 +596,7 @@ def test_random_histories_in_parts_are_those_without(seed, tmp_path, monkeypatch
 @pytest.mark.slow(seconds=3)
 @pytest.mark.parametrize("seed", range(6, 120))
 def test_more_random_histories_with_expiration_are_those_without(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(hydrate, "PIECE_ROWS", 2 + seed % 5)
+    monkeypatch.setattr(works, "PIECE_ROWS", 2 + seed % 5)
     check(seed, tmp_path)
 
 

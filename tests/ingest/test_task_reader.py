@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
+from dataclasses import replace
+from time import monotonic, sleep
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,8 +15,9 @@ import pytest
 import reclock
 from reclock import ManualClock
 from reclock.catalog.item import Source
-from reclock.errors import Error, Unreadable
+from reclock.errors import Error, Interrupted, Unreadable
 from reclock.ingest.intake import Intake
+from reclock.ingest.task_reader import TaskReader
 from reclock.spark import staging as stage_job
 from reclock.testing.debezium import Change, Connector
 from reclock.testing.kafka_conformance import Record
@@ -242,3 +246,50 @@ def test_bad_records_snapshots_and_supplied_times_never_pass_the_driver(
         assert left <= db._core.named()
         assert db.check() == []
     assert sum(batch.num_rows for batches in driver_reads for batch in batches) == 0
+
+
+class Slow:
+    """A read that would take minutes."""
+
+    def __init__(self, marks):
+        self.marks = marks
+
+    def __call__(self, ranges):
+        (self.marks / str(ranges[0].start)).touch()
+        sleep(300)
+        yield from ()
+
+
+@pytest.mark.parametrize("ending", ["drop", "close"])
+def test_a_large_read_ends_with_its_source(tmp_path, monkeypatch, ending):
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    made = TaskReader._stager
+    slow = lambda *given, **more: replace(made(*given, **more), read=Slow(marks))  # noqa: E731
+    monkeypatch.setattr(TaskReader, "_stager", slow)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("line\n" * 50)
+    db = reclock.open(tmp_path / "state")
+    db.execute("ALTER SYSTEM SET execution = 'spark'")
+    db.execute(f"CREATE SOURCE s (line TEXT) FROM DIRECTORY '{tmp_path / 'in'}' FORMAT TEXT")
+    (source,) = db._core.world.catalog.of_kind(Source)
+    intake = db._core.intakes[source.id]
+    end = monotonic() + 60
+    while not list(marks.iterdir()):
+        assert monotonic() < end, "no task has begun"
+        sleep(0.05)
+    if ending == "drop":
+        db.execute("DROP SOURCE s")
+    else:
+        closing = threading.Thread(target=db.close, daemon=True)
+        closing.start()
+    assert intake._pulling.acquire(timeout=30), "the read goes on"
+    intake._pulling.release()
+    assert isinstance(intake.stall, Interrupted)
+    if ending == "close":
+        closing.join(30)
+        assert not closing.is_alive()
+    else:
+        left = [name for name in db._core.segments.names() if name.startswith("staged-")]
+        assert left == []
+        db.close()

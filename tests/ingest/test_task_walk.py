@@ -399,11 +399,11 @@ class Elsewhere(TaskEngine):
     other = None
     asked = 0
 
-    def stage(self, stager, shares, title):
+    def stage(self, stager, shares, title, *, stop=None):
         type(self).asked += 1
         listing = replace(stager.read.reader.listing, path=str(self.other))
         reading = replace(stager.read, reader=replace(stager.read.reader, listing=listing))
-        return super().stage(replace(stager, read=reading), shares, title)
+        return super().stage(replace(stager, read=reading), shares, title, stop=stop)
 
 
 @pytest.mark.parametrize("other", ["nowhere", "longer"])
@@ -436,8 +436,8 @@ def test_what_a_failed_job_has_written_is_removed(opener):
     class Fails(TaskEngine):
         fails = True
 
-        def stage(self, stager, shares, title):
-            made = super().stage(stager, shares, title)
+        def stage(self, stager, shares, title, *, stop=None):
+            made = super().stage(stager, shares, title, stop=stop)
             if self.fails:
                 message = "an executor is gone"
                 raise OSError(message)
@@ -608,3 +608,46 @@ def test_a_source_that_is_dropped_leaves_no_file(opener):
     left = {n for n in db._core.segments.names() if n.startswith("staged-")}
     assert left <= db._core.named()
     assert not db._core.in_flight
+
+
+class Weighs(TaskEngine):
+    """Tasks read many bytes, and the driver few, however many records that is."""
+
+    staged = ()
+    noted = ()
+
+    def reading_tasks(self, records, size=0):
+        return 2 if size > 20_000 else 0
+
+    def note_read(self, records, size, seconds):
+        self.noted.append((records, size))
+
+    def stage(self, stager, shares, title, *, stop=None):
+        made = super().stage(stager, shares, title, stop=stop)
+        self.staged.append(sum(piece.rows for piece in made))
+        return made
+
+
+@pytest.mark.parametrize(("columns", "envelope"), [(ROW, ""), (KEYED, "ENVELOPE UPSERT")])
+def test_a_few_records_of_many_bytes_are_left_to_tasks(opener, monkeypatch, columns, envelope):
+    monkeypatch.setattr("reclock.ingest.intake.PULL_ROWS", 4)
+    monkeypatch.setattr(Weighs, "staged", [])
+    monkeypatch.setattr(Weighs, "noted", [])
+    opener.engine = Weighs
+    db = opener()
+    topic = opener.kafka.create_topic(1)
+    values = [json.dumps({"id": n, "x": "x" * 1_000}).encode() for n in range(50)]
+    records = [Record(value, json.dumps(n).encode()) for n, value in enumerate(values)]
+    opener.kafka.produce(topic, 0, *records)
+    db.execute(
+        f"CREATE SOURCE s {columns} FROM KAFKA BROKER 'b' TOPIC '{topic}' FORMAT JSON {envelope}"
+    )
+    for _ in range(3):
+        opener.clock.advance(1_000)
+        db.tick()
+    found = db.execute("SELECT count(*), count(DISTINCT id), min(length(x)) FROM s").rows
+    assert found == [(50, 50, 1_000)]
+    read = sum(rows for rows, _ in Weighs.noted)
+    assert 0 < read < 30
+    assert sum(size for _, size in Weighs.noted) >= read * 1_000
+    assert sum(Weighs.staged) == 50 - read

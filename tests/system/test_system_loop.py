@@ -105,6 +105,14 @@ def test_looking_at_ticks_while_they_are_added():
     assert len(list(log.rows())) == 256 * len(PHASES)
 
 
+def test_a_tick_is_where_its_updates_were_computed():
+    watch = Watch()
+    watch.effort.tasks, watch.effort.bytes = 4, 100  # looked at what came in; the driver computed
+    assert (watch.place, watch.driver_rows("gather", 70)) == ("driver", 70)
+    watch.effort.by_tasks = True
+    assert (watch.place, watch.driver_rows("gather", 70)) == ("spark", 0)
+
+
 def test_measuring_a_tick_costs_next_to_nothing():
     log = TickLog()
     begun = perf_counter()

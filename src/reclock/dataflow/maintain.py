@@ -24,7 +24,7 @@ from reclock.arrangement.consolidate import consolidate
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import Limits, Output, errors_of
 from reclock.dataflow.operators.temporal import is_due
-from reclock.dataflow.placement import ARRANGE
+from reclock.dataflow.placement import ARRANGE, weight
 from reclock.dataflow.trace import EmptyTrace
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Tick:
         begun = perf_counter()
         appended = self._appended()
         if self._costs is not None:
-            rows = sum(updates.num_rows for updates in appended.values())
+            rows = sum(weight(made.num_rows, made.nbytes) for made in appended.values())
             self._costs.note(ARRANGE, rows, perf_counter() - begun)
         return appended
 
@@ -174,7 +174,8 @@ class Tick:
         self._seconds[at] = self._seconds.get(at, 0.0) + seconds
         if self._costs is not None:
             step = self._graph.steps[at]
-            rows = sum(self._outputs[i].oks.num_rows for i in step.inputs)
+            inputs = (self._outputs[i].oks for i in step.inputs)
+            rows = sum(weight(some.num_rows, some.nbytes) for some in inputs)
             self._costs.note(type(step).__name__, rows, seconds)
 
     def _note_wave(self, wave: Sequence[tuple[int, Running, Request]], seconds: float) -> None:

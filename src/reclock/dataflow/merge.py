@@ -73,6 +73,11 @@ class Merge:
         """How many updates are read."""
         return sum(ref.rows for ref in self.refs)
 
+    @property
+    def bytes(self) -> int:
+        """How many bytes these have."""
+        return sum(ref.length for ref in self.refs)
+
 
 @dataclass(frozen=True)
 class Span:

@@ -9,7 +9,9 @@ A setting (``execution``) decides instead, if it says so.
 Estimate. ``Σ rows(operator) × cost(operator)`` over the operators that the work reaches, where the
 cost of an operator is what this process measured: seconds for each row that came in, an average
 that follows the last ticks (``Costs``). Before anything was measured it is ``FIRST_COST``. Rows of
-a tick are those of the changes that reach the operator: several tables cost what each costs.
+a tick are those of the changes that reach the operator: several tables cost what each costs. A row
+of many bytes counts as several (``weight``), so the bytes that the driver works on are bounded.
+Reading is an operator like others (``READ``): of records, and of their bytes as they are decoded.
 Jobs measure nothing, and what was measured once, on a bad day, would be believed for ever: each job
 has the costs of its operators believed a little less (``Costs.fade``).
 
@@ -41,6 +43,9 @@ UNTIL_UP_SECONDS: Final = 2.0
 FIRST_COST: Final = 0.5e-6
 """Seconds a row: what joins and aggregates take on a laptop, about."""
 
+ROW_BYTES: Final = 256
+"""A row of more bytes counts as several of so many."""
+
 LEAST_ROWS: Final = 256
 """Fewer rows than this say little of the cost of a row."""
 
@@ -58,6 +63,12 @@ MERGE: Final = "merge"
 
 CLOSE: Final = "close"
 """Looking at the updates of times that close, before a tick publishes them."""
+
+READ: Final = "read"
+"""Reading and decoding records; what it is called as a kind of work, too."""
+
+_FIRST_COSTS: Final = {READ: 1.5e-6}
+"""Of what takes longer than operators."""
 
 
 class Execution(Enum):
@@ -87,19 +98,34 @@ class Costs:
         if rows < LEAST_ROWS:
             return
         with self._lock:
-            known = self._seconds.get(operator, FIRST_COST)
+            known = self._seconds.get(operator, first_cost(operator))
             self._seconds[operator] = known + _WEIGHT * (seconds / rows - known)
 
     def fade(self, operators: Iterable[str]) -> None:
         """Note that operators ran elsewhere: what is known of them gets older."""
         with self._lock:
             for operator in set(operators) & self._seconds.keys():
-                self._seconds[operator] += _FADING * (FIRST_COST - self._seconds[operator])
+                first = first_cost(operator)
+                self._seconds[operator] += _FADING * (first - self._seconds[operator])
 
     def of(self, loads: Iterable[tuple[str, int]]) -> float:
         """Return what so many rows cost each of these operators."""
         with self._lock:
-            return sum(rows * self._seconds.get(name, FIRST_COST) for name, rows in loads)
+            return sum(rows * self._seconds.get(name, first_cost(name)) for name, rows in loads)
+
+
+def first_cost(operator: str) -> float:
+    """Return what a row costs before anything was measured."""
+    return _FIRST_COSTS.get(operator, FIRST_COST)
+
+
+def weight(rows: int, size: int) -> int:
+    """Return how many short rows cost as much as rows that have so many bytes together.
+
+    >>> weight(60_000, 60_000 * 40), weight(60_000, 60_000 * 100_000)
+    (60000, 23437500)
+    """
+    return max(rows, size // ROW_BYTES)
 
 
 def place(
@@ -123,12 +149,14 @@ def place(
 
 
 def loads_of(work: Work) -> list[tuple[str, int]]:
-    """Return the operators that work reaches, by name, and how many rows come to each, at most."""
+    """Return the operators that work reaches, by name, and what comes to each, at most, in rows."""
     graph = work.graph
     if work.wanted is None:
-        return reached_by(graph, {item: change.rows for item, change in work.changes.items()})
+        changes = work.changes.items()
+        return reached_by(graph, {item: weight(some.rows, some.bytes) for item, some in changes})
     steps = graph.needed(work.wanted, work.given.steps) - work.given.steps.keys()
-    return _named(graph, dict.fromkeys(steps, work.rows), work.rows)
+    rows = weight(work.rows, work.bytes)
+    return _named(graph, dict.fromkeys(steps, rows), rows)
 
 
 def reached_by(graph: Graph, changed: Mapping[ObjectId, int]) -> list[tuple[str, int]]:

@@ -8,46 +8,63 @@ graph, given
 * *catching up*: what changed in kept collections, and the state before ``lower`` of what a first
   load has filled.
 
-``InProcess`` computes it in this process, ``spark.job.SparkJob`` in Spark tasks. Both run the same
-steps and operators and give the same updates (P3); the one in memory, the other as runs.
+``InProcess`` computes it in this process, ``spark.job.Job`` in Spark tasks. Both run the same steps
+and operators and give the same updates (P3); the one in memory, the other as runs. A first load
+that runs beside ticks, a renewal of what expires, is in small pieces in this process.
+
+Tests: tests/dataflow/test_maintain.py, test_job_tick.py; beside ticks: test_envelope_views.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.consolidate import consolidate
+from reclock.arrangement.stream import sliced
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.given import Given
 from reclock.dataflow.graph import Limits, Output, collection_of, errors_of
 from reclock.dataflow.maintain import Tick
+from reclock.dataflow.steps.linear import FlatMap, Linear
+from reclock.dataflow.steps.multiset import Negate, Union
+from reclock.dataflow.steps.temporal import Temporal
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
+    from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.shard import Shard
     from reclock.dataflow.changes import Changes
     from reclock.dataflow.evaluate import Evaluator
     from reclock.dataflow.graph import ArrangementId, Graph
     from reclock.dataflow.placement import Costs
+    from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.time.timestamp import Timestamp
+
+PIECE_ROWS: Final = 1 << 14
+"""How many rows work beside ticks takes at once: a few milliseconds of work."""
+
+_ROW_BY_ROW: Final = (Linear, FlatMap, Union, Negate, Temporal)
+"""Steps of which the image of a sum is the sum of the images."""
 
 
 @dataclass
 class Effort:
     """What some work took: of Spark so many tasks, which sent one another so many bytes.
 
-    Of this process, ``seconds`` of each step of the graph.
+    Of this process, ``seconds`` of each step of the graph. ``by_tasks``: whether a job computed the
+    updates. Tasks may also have looked at what came in, for work that this process then did.
     """
 
     tasks: int = 0
     bytes: int = 0
+    by_tasks: bool = False
     seconds: dict[int, float] = field(default_factory=dict)
 
 
@@ -160,12 +177,58 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """Updates in consolidated pieces that follow one another, each made when it is asked for."""
+
+    rows: int
+    batches: Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
 class InProcess:
     """Computes in this process; Spark, if it is needed, is asked by an evaluator."""
 
     evaluator: Evaluator
     costs: Costs | None = None
     """Where what it takes is noted."""
+
+    def beside(
+        self, work: Work, ticks: Unhurried, stop: Stop | None = None
+    ) -> dict[ArrangementId, pa.RecordBatch | Stream]:
+        """Do a first load while ticks go on, which go first: in small pieces, where possible.
+
+        It is where only steps that look at one update at a time lie between one kept collection
+        and what is new.
+        """
+        graph, as_of = work.graph, work.lower
+        assert work.wanted is not None
+        made: dict[ArrangementId, pa.RecordBatch | Stream] = {}
+        rest: set[ArrangementId] = set()
+        for name in sorted(work.wanted):
+            source = _only_source(graph, name, work.kept)
+            if source is None:
+                rest.add(name)
+                continue
+            step, collection = source
+            rows = (
+                graph.arrangements[collection].keying.restore(block)
+                for block in work.kept[collection].snapshot(as_of, block_rows=PIECE_ROWS)
+            )
+            found: list[pa.RecordBatch] = []
+            for delta in ticks.pieces(rows):
+                if stop is not None:
+                    stop.check()
+                tick = Tick(
+                    graph, {}, {}, range(as_of, as_of + 1), hydrating=True,
+                    given={step: Output(delta)}, wanted=frozenset({name}), limits=work.limits,
+                )  # fmt: skip
+                found += tick.run(self.evaluator).values()
+            if found:
+                pieces = sliced(graph.arrangements[name].keying.layout, found, PIECE_ROWS)
+                made[name] = Stream(sum(part.num_rows for part in found), ticks.pieces(pieces))
+        if rest:
+            made |= self.run(replace(work, wanted=frozenset(rest)))
+        return made
 
     def run(self, work: Work) -> dict[ArrangementId, pa.RecordBatch]:
         """Return the updates of every arrangement that changes, consolidated."""
@@ -207,6 +270,21 @@ class InProcess:
             found = shard.changes(work.lower, at(work.upper))
         parts = [keying.restore(batch) for batch in found]
         return deltas.union(parts) if parts else deltas.empty(keying.types)
+
+
+def _only_source(
+    graph: Graph, name: ArrangementId, traces: Mapping[ArrangementId, Shard]
+) -> tuple[int, ArrangementId] | None:
+    """Return the one step that an arrangement is made of update by update, and where it is kept."""
+    new = frozenset({name})
+    begin = Given.of(graph, new, traces)
+    needed = graph.needed(new, begin.steps)
+    sources, steps = needed & begin.steps.keys(), needed - begin.steps.keys()
+    by_row = all(isinstance(graph.steps[at], _ROW_BY_ROW) for at in steps)
+    if len(sources) != 1 or not by_row or name in begin.errors:
+        return None
+    (source,) = sources
+    return source, collection_of(begin.steps[source])
 
 
 def with_errors(

@@ -27,7 +27,7 @@ from reclock.arrangement.run import RunRef
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.arrangement.shard import Shard, describe
 from reclock.dataflow.graph import ArrangementId
-from reclock.dataflow.hydrate import Stream
+from reclock.dataflow.work import Stream
 from reclock.durable.manifest_store import Manifest
 from reclock.errors import Corrupt
 from reclock.time.description import Description

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from reclock.dataflow.changes import Changes
     from reclock.dataflow.evaluate import Answer, Request
     from reclock.dataflow.graph import ArrangementId
-    from reclock.dataflow.hydrate import Stream
     from reclock.dataflow.job.load import Load
     from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.merge import Merge
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.placement import Execution, Outlook
     from reclock.dataflow.stage import Stager
     from reclock.dataflow.stop import Stop
-    from reclock.dataflow.work import Effort
+    from reclock.dataflow.work import Effort, Stream
     from reclock.engine.shape import Shape
     from reclock.ids import ObjectId
     from reclock.remap.batch import Range
@@ -169,14 +168,29 @@ class Engine(Protocol):
         """Return the same as a Spark DataFrame, with the query's column names."""
         ...
 
-    def reading_tasks(self, records: int) -> int:
-        """Return how many tasks should read so many records; 0: the driver reads."""
+    def reading_tasks(self, records: int, size: int = 0) -> int:
+        """Return how many tasks should read so many records; 0: the driver reads.
+
+        They have ``size`` bytes, as far as that is known.
+        """
+        ...
+
+    def note_read(self, records: int, size: int, seconds: float) -> None:
+        """Note what it took the driver to read so many records and bytes."""
         ...
 
     def stage(
-        self, stager: Stager, shares: Sequence[Sequence[Range]], title: str
+        self,
+        stager: Stager,
+        shares: Sequence[Sequence[Range]],
+        title: str,
+        *,
+        stop: Stop | None = None,
     ) -> Sequence[Piece]:
-        """Read ranges of a source in tasks, a share each, into runs; in the order of the shares."""
+        """Read ranges of a source in tasks, a share each, into runs; in the order of the shares.
+
+        It raises what ``stop`` does, if that asks for an end.
+        """
         ...
 
     def merge(

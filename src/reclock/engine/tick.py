@@ -50,7 +50,7 @@ from reclock.catalog.item import Table
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.changes import Changes, Stamped
 from reclock.dataflow.graph import temp_of
-from reclock.dataflow.hydrate import Stream
+from reclock.dataflow.work import Stream
 from reclock.engine import multi_pace as joint
 from reclock.engine.arrangements import following, layouts_of, write_runs
 from reclock.engine.dead_letters import letter_changes

@@ -44,7 +44,7 @@ class Watch:
     @property
     def place(self) -> str:
         """Where the updates were computed."""
-        return "spark" if self.effort.tasks else "driver"
+        return "spark" if self.effort.by_tasks else "driver"
 
     def driver_rows(self, phase: str, rows: int) -> int:
         """Return how many of the rows of a phase the driver had."""

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from reclock.engine.timeline import TimelineState
     from reclock.ingest.connect import Connected
     from reclock.ingest.staging import Chunk
-    from reclock.ingest.task_reader import TaskReader
     from reclock.ingest.waiting import Offer, Waiting
     from reclock.remap.trace import Remap
     from reclock.time.timestamp import Timestamp
@@ -166,19 +165,13 @@ class StatedIntake(OwnIntake):
                 self._add(batch)
         except ConflictingStatements as error:
             raise self._conflict(error) from error
-        before, self._frontier = self._frontier, chunk.frontier
-        if chunk.records and self.tasks is not None and isinstance(self.statements, Statements):
-            self._weigh(self.tasks, chunk, before)
+        self._frontier = chunk.frontier
         self._complete_ms = chunk.complete_ms if chunk.frontier == self.upstream else None
 
-    def _weigh(self, tasks: TaskReader, chunk: Chunk, before: Antichain[Any]) -> None:
-        """Note how many updates messages have; leave the rest to tasks, if it is much."""
-        passed = sum(span.stop - span.start for span in ranges_between(before, chunk.frontier))
-        tasks.note(sum(batch.num_rows for batch in chunk.records), passed)
-        if self._reading is None or self.upstream is None:
-            return
-        if tasks.reads(ranges_between(chunk.frontier, self.upstream)):
-            self._give_up()
+    def _weigh(self, begun: Antichain[Any], rows: int, size: int) -> None:
+        """Weigh updates; what is said of transactions is the driver's, however much it is."""
+        if rows and isinstance(self.statements, Statements):
+            super()._weigh(begun, rows, size)
 
     def _add(self, batch: pa.RecordBatch) -> None:
         columns = batch.columns[2 : 2 + len(self.connected.types)]

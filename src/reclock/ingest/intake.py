@@ -23,6 +23,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -30,10 +31,19 @@ import pyarrow as pa
 from reclock.connectors import letters
 from reclock.dataflow.piece import whole_rows
 from reclock.dataflow.snapshot import LastOfEach
+from reclock.engine.interrupt import Interrupt
 from reclock.engine.taken import Taken
-from reclock.errors import Error, PositionsLost, SourceRegressed, SourceStopped, SourceUnavailable
+from reclock.errors import (
+    Error,
+    Interrupted,
+    PositionsLost,
+    SourceRegressed,
+    SourceStopped,
+    SourceUnavailable,
+)
 from reclock.failpoints import hit
 from reclock.ingest.staging import Chunk, Staging
+from reclock.ingest.task_reader import ranges_between
 from reclock.remap.batch import Range
 from reclock.time.antichain import Antichain
 from reclock.time.position import offsets_of
@@ -93,6 +103,7 @@ class Intake:
         """Who reads where there is much; None: only this process can."""
         self.room = threading.Condition()
         """Guards all of this; told when there is room again."""
+        self._stop = Interrupt()
         self._clock = clock
         self._staging = Staging(remap.latest)
         self._pulling = threading.Lock()
@@ -158,6 +169,10 @@ class Intake:
     def stay(self) -> None:
         """Keep what is under way while there is no room; most sources need nothing for it."""
 
+    def end(self) -> None:
+        """Have a pull under way end soon, in whatever thread: what it reads is of no use."""
+        self._stop.set(Interrupted("the source is read no more"))
+
     def rest(self) -> None:
         """Read no more for now; what is staged stays."""
         with self._pulling:
@@ -195,12 +210,15 @@ class Intake:
             self._reading = _Reading(begun, end, now, self._read)
         reading = self._reading
         with self._still_there(begun):
+            clock = thread_time()
             records = reading.some(self.pulled_rows)
+            seconds = thread_time() - clock
         hit("ingest.read.after")
         self.connected.source.verify()
         if reading.finished:
             self._reading = None
         self._count(records)
+        rows, size = sum(map(len, records)), sum(batch.nbytes for batch in records)
         skipped: tuple[pa.RecordBatch, ...] = ()
         if self.connected.skips:
             records, skipped = letters.parted(records, self.connected.decode.whose)
@@ -209,14 +227,28 @@ class Intake:
             self._stage(Chunk(records, reading.frontier, self._clock.now_ms(), complete, skipped))
             if self._snapshot:
                 self._snapshot = not self._compact(whole=reading.finished)
+        self._engine.note_read(rows, size, seconds)
+        self._weigh(begun, rows, size)
         return True
+
+    def _weigh(self, begun: Antichain[Any], rows: int, size: int) -> None:
+        """Note how much was read from ``begun`` on; leave the rest to tasks, if it is much."""
+        if self.tasks is None:
+            return
+        reached = self.frontier
+        passed = ranges_between(begun, reached)
+        self.tasks.note(rows, sum(span.stop - span.start for span in passed), size)
+        if self._reading is not None and self.tasks.reads(self._reading.rest):
+            self._give_up()
 
     def _read_by_tasks(self, begun: Antichain[Any], end: Antichain[Any], now_ms: int) -> bool:
         """Have tasks read what there is, if it is much."""
         if self.tasks is None:
             return False
         with self._still_there(begun):
-            found = self.tasks.read(begun, end, now_ms, self.most, self._room, plan=self._plan_of())
+            found = self.tasks.read(
+                begun, end, now_ms, self.most, self._room, plan=self._plan_of(), stop=self._stop
+            )
         if found is None:
             return False
         with self.tasks.undone(found.segments):
@@ -354,6 +386,11 @@ class _Reading:
     def frontier(self) -> Antichain[Any]:
         """What was passed so far."""
         return self._end if self.finished else self._position.frontier(self._offsets)
+
+    @property
+    def rest(self) -> list[Range]:
+        """What was not passed yet."""
+        return ranges_between(self.frontier, self._end)
 
     def close(self) -> None:
         """End it, wherever it is."""

@@ -208,6 +208,7 @@ class Intakes:
         intake = self._intakes.pop(item, None)
         if intake is None:
             return  # it has ended in another thread
+        intake.end()
         if isinstance(intake, PostgresIntake):
             intake.ended = item not in self._core.world.catalog.items
         self._ending = [pump for pump in self._ending if pump.is_running]

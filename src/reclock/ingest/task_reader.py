@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from reclock.dataflow import closing
     from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.piece import Piece
+    from reclock.dataflow.stop import Stop
     from reclock.engine.core import Core
     from reclock.errors import SourceStopped
     from reclock.ids import ObjectId
@@ -106,7 +107,8 @@ class TaskReader:
     _readings: int = field(default=0)
     _rows: int = field(default=0)
     _positions: int = field(default=0)
-    """How many records were read, of how many positions."""
+    _bytes: int = field(default=0)
+    """How many records were read, of how many positions, and of how many bytes once decoded."""
     _number: int = field(default_factory=lambda: next(_NUMBERS))
 
     def read(
@@ -118,36 +120,50 @@ class TaskReader:
         room: int | None,
         *,
         plan: Plan | None = None,
+        stop: Stop | None = None,
     ) -> Found | None:
         """Return chunks of what is between two frontiers; None if the driver reads it.
 
         A chunk has at most ``most`` records, all of them ``room``, about; None: it is a snapshot.
-        The times of records are those of a ``plan``, or none yet.
+        The times of records are those of a ``plan``, or none yet. Raises what ``stop`` does.
         """
         rest = ranges_between(begun, end)
-        engine, grain = self.core.engine, self._grain
-        records = records_of(rest, grain)
-        tasks = engine.reading_tasks(records * self._weight) if self.reads(rest) else 0
+        grain, tasks = self._grain, self._tasks_for(rest)
         if not tasks:
             return None
+        records = records_of(rest, grain)
         most_records = records if room is None else max(1, room // self._weight)
         dealt = shares(rest, grain, tasks, most_records)
         if plan is not None:
             dealt = [[timed for span in share for timed in plan.timed(span)] for share in dealt]
-        pieces = self.staged(self._stager(most, whole=room is None), dealt)
+        pieces = self.staged(self._stager(most, whole=room is None), dealt, stop)
         return None if pieces is None else self._found(pieces, begun, end, now_ms)
 
     def reads(self, ranges: Sequence[Range]) -> bool:
         """Return whether tasks should read ranges, and not the driver."""
-        if self._is_apart or not ranges:
-            return False
-        records = records_of(ranges, self._grain) * self._weight
-        return bool(self.core.engine.reading_tasks(records))
+        return bool(self._tasks_for(ranges))
 
-    def note(self, rows: int, positions: int) -> None:
-        """Take note of what the driver has read, where a position may have many rows."""
+    def _tasks_for(self, ranges: Sequence[Range]) -> int:
+        """Return how many tasks should read ranges; 0: the driver reads."""
+        if self._is_apart or not ranges:
+            return 0
+        records = records_of(ranges, self._grain) * self._weight
+        return self.core.engine.reading_tasks(records, self._size_of(ranges, records))
+
+    def _size_of(self, ranges: Sequence[Range], records: int) -> int:
+        """Return how many bytes so many records have, about; those of a broker once some were read.
+
+        Positions of most files are bytes.
+        """
+        if self._rows:
+            return records * self._bytes // self._rows
+        return sum(span.stop - span.start for span in ranges if self._grain(span.part) != 1)
+
+    def note(self, rows: int, positions: int, size: int) -> None:
+        """Take note of what the driver has read: how many rows, of how many positions, bytes."""
         self._rows += rows
         self._positions += positions
+        self._bytes += size
 
     @property
     def _weight(self) -> int:
@@ -161,16 +177,18 @@ class TaskReader:
             return told
         return max(1, self._positions // self._rows)
 
-    def staged(self, stager: Stager, dealt: Sequence[Sequence[Range]]) -> list[Piece] | None:
+    def staged(
+        self, stager: Stager, dealt: Sequence[Sequence[Range]], stop: Stop | None = None
+    ) -> list[Piece] | None:
         """Have tasks read; None if they have other files than this process."""
         self._begin(stager.stem)
         title = title_of("read", None, [self.connected.name])
         try:
-            pieces = [*self.core.engine.stage(stager, dealt, title)]
+            pieces = [*self.core.engine.stage(stager, dealt, title, stop=stop)]
             self._live |= {name for piece in pieces for name in piece.segments}
-            for covered in (covered for piece in pieces for covered in piece.covers):
-                self._rows += covered.rows
-                self._positions += covered.range.stop - covered.range.start
+            for piece in pieces:
+                spans = (covered.range for covered in piece.covers)
+                self.note(piece.rows, sum(span.stop - span.start for span in spans), piece.bytes)
             return pieces
         except (SourceUnavailable, SourceRegressed) as error:
             if not isinstance(self.connected.source, FileSource):

@@ -14,22 +14,30 @@ from __future__ import annotations
 
 from threading import Lock
 from time import thread_time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from reclock.dataflow.evaluate import Evaluators
-from reclock.dataflow.hydrate import hydrate_beside
 from reclock.dataflow.job.load import Load
 from reclock.dataflow.job.tasks import TasksHere
 from reclock.dataflow.merge import merge_here, merge_in_tasks
 from reclock.dataflow.operators.temporal import is_due
-from reclock.dataflow.placement import CLOSE, DRIVER_SECONDS, MERGE, Execution, Place, Placement
+from reclock.dataflow.placement import (
+    CLOSE,
+    DRIVER_SECONDS,
+    MERGE,
+    READ,
+    Execution,
+    Place,
+    Placement,
+    weight,
+)
 from reclock.dataflow.work import Effort, InProcess, Work
 from reclock.engine.leaves import leaves_of
 from reclock.spark import peek
 from reclock.spark.job import Chains, Job, SparkCluster
 from reclock.spark.pool import Pool, title_of
 from reclock.spark.session import Spark
-from reclock.spark.staging import stage
+from reclock.spark.staging import Readings, stage
 from reclock.spark.tasks import SparkTasks
 
 if TYPE_CHECKING:
@@ -60,10 +68,6 @@ if TYPE_CHECKING:
     from reclock.spark.exchange import Exchange
     from reclock.sql.plan.relation import QueryPlan
     from reclock.time.timestamp import Timestamp
-
-
-READ_SECONDS: Final = 1.5e-6
-"""What the driver takes to read and decode a record, about."""
 
 
 class Spent:
@@ -100,6 +104,7 @@ class SparkEngine:
         self._exchanges: list[Exchange] = []
         self._evaluators = Evaluators(self._evaluator)
         self._chains = Chains(self._spark)
+        self._readings = Readings(self._spark)
         self.placement = Placement()
         self.load: Load | None = None
         self.spent = Spent()
@@ -166,7 +171,7 @@ class SparkEngine:
         work = Work.load(shape.graph, new, traces, as_of, shape.limits)
         if beside is not None:
             if self._place(self.placement.estimate(work), "renewal") is Place.DRIVER:
-                return hydrate_beside(work, self, beside, stop)
+                return InProcess(self).beside(work, beside, stop)
             title = title_of("renewal", as_of, shape.made_of(new))
             cluster = SparkCluster(self._spark, self._chains, title, stop, pool=Pool.MERGES)
             return self._job(cluster, work, "renewal")
@@ -233,7 +238,8 @@ class SparkEngine:
         stop: Stop | None = None,
     ) -> Sequence[tuple[RunRef, ...]]:
         """Merge runs beside the ticks."""
-        rows, costs = sum(one.rows for one in merges), self.placement.costs
+        costs = self.placement.costs
+        rows = weight(sum(one.rows for one in merges), sum(one.bytes for one in merges))
         if self._place(costs.of([(MERGE, rows)]), MERGE) is Place.SPARK:
             tasks = SparkTasks(self._spark, title, Pool.MERGES, stop)
             parts = merge_in_tasks(tasks, merges, store, stem)
@@ -295,18 +301,30 @@ class SparkEngine:
         leaves = leaves_of(plan, shape, traces, as_of)
         return peek.dataframe(self._spark, plan, leaves, as_of, self._segments)
 
-    def reading_tasks(self, records: int) -> int:
+    def reading_tasks(self, records: int, size: int = 0) -> int:
         """Return how many tasks should read so many records; 0: the driver reads."""
-        spark = self._spark
-        place = self.placement.choose_for(records * READ_SECONDS, "read", is_up=spark.is_up)
+        spark, seconds = self._spark, self.placement.costs.of([(READ, weight(records, size))])
+        place = self.placement.choose_for(seconds, READ, is_up=spark.is_up)
         return spark.parallelism if place is Place.SPARK else 0
 
-    def stage(self, stager: Stager, shares: Sequence[Sequence[Range]], title: str) -> list[Piece]:
+    def note_read(self, records: int, size: int, seconds: float) -> None:
+        """Note what it took the driver to read so many records and bytes."""
+        self.placement.costs.note(READ, weight(records, size), seconds)
+
+    def stage(
+        self,
+        stager: Stager,
+        shares: Sequence[Sequence[Range]],
+        title: str,
+        *,
+        stop: Stop | None = None,
+    ) -> list[Piece]:
         """Read ranges of a source in tasks, a share each, into runs; in the order of the shares."""
         if stager.reaches is not None:
             self._spark.reach(*stager.reaches)
-        pieces = stage(self._spark, stager, shares, title)
+        pieces = stage(self._readings, stager, shares, title, stop)
         self.spent.add("source", Effort(len(shares)))
+        self.placement.costs.fade([READ])
         return pieces
 
     @property

@@ -108,6 +108,7 @@ class Job:
                 work.limits.untils, frozenset(map(collection_of, adopted)),
             )  # fmt: skip
             found = {name: _bound(inputs[name], work, name) for name in errand.adopted}
+            work.effort.by_tasks = True
             for kind, name, blob in self.cluster.execute(schedule, errand):
                 if kind == FINISHED:
                     ref = RunRef.from_json(json.loads(blob))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from reclock.dataflow.hydrate import hydrate_beside
 from reclock.dataflow.operators.temporal import is_due
 from reclock.dataflow.work import InProcess, Work
 from reclock.testing.evaluator import PythonEvaluator
@@ -85,7 +84,7 @@ class LocalEngine(ModelEngine):
         work = Work.load(shape.graph, new, traces, as_of, shape.limits)
         if beside is None or self.by_jobs:
             return self.run(work)
-        return hydrate_beside(work, PythonEvaluator(), beside, stop)
+        return InProcess(PythonEvaluator()).beside(work, beside, stop)
 
     def follow(
         self,

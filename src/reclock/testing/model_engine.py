@@ -272,14 +272,24 @@ class ModelEngine:
         message = "a DataFrame without Spark is not supported"
         raise NotSupported(message)
 
-    def reading_tasks(self, records: int) -> int:
+    def reading_tasks(self, records: int, size: int = 0) -> int:
         """Return none: there are no tasks."""
-        del records
+        del records, size
         return 0
 
-    def stage(self, stager: Stager, shares: Sequence[Sequence[Range]], title: str) -> list[Piece]:
+    def note_read(self, records: int, size: int, seconds: float) -> None:
+        """Do nothing: costs decide nothing here."""
+
+    def stage(
+        self,
+        stager: Stager,
+        shares: Sequence[Sequence[Range]],
+        title: str,
+        *,
+        stop: Stop | None = None,
+    ) -> list[Piece]:
         """Read one share after the other, here: for tests that ask for it."""
-        del title
+        del title, stop
         return [Piece.from_text(p.text()) for share in shares for p in stager.staged(share)]
 
     def tasks(

@@ -19,9 +19,8 @@ from reclock.change.value import canonical
 from reclock.dataflow.changes import Changes
 from reclock.dataflow.envelope import NONE
 from reclock.dataflow.graph import collection_of, errors_of
-from reclock.dataflow.hydrate import Stream
 from reclock.dataflow.render.build import View, build_graph, key_of
-from reclock.dataflow.work import InProcess, Work
+from reclock.dataflow.work import InProcess, Stream, Work
 from reclock.spark.job import Job
 from reclock.sql.names import CatalogItem
 from reclock.sql.parse import parse_query

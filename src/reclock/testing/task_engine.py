@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.store import Store
     from reclock.dataflow.graph import ArrangementId
     from reclock.dataflow.stage import Stager
+    from reclock.dataflow.stop import Stop
     from reclock.dataflow.work import Work
     from reclock.engine.engine import Updates
     from reclock.remap.batch import Range
@@ -34,14 +35,27 @@ class TaskModel(ModelEngine):
 
     least: ClassVar[int] = 2
 
-    def reading_tasks(self, records: int) -> int:
+    def reading_tasks(self, records: int, size: int = 0) -> int:
         """Return two: more than one has to agree with another."""
+        del size
         return 2 if records >= self.least else 0
 
-    def stage(self, stager: Stager, shares: Sequence[Sequence[Range]], title: str) -> list[Piece]:
+    def stage(
+        self,
+        stager: Stager,
+        shares: Sequence[Sequence[Range]],
+        title: str,
+        *,
+        stop: Stop | None = None,
+    ) -> list[Piece]:
         """Read every share twice."""
         del title
-        return [piece for share in shares for piece in _twice(stager, share)]
+        pieces: list[Piece] = []
+        for share in shares:
+            if stop is not None:
+                stop.check()
+            pieces += _twice(stager, share)
+        return pieces
 
 
 def _twice(stager: Stager, share: Sequence[Range]) -> list[Piece]:

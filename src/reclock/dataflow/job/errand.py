@@ -1,10 +1,10 @@
-"""Errands: the references, times and names of one execution of a chain; never rows.
+"""Errands: the references, times and names of one execution of a plan; never rows.
 
-An errand travels to the tasks as a property of the Spark job, so that the chain itself, which
-costs Spark more to build than to run on little, stays as it is from tick to tick. It is small:
-runs that lie in the store are references. Runs that travel inside of their references (a few
-kilobytes each) may add up: an errand of more than ``INLINE_BYTES`` goes through the store,
-and the property has its name.
+A chain has an ``Errand``; the read of a source has its ranges (``spark.staging``). An errand
+travels to the tasks as a property of the Spark job, so that the plan itself, which costs Spark more
+to build than to run on little, stays as it is from tick to tick. It is small: runs that lie in the
+store are references. Runs that travel inside of their references (a few kilobytes each) may add up:
+an errand of more than ``INLINE_BYTES`` goes through the store, and the property has its name.
 """
 
 from __future__ import annotations
@@ -71,23 +71,32 @@ class Errand:
 
     def sent(self) -> tuple[str, str | None]:
         """Return the text that tasks read it from, and the file that was written for it."""
-        data = b64encode(zlib.compress(pickle.dumps(self), zlib.Z_BEST_SPEED)).decode()
-        if len(data) <= INLINE_BYTES:
-            return f"={data}", None
-        name = f"errand-{uuid4().hex}"
-        path = self.store.scratch(name)
-        path.write_text(data)
-        self.store.publish(path, name, durable=False)
-        where = b64encode(pickle.dumps((self.store, name))).decode()
-        return f"@{where}", name
+        return sent(pickle.dumps(self), self.store, f"errand-{uuid4().hex}")
 
 
 def received(text: str) -> Errand:
-    """Return the errand that ``sent`` sent."""
+    """Return the errand that was sent."""
+    errand = pickle.loads(data_of(text))
+    assert isinstance(errand, Errand)
+    return errand
+
+
+def sent(what: bytes, store: Store, name: str) -> tuple[str, str | None]:
+    """Return the text that tasks read some bytes from, and the file if they are many: ``name``."""
+    data = b64encode(zlib.compress(what, zlib.Z_BEST_SPEED)).decode()
+    if len(data) <= INLINE_BYTES:
+        return f"={data}", None
+    path = store.scratch(name)
+    path.write_text(data)
+    store.publish(path, name, durable=False)
+    where = b64encode(pickle.dumps((store, name))).decode()
+    return f"@{where}", name
+
+
+def data_of(text: str) -> bytes:
+    """Return the bytes that were sent."""
     data = text[1:]
     if text[0] == "@":
         store, name = pickle.loads(b64decode(data))
         data = store.file(name).whole().to_pybytes().decode()
-    errand = pickle.loads(zlib.decompress(b64decode(data)))
-    assert isinstance(errand, Errand)
-    return errand
+    return zlib.decompress(b64decode(data))

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from reclock.connectors.postgres.pgoutput import Message
     from reclock.dataflow.piece import Piece
     from reclock.dataflow.stage import Stager
+    from reclock.dataflow.stop import Stop
     from reclock.engine.core import Core
     from reclock.ids import ObjectId
     from reclock.ingest.staging import Grid
@@ -85,6 +86,9 @@ RANGE_ROWS: Final = 100_000
 
 _PAGE_ROWS: Final = 50
 """How many rows a page has in a table that was never analyzed, about."""
+
+_PAGE_BYTES: Final = 8 << 10
+"""How many bytes a page has, almost everywhere."""
 
 
 class PostgresIntake(Intake):
@@ -474,12 +478,12 @@ class PostgresIntake(Intake):
 
     def _copy_table(self, item: ObjectId, copy: Copy, said: str) -> list[Piece] | tuple[Rows, ...]:
         rows, pages, version = self._measure(copy.table)
-        tasks = self._core.engine.reading_tasks(rows)
+        tasks = self._core.engine.reading_tasks(rows, pages * _PAGE_BYTES)
         self.progress = f"{said}: about {rows} rows"
         if tasks:
             spans = _ranges(item, rows, pages if version >= 140_000 else 1, tasks)
             dealt = [spans[at::tasks] for at in range(min(tasks, len(spans)))]
-            found = self._readers[item].copied(copy, dealt, self.most)
+            found = self._readers[item].copied(copy, dealt, self.most, self._stop)
             for piece in found:
                 self.counts.rows += piece.rows
                 self.counts.bytes += piece.bytes
@@ -584,10 +588,12 @@ class PostgresIntake(Intake):
 class _CopyTasks(TaskReader):
     """Has tasks copy one table."""
 
-    def copied(self, copy: Copy, dealt: Sequence[Sequence[Range]], most: int) -> list[Piece]:
+    def copied(
+        self, copy: Copy, dealt: Sequence[Sequence[Range]], most: int, stop: Stop
+    ) -> list[Piece]:
         """Return the pieces of a table."""
         stager = replace(self._copying(most), read=copy, reaches=(copy.table.shown, copy.visit))
-        found = self.staged(stager, dealt)
+        found = self.staged(stager, dealt, stop)
         assert found is not None
         return found
 
