@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from reclock.catalog.item import Sink
 from reclock.change.cdcv2.codec import encode
 from reclock.change.cdcv2.reader import Reader
+from reclock.engine.place import segments_of
 from reclock.errors import Error, StatementTimeout, TimelineMismatch, Unreadable
 from reclock.ingest import cdcv2_intake as stated
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.strategies.changes import multiset_logs
 from reclock.testing.strategies.statements import deliveries
+from reclock.testing.task_engine import LoopEngine
 
 DATA = st.fixed_dictionaries(
     {"id": st.none() | st.integers(0, 2), "x": st.none() | st.sampled_from("ab")}
@@ -59,7 +61,12 @@ VIEWS = {"v": "SELECT id, x FROM cdc", "n": "SELECT count(*) AS n FROM cdc"}
 
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("early", [False, True])
-def test_time_0_alone_can_be_read(feed, early, dies):
+@pytest.mark.parametrize("engine", ["model", "jobs"])
+def test_time_0_alone_can_be_read(opener, make_feed, early, dies, engine):
+    if engine == "jobs":
+        opener.engine = lambda: LoopEngine(segments_of(opener.path))
+    feed = make_feed(opener)
+
     def make():
         for name, query in VIEWS.items():
             feed.db.execute(f"CREATE MATERIALIZED VIEW {name} WITH ({KEPT}) AS {query}")
@@ -75,6 +82,7 @@ def test_time_0_alone_can_be_read(feed, early, dies):
     feed.create()
     if early:
         make()
+        assert feed.db.check() == []  # what a job has written describes no time either
         again()
     with pytest.raises(Unreadable, match="not complete"):
         feed.rows("SELECT * FROM cdc AS OF 0")

@@ -210,6 +210,9 @@ def write_runs(
 ) -> dict[ArrangementId, tuple[RunRef, ...]]:
     """Write the runs of a step, all in one file; runs that are already written stay.
 
+    They describe what the others do: a job that fills a view before there is a complete time does
+    not know that there is none (``beginning``).
+
     An arrangement that has a description and no updates gets a run without rows. A stream is
     made while it is written, and written steadily.
     """
@@ -224,7 +227,7 @@ def write_runs(
             given = updates.get(arrangement, ())
             if given and isinstance(given, tuple):
                 segments.require({ref.segment for ref in given if ref.segment is not None})
-                made[arrangement] = given
+                made[arrangement] = tuple(replace(r, description=description) for r in given)
                 continue
             layout = layouts[arrangement]
             other = first.setdefault((id(given), layout), arrangement) if given else arrangement
