@@ -71,7 +71,7 @@ def test_repetitions_of_complete_times_say_nothing(feed):
     assert feed.tick()["External(cdc)"] == 9
 
 
-def test_only_so_much_is_remembered(feed, monkeypatch):
+def test_only_so_much_is_remembered_and_what_cannot_be_checked_is_said(feed, monkeypatch, caplog):
     monkeypatch.setattr(closed_times, "TIMES", 3)
     feed.create()
     for time in range(10):
@@ -80,7 +80,12 @@ def test_only_so_much_is_remembered(feed, monkeypatch):
     feed.crash()
     feed.send(updates((2, "b", 3, 1)), progress(0, 5, (3, 7)))  # long ago
     feed.tick()
-    assert feed.status() == ("running", None)
+    said = "1 late update was left out unchecked: complete times so old or large are not remembered"
+    assert feed.status() == ("running", said)
+    feed.send(updates((1, "a", 2, 1), (7, "c", 1, 1)), partition=1)
+    feed.tick()
+    assert feed.status()[1].startswith("3 late updates were left out unchecked")
+    assert caplog.messages == [f'source "cdc": {said}']  # once
     feed.send(updates((2, "b", 8, 1)))
     feed.tick()
     assert feed.status()[0] == "failed"
@@ -137,6 +142,7 @@ def test_what_is_remembered_is_what_was_closed(steps, times, most, dies):
             known.settle(news)
             upper += len(step)
             assert len(durable) <= times + 1
+            assert known.unchecked == 0
             if dies:
                 known = ClosedTimes(upper)
                 for record in reversed(durable):  # runs give them in batches, in any order
@@ -151,5 +157,8 @@ def test_what_is_remembered_is_what_was_closed(steps, times, most, dies):
                 elif len(said[time]) <= most:
                     with pytest.raises(ConflictingStatements):
                         known.check_update(time, found, None)
+        large = sum(len(said[time]) for time in range(known.floor, upper) if len(said[time]) > most)
+        assert known.unchecked == large
         for time in range(known.floor):
             known.check_update(time, 99, None)
+        assert known.unchecked == large + known.floor

@@ -9,6 +9,7 @@ import pytest
 from reclock.catalog.item import Source
 from reclock.engine.place import segments_of
 from reclock.errors import Error
+from reclock.ingest.cdcv2 import closed_times
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
 from reclock.testing.task_engine import LoopEngine
 
@@ -291,3 +292,19 @@ def test_a_source_that_is_dropped_leaves_no_file(tasked):
     assert not files(tasked)
     tasked.crash()
     assert [c.collection for c in tasked.db._store.collections("held/")] == []
+
+
+def test_what_tasks_have_read_too_late_to_be_checked_is_said(tasked, monkeypatch):
+    monkeypatch.setattr(closed_times, "TIMES", 3)
+    tasked.create()
+    for time in range(8):
+        tasked.send(updates(*at(time, [MANY[time]])), progress(time, time + 1, (time, 1)))
+        tasked.tick(1_000)
+    tasked.send(updates(*at(1, MANY[:20])))
+    tasked.tick(1_000)
+    state, said = tasked.status()
+    assert state == "running"
+    assert said.startswith("20 late updates were left out unchecked")
+    tasked.send(updates(*at(6, MANY[:20])))
+    tasked.tick(1_000)
+    assert tasked.status()[0] == "failed"

@@ -23,10 +23,10 @@ ERROR_TYPES: Final = (pa.string(), pa.string())
 _HINTS: Final = {
     "22012": "divide by nullif(…, 0) to get NULL instead",
     "22003": "cast to a wider type before computing: bigint, numeric or double precision",
-    "22P04": "send the key again, if the source has ENVELOPE UPSERT; or go on without the record: "
-    "ALTER SOURCE … SET (on_error = 'skip')",
-    "22004": "send the key again, if the source has ENVELOPE UPSERT; or go on without the record: "
-    "ALTER SOURCE … SET (on_error = 'skip')",
+    "22P04": "send the key again, if the source has ENVELOPE UPSERT; or go on without the record, "
+    "if later ones do not need it: ALTER SOURCE … SET (on_error = 'skip')",
+    "22004": "send the key again, if the source has ENVELOPE UPSERT; or go on without the record, "
+    "if later ones do not need it: ALTER SOURCE … SET (on_error = 'skip')",
     "23502": "records of an upsert source need a key; go on without such a record: "
     "ALTER SOURCE … SET (on_error = 'skip')",
     "55000": "drop the source and create it again",

@@ -21,6 +21,7 @@ test_statements.py, test_transactions.py.
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,6 +70,8 @@ MOST_BYTES: Final = 4 * STAGED_BYTES
 
 _WHOLE: Final = 1 << 62
 
+LOG: Final = logging.getLogger("reclock.source")
+
 
 class StatedIntake(OwnIntake):
     """Reads one source whose records bring their times."""
@@ -90,6 +93,7 @@ class StatedIntake(OwnIntake):
         """Of the next piece that tasks read."""
         self._for_tasks = self._was_said = False
         self._complete_ms: int | None = None
+        self._told_unchecked = False
         self.statements: Waiting = waiting_of(connected, state, source)
 
     @property
@@ -167,6 +171,7 @@ class StatedIntake(OwnIntake):
             raise self._conflict(error) from error
         self._frontier = chunk.frontier
         self._complete_ms = chunk.complete_ms if chunk.frontier == self.upstream else None
+        self._tell_unchecked()
 
     def _weigh(self, begun: Antichain[Any], rows: int, size: int) -> None:
         """Weigh updates; what is said of transactions is the driver's, however much it is."""
@@ -261,6 +266,23 @@ class StatedIntake(OwnIntake):
                 most = f"{MOST_BYTES >> 20} MiB"
                 said.append(f"no more than {most} may, and nothing is read until these are fewer")
             return "; ".join(said) or None
+
+    def unchecked(self) -> str | None:
+        """Say, for a person, how many late updates nobody can compare any more; None if none."""
+        with self.room:
+            some = self.statements
+            count = some.unchecked if isinstance(some, Statements) else 0
+        if not count:
+            return None
+        many = "1 late update was" if count == 1 else f"{count} late updates were"
+        return f"{many} left out unchecked: complete times so old or large are not remembered"
+
+    def _tell_unchecked(self) -> None:
+        """Log the first of these."""
+        said = self.unchecked()
+        if said is not None and not self._told_unchecked:
+            self._told_unchecked = True
+            LOG.warning('source "%s": %s', self._source.name, said)
 
     @property
     def faults(self) -> list[tuple[str, str]]:
@@ -362,6 +384,7 @@ class StatedIntake(OwnIntake):
         with self.room:
             if state.upper > self.statements.upper:
                 self.statements.settle(state.upper, self._durable(state))
+                self._tell_unchecked()
                 self._offer, self._takes = None, []
                 self.statements.staged.spent += self._written
                 self._written = []

@@ -9,6 +9,7 @@ from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.dataflow.error_rows import parted
 from reclock.dataflow.graph import errors_of
 from reclock.engine.dead_letters import skipped
+from reclock.ingest.cdcv2_intake import StatedIntake
 from reclock.ingest.connect import failed_text
 from reclock.ingest.postgres.intake import PostgresIntake
 from reclock.ingest.source_clocked import OwnIntake
@@ -110,7 +111,8 @@ def _own_state(
     if intake.is_behind and not full:
         return "loading", intake.skew(now_ms)
     waits = intake.waits(now_ms)
-    said = [text for text in (waits, intake.skew(now_ms)) if text is not None]
+    unchecked = intake.unchecked() if isinstance(intake, StatedIntake) else None
+    said = [text for text in (waits, intake.skew(now_ms), unchecked) if text is not None]
     found = "stalled" if full else "waiting" if waits else "running"
     return found, "; ".join(said) or None
 

@@ -6,6 +6,7 @@ known, and a *contradiction* otherwise: an update that was not among those that 
 another count. Of times before ``floor`` nothing is known any more, and nothing is looked at.
 
 Remembered are ``TIMES`` times with ``UPDATES`` updates in all; of a time with more, only how many.
+Late updates of times of which that is not enough are counted (``unchecked``), and reported.
 What is remembered is durable with what waits, in TEMP, as statements of progress about complete
 times: ``[t, t + 1)`` with the count of t, and the hashes as its message; the floor is the message
 of one about time 0. So a restarted process tells the same (P2), and P5 holds.
@@ -74,6 +75,8 @@ class ClosedTimes:
 
     floor: int
     stored: int | None = None
+    unchecked: int = 0
+    """How many late updates could be repetitions or contradictions: nobody knows any more."""
     _known: dict[int, Closed] = field(default_factory=dict)  # in the order of their times
 
     def restore(self, records: Iterable[tuple[int, str, str]]) -> None:
@@ -98,12 +101,14 @@ class ClosedTimes:
 
     def check_update(self, time: int, known: int, data: object) -> None:
         """Refuse an update with this hash that a complete time does not have."""
-        if time < self.floor:
+        if not self.is_checked(time):
+            self.unchecked += 1
             return
         found = self._known.get(time)
         if found is None:
             self._refuse(time, "it was complete without updates", data)
-        elif found.hashes is not None:
+        else:
+            assert found.hashes is not None
             at = int(np.searchsorted(found.hashes, known))
             if at == len(found.hashes) or found.hashes[at] != known:
                 self._refuse(time, f"it was complete with {found.updates} others", data)

@@ -84,8 +84,10 @@ class StagedTimes:
 
     def check_late(self, upper: int, closed: ClosedTimes) -> None:
         """Refuse updates of complete times that these do not have; they are read if need be."""
-        late = self.times[(self.times < upper) & (self.times >= closed.floor)]
-        some = np.array([t for t in late.tolist() if closed.is_checked(t)], np.int64)
+        known = (self.times < upper) & (self.times >= closed.floor)
+        some = np.array([t for t in self.times[known].tolist() if closed.is_checked(t)], np.int64)
+        passed = (self.times < upper) & ~np.isin(self.times, some)
+        closed.unchecked += int(self.updates[passed].sum())
         if not len(some):
             return
         keying = self.runs.keying

@@ -258,7 +258,7 @@ class Statements:
             self._closed.settle(published.news)
             self._check_fresh(fresh, self.staged.unknown(published.pieces))
         else:  # what was published is not known here
-            self._closed = ClosedTimes(int(upper))
+            self._closed = ClosedTimes(int(upper), unchecked=self._closed.unchecked)
         self._stated.forget(int(upper))
         self.staged.settle(int(upper))
         self._kept = [p for p in (p.filter(p.last >= upper) for p in kept) if len(p.last)]
@@ -312,6 +312,11 @@ class Statements:
         return faults_of((p.rows.column(-2), p.rows.column(-1)) for p in parts)
 
     @property
+    def unchecked(self) -> int:
+        """How many updates of complete times came that cannot be compared any more."""
+        return self._closed.unchecked
+
+    @property
     def stated(self) -> int:
         """Up to where progress is stated without a gap."""
         return self._stated.end
@@ -343,6 +348,7 @@ class Statements:
         self, rows: pa.RecordBatch, last: Int64s, updates: Bools, where: Where | None = None
     ) -> None:
         """Refuse updates of complete times that these do not have."""
+        self._closed.unchecked += int((updates & (last < self._closed.floor)).sum())
         late = np.flatnonzero(updates & (last < self.upper) & (last >= self._closed.floor))
         some = rows.take(pa.array(late))
         if not len(late):
