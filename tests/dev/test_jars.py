@@ -18,6 +18,7 @@ IVY = f"""#!/bin/sh
 for last do :; done
 directory=$(dirname "$last")
 echo ran >>"{{log}}"
+echo "$@" >>"{{log}}.arguments"
 echo "downloading https://example.invalid/x/kafka_2.13-{KAFKA_VERSION}.jar ..."
 sleep 0.2
 mkdir -p "$directory"
@@ -65,3 +66,18 @@ def test_a_download_that_fails_leaves_nothing_and_can_be_tried_again(ivy: Path) 
     assert {path.name for path in (ivy / "cache").iterdir()} == {"kafka.lock"}
     (ivy / "down").unlink()
     assert any(kafka_jars(lambda _: None, ivy / "cache").iterdir())
+
+
+def test_what_other_programs_have_is_not_used(ivy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ivy's own settings would look into ~/.ivy2/local first; those of the user may."""
+    monkeypatch.setenv("HOME", str(ivy / "home"))
+    kafka_jars(lambda _: None, ivy / "cache")
+    said = (ivy / "log.arguments").read_text()
+    assert f"-Divy.default.ivy.user.dir={ivy}/cache/ivy-kafka " in said
+    (ivy / "home" / ".ivy2").mkdir(parents=True)
+    own = ivy / "home" / ".ivy2" / "ivysettings.xml"
+    own.write_text("<ivysettings/>")
+    kafka_jars(lambda _: None, ivy / "other")
+    said = (ivy / "log.arguments").read_text().splitlines()[-1]
+    assert f"-settings {own}" in said
+    assert "ivy.default" not in said

@@ -100,15 +100,17 @@ def _fetch(what: _Jars, jars: Path, ivy_cache: Path, report: Callable[[str], Non
         description = made / "ivy.xml"
         description.write_text(_description(what))
         asked = ["-cache", str(ivy_cache), "-ivy", str(description)]
+        # What Maven and Ivy have of other projects, in ~/.ivy2/local, is not what was published.
+        own = [f"-Divy.default.ivy.user.dir={ivy_cache}"]
         if settings := ivy_settings(made):
-            asked += ["-settings", str(settings)]
+            own, asked = [], [*asked, "-settings", str(settings)]
         asked += ["-retrieve", str(made / "jars" / "[artifact]-[revision].[ext]")]
         _, module, version = what.modules[0]
         wanted = made / "jars" / f"{module}-{version}.jar"
-        said = _run([*_program(), *asked], report)
+        said = _run([*_program(own), *asked], report)
         if not wanted.exists() and any(map(_DISTRUST.search, said)):
             trusting = trust_store(made / "authorities.jks")
-            said = _run([*_program(trusting), *asked], report) if trusting else said
+            said = _run([*_program([*own, *trusting]), *asked], report) if trusting else said
         if not wanted.exists():
             message = f"{what.title} {what.version} could not be fetched"
             raise BrokerFailed(message, detail="\n".join(said[-5:]), hint=_hint(said))
