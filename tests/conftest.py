@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import settings
 from forced import EXECUTIONS, forced
 
 from .leaks import SPARK_VARIABLES, VARIABLES, SessionFixtures, Surroundings, Threads
-from .shards import SECONDS, Shard, turn
+from .shards import SECONDS, Shard, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from reclock.testing.kafka import RealKafka
 
 SHARD = pytest.StashKey[Shard]()
+SAID = pytest.StashKey[list[str]]()
+SLOW = pytest.StashKey[dict[str, float]]()
 
 # A busy machine is slow, not wrong: no deadline for a single example.
 settings.register_profile(
@@ -56,11 +59,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(SessionFixtures())
     text = config.getoption("--shard")
+    turn = Turn.at(config.rootpath)
+    config.stash[SAID] = [] if turn.said is None else [turn.said]
     if text is not None:
         try:
-            config.stash[SHARD] = Shard.of(text, turn(config.rootpath))
+            config.stash[SHARD] = shard = Shard.of(text, turn.number)
         except ValueError as error:
             raise pytest.UsageError(error.args[0]) from None
+        config.stash[SAID].append(f"slow tests, shard {shard}; again: make test-slow SHARD={shard}")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -72,18 +78,28 @@ def pytest_terminal_summary(config: pytest.Config) -> None:
 
 
 def _say(config: pytest.Config) -> None:
-    """Say which shard runs: first and last, for runs that do not end and for those that fail."""
-    shard, terminal = (
-        config.stash.get(SHARD, None),
-        config.pluginmanager.get_plugin("terminalreporter"),
-    )
-    if shard is not None and terminal is not None:
-        terminal.ensure_newline()
-        terminal.write_line(f"slow tests, shard {shard}; again: make test-slow SHARD={shard}")
+    """Say what is drawn: first and last, for runs that do not end and for those that fail."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        for line in config.stash[SAID]:
+            terminal.ensure_newline()
+            terminal.write_line(line)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Note how long slow tests take, of all that are collected; choose after all others have."""
+    marked = ((item, item.get_closest_marker("slow")) for item in items)
+    config.stash[SLOW] = {
+        item.nodeid: float(mark.kwargs.get("seconds", SECONDS)) for item, mark in marked if mark
+    }
+    yield
+    _choose(config, items)
+
+
+def _choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what ``--variants``, ``--shard`` and ``--execution`` do not ask for."""
     if config.getoption("--execution") is not None:
         _leave_out(config, items, {i.nodeid for i in items if i.get_closest_marker("placed")})
@@ -94,10 +110,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             variants[item.nodeid.partition("[")[0]].append(item.nodeid)
         _leave_out(config, items, {name for names in variants.values() for name in names[most:]})
     if shard is not None:
-        marked = ((item, item.get_closest_marker("slow")) for item in items)
-        seconds = {
-            item.nodeid: float(mark.kwargs.get("seconds", SECONDS)) for item, mark in marked if mark
-        }
+        seconds = config.stash[SLOW]
         _leave_out(config, items, seconds.keys() - shard.tests(seconds))
 
 
@@ -126,9 +139,19 @@ def _surroundings(_threads: Threads, request: pytest.FixtureRequest) -> Iterator
     before = Surroundings()
     yield
     _threads.note(request.node.nodeid)
-    allowed = VARIABLES | (SPARK_VARIABLES if "spark" in request.keywords else {})
+    allowed = {**VARIABLES, **(SPARK_VARIABLES if "spark" in request.keywords else {})}
     if changes := before.changes(allowed):
         pytest.fail("\n".join(changes), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def slow_tests(pytestconfig: pytest.Config) -> dict[str, float]:
+    """All slow tests and how long they take, of a run that collects the whole suite."""
+    here = Path(__file__).parent
+    given = [pytestconfig.rootpath / arg.partition("::")[0] for arg in pytestconfig.args]
+    if not any(here == path or path in here.parents for path in given):
+        pytest.skip("the whole suite was not collected")
+    return pytestconfig.stash[SLOW]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -20,24 +21,36 @@ from weakref import WeakSet
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+from reclock import java
 
-VARIABLES: Final = {
-    "PYTEST_CURRENT_TEST": "pytest's own, another for every step",
-    "_RJEM_MALLOC_CONF": "of polars, which the product imports when it is first needed",
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    Allowed = Mapping[str, Callable[[str | None], bool]]
+
+
+def _is_bundled_java(value: str | None) -> bool:
+    """Return whether that is the bundled Java, which Spark is told where there is no other."""
+    made = java._launcher_home
+    return made.cache_info().currsize > 0 and value == str(made())
+
+
+VARIABLES: Final[Allowed] = {
+    "PYTEST_CURRENT_TEST": lambda _: True,  # pytest's own, another for every step
+    "_RJEM_MALLOC_CONF": lambda _: True,  # of polars, which is imported when it is first needed
 }
-SPARK_VARIABLES: Final = {
-    "JAVA_HOME": "where the machine has no Java, the session's Spark names the bundled one",
-    "SPARK_AUTH_SOCKET_TIMEOUT": "pyspark's, for the session",
-    "SPARK_BUFFER_SIZE": "pyspark's, for the session",
+"""Variables that may change, to which values."""
+SPARK_VARIABLES: Final[Allowed] = {
+    "JAVA_HOME": _is_bundled_java,
+    "SPARK_AUTH_SOCKET_TIMEOUT": lambda value: value is not None,  # pyspark's, for the session
+    "SPARK_BUFFER_SIZE": lambda value: value is not None,  # pyspark's, for the session
 }
 THREADS: Final = {
-    "reclock-subscribe": "of a database that a test lets crash: nobody closes it",
-    "(serve_forever)": "pyspark's, of an answer that it gives row by row",
-    "reclock-read": "of the process: they wait for requests to a store that is far away",
+    r"reclock-subscribe": "of a database that a test lets crash: nobody closes it",
+    r"Thread-\d+ \(serve_forever\)": "pyspark's, of an answer that it gives row by row",
+    r"reclock-read_\d+": "of the process: they wait for requests to a store that is far away",
 }
-"""Parts of the names of threads that may stay."""
+"""The names of threads that may stay."""
 MOMENT: Final = 20.0
 
 _session: WeakSet[threading.Thread] = WeakSet()
@@ -50,13 +63,14 @@ class Surroundings:
         self._variables = dict(os.environ)
         self._directory = Path.cwd()
 
-    def changes(self, allowed: Mapping[str, str]) -> list[str]:
-        """Return what has changed since, a line each, but for ``allowed`` variables."""
+    def changes(self, allowed: Allowed) -> list[str]:
+        """Return what has changed since, a line each, but for what is ``allowed``."""
         was, is_now = self._variables, dict(os.environ)
         found = [
             f"variable {name} was {was.get(name)!r}, is {is_now.get(name)!r}"
             for name in sorted(was.keys() | is_now.keys())
-            if was.get(name) != is_now.get(name) and name not in allowed
+            if was.get(name) != is_now.get(name)
+            if name not in allowed or not allowed[name](is_now.get(name))
         ]
         if Path.cwd() != self._directory:
             found.append(f"the working directory was {self._directory}, is {Path.cwd()}")
@@ -96,7 +110,7 @@ class Threads:
             thread
             for thread, test in self._known.items()
             if test and thread.is_alive() and thread not in _session
-            if not any(part in thread.name for part in THREADS)
+            if not any(re.fullmatch(name, thread.name) for name in THREADS)
         ]
 
 
