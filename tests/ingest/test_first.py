@@ -97,6 +97,24 @@ def test_nothing_there_is_read_at_once(opener):
     assert rows(db, "SELECT * FROM g") == []
 
 
+@pytest.mark.parametrize("kind", ["COUNTER", "AUCTION", "BANK"])
+@pytest.mark.parametrize("isolation", ["strict serializable", "serializable"])
+def test_a_generator_is_readable_at_once_and_begins_with_its_first_tick(opener, kind, isolation):
+    db = opener()
+    db.execute(f"SET transaction_isolation = '{isolation}'")
+    opener.clock.advance(7_000)  # what was before it is not generated
+    db.execute(f"CREATE SOURCE g FROM LOAD GENERATOR {kind} (EVENTS PER TICK 4)")
+    db.execute("CREATE MATERIALIZED VIEW m AS SELECT count(*) FROM g")
+    before = db.execute("SELECT * FROM m")
+    for _ in range(2):
+        opener.clock.advance(1_000)
+        db.tick()
+    every = rows(db, "SELECT count(*) FROM g")
+    assert rows(db, "SELECT * FROM m") == every
+    assert every[0][0] > before.rows[0][0]
+    assert db.execute(f"SELECT * FROM m AS OF {before.timestamp}").rows == before.rows
+
+
 def test_a_backlog_of_many_ticks_is_seen_whole_or_not_at_all(opener, monkeypatch):
     monkeypatch.setattr("reclock.ingest.intake.PULL_ROWS", 2)
     topic = opener.kafka.create_topic(1)

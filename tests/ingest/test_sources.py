@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from socket import socket
 
 import pytest
 
+from reclock import ManualClock
+from reclock.connectors.kafka.client import KafkaCluster
 from reclock.errors import Corrupt, Error, SourceUnavailable
 from reclock.session import definition as define
+from reclock.session.database import Database
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.testing.kafka_conformance import Record
+from reclock.testing.model_engine import ModelEngine
 from reclock.time.position import KafkaPosition
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
@@ -644,6 +649,23 @@ def test_an_unreachable_broker_is_told_when_the_source_is_created(feed):
     with pytest.raises(SourceUnavailable):
         feed.create()
     assert feed.rows("SHOW SOURCES") == []
+
+
+def test_a_wrong_broker_is_told_what_to_look_at(tmp_path):
+    """CREATE SOURCE fails, and is not tried again: the hint does not say so."""
+    with socket() as nobody, Database(
+        tmp_path, ModelEngine(), clock=ManualClock(1_000), background=False,
+        clusters=lambda connection: KafkaCluster(connection, 1.0),
+    ) as db:  # fmt: skip
+        nobody.bind(("127.0.0.1", 0))
+        broker = f"127.0.0.1:{nobody.getsockname()[1]}"
+        with pytest.raises(SourceUnavailable, match=f"Kafka at {broker} does not answer") as caught:
+            db.execute(
+                f"CREATE SOURCE s (a INT) FROM KAFKA BROKER '{broker}' TOPIC 't' FORMAT JSON"
+            )
+        assert db.execute("SHOW SOURCES").rows == []
+    said = "see that the address is right and that the broker runs; what exists already is tried "
+    assert caught.value.hint == f"{said}again by itself"
 
 
 def test_sources_are_not_written(feed):
