@@ -46,6 +46,7 @@ NAMES: Final[dict[str, str]] = {
     "write.append.after": "a write is durable, its client does not know yet",
     "tick.compute.before": "the writes of a tick are gathered, nothing is computed yet",
     "tick.land.before": "the runs of a tick are written, it is not its turn to publish yet",
+    "tick.refit.after": "a tick is fitted to objects that came and went, nothing is published yet",
     "tick.publish.before": "it is the turn of a tick to publish, nothing is published yet",
     "tick.publish.after": "a tick is published, the engine does not know yet",
     "merge.write.before": "runs are about to be merged in the background, nothing is written yet",

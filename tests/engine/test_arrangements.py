@@ -142,3 +142,23 @@ def test_what_is_removed_leaves_no_record(kept):
     kept.change(at(7), {}, frozenset({"u1"}))
     assert list(kept.value.runs) == ["u2"]
     assert len(kept.value.manifest.runs()) == 1
+
+
+def test_arrangements_come_and_go_at_no_time(kept):
+    """The manifest is ahead of the upper then, until a tick is ahead of it."""
+    for number in range(3):
+        begun = {f"v{number}": beginning(Timestamp(6))}
+        layouts = {f"v{number}": KEYING.layout}
+        made = write_runs(kept.segments, f"join-{number}", {}, layouts, begun)
+        kept.change(at(6), made, frozenset({f"v{number - 1}"} & kept.value.runs.keys()))
+        assert kept.value.upper == at(6)
+    assert kept.value.runs.keys() == {"u1", "u2", "v2"}
+    assert kept.value.manifest.upper == at(9)
+    kept.tick(6, u1=[2])
+    assert (kept.value.upper, kept.value.behind) == (at(7), 7)
+    kept.tick(7)
+    assert (kept.value.upper, kept.value.behind) == (at(8), 8)
+    kept.tick(20, u1=[3])
+    assert (kept.value.upper, kept.value.behind) == (at(21), None)
+    assert kept.value.manifest.upper == at(21)
+    assert [kept.rows("u1", t) for t in (5, 6, 20)] == [[1], [1, 2], [1, 2, 3]]

@@ -7,6 +7,7 @@ from time import monotonic, sleep
 
 import pytest
 
+from reclock.engine import flight
 from reclock.engine import preparation as prepare
 from reclock.engine.detached import apart
 from reclock.engine.interrupt import Interrupt
@@ -198,8 +199,9 @@ def test_cancel_while_it_waits_for_its_turn(busy):
     nothing_is_left(busy)
 
 
-def test_cancel_under_the_lock(busy):
+def test_cancel_under_the_lock(busy, monkeypatch):
     """What is left to follow then is followed apart, too; nothing is published yet."""
+    monkeypatch.setattr(flight, "REFITS", -1)  # no view is published while a tick computes
     busy._engine.blocked = "never"
 
     def then():

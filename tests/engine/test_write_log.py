@@ -53,6 +53,21 @@ def test_what_is_retired_is_gone_and_what_is_pending_is_kept():
     assert Wal.open(store, EPOCH_MS) == wal
 
 
+def test_what_is_pending_for_some_tables_goes_with_them():
+    store, one, two = MemoryStore(), ObjectId("u1"), ObjectId("u2")
+    wal = publish(
+        store, Wal.open(store, EPOCH_MS).write(Timestamp(5), [(one, run(5)), (two, run(5))])
+    )
+    wal = publish(store, wal.write(Timestamp(9), [(two, run(9)), (one, run(9))]))
+    wal = publish(store, wal.without({two}))
+    assert [(e.table, int(e.time)) for e in wal.pending] == [("u1", 5), ("u1", 9)]
+    assert wal.upper == at(11)
+    assert Wal.open(store, EPOCH_MS) == wal
+    wal = publish(store, wal.retire(Timestamp(5)))
+    assert [int(e.time) for e in wal.pending] == [9]
+    assert Wal.open(store, EPOCH_MS) == wal
+
+
 def test_a_write_without_rows_still_moves_time():
     store = MemoryStore()
     wal = publish(store, Wal.open(store, EPOCH_MS).write(Timestamp(4), {}))

@@ -88,6 +88,11 @@ MIGRATIONS: Final = (
         sqlite=(),  # a new collection: who reads format 2 would not see it, and lose what waits
         postgresql=(),
     ),
+    Migration(
+        "the upper of a timeline may be a record of its manifest",
+        sqlite=(),  # who reads format 3 would take the record for a broken one
+        postgresql=(),
+    ),
 )
 """Migration n (counted from 1) makes format n − 1 into format n."""
 

@@ -47,7 +47,7 @@ FIRST: Final = Timestamp(0)
 """The upper of a pace with times of its own that has no complete time yet."""
 
 _OWN: Final = "upper"
-"""The key of the record with the upper of such a pace."""
+"""The key of the record with the upper, where it is not that of the manifest."""
 
 STEADY_ROWS: Final = 1 << 15
 """How many rows a batch has that is written in the background."""
@@ -79,6 +79,8 @@ class Arrangements:
     own: Timestamp | None = None
     """The upper, if it is not that of the manifest, which then only counts versions."""
     untils: Mapping[ArrangementId, int] = field(default_factory=dict)
+    behind: Timestamp | None = None
+    """The upper of a timeline whose manifest is ahead of it: objects came or went at no time."""
 
     @classmethod
     def read(cls, manifest: Manifest, *, own: bool = False) -> Arrangements:
@@ -86,7 +88,8 @@ class Arrangements:
         found: dict[ArrangementId, list[RunRef]] = {}
         untils: dict[ArrangementId, int] = {}
         records = manifest.runs()
-        upper = Timestamp(records.pop(_OWN, {"upper": FIRST})["upper"]) if own else None
+        stated = records.pop(_OWN, None)
+        upper = None if stated is None else Timestamp(stated["upper"])
         for record in records.values():
             try:
                 arrangement = ArrangementId(record["arrangement"])
@@ -99,12 +102,15 @@ class Arrangements:
                 raise Corrupt(message, detail=f"{record!r:.200}") from error
             found.setdefault(arrangement, []).append(RunRef.from_json(run))
         made = {a: _ordered(runs) for a, runs in found.items()}
-        return cls(manifest, made, upper, untils)
+        if own:
+            return cls(manifest, made, FIRST if upper is None else upper, untils)
+        return cls(manifest, made, None, untils, upper)
 
     @property
     def upper(self) -> Frontier:
         """The upper of every object of the pace."""
-        return self.manifest.upper if self.own is None else at(self.own)
+        stated = self.behind if self.own is None else self.own
+        return self.manifest.upper if stated is None else at(stated)
 
     def since(self, arrangement: ArrangementId) -> Frontier:
         """Return the earliest time at which an arrangement can be read."""
@@ -144,20 +150,25 @@ class Arrangements:
                 runs[swap.arrangement] = _ordered([*kept, *swap.runs])
         for arrangement, refs in added.items():
             changes.update({_name(arrangement, r): _record(arrangement, r) for r in refs})
-            runs[arrangement] = _appended(runs.get(arrangement, ()), refs)
+            runs[arrangement] = appended(runs.get(arrangement, ()), refs)
         limits = dict.fromkeys(removed & self.untils.keys()) | dict(untils or {})
         for arrangement, until in limits.items():
             if until is not None or arrangement in self.untils:
                 changes[f"{arrangement}!until"] = _limit(arrangement, until)
         known = {**self.untils, **limits}
         after = {a: until for a, until in known.items() if until is not None}
-        if self.own is None:
+        if self.own is None and new_upper.element() > self.manifest.upper.element():
+            if self.behind is not None:
+                changes[_OWN] = None
             append, contents = self.manifest.contents.change(changes, new_upper)
             return append, Arrangements(Manifest(contents), runs, untils=after)
         changes[_OWN] = {"v": 1, "upper": int(new_upper.element())}
         version = at(self.manifest.upper.element().step())
         append, contents = self.manifest.contents.change(changes, version)
-        return append, Arrangements(Manifest(contents), runs, new_upper.element(), after)
+        upper = new_upper.element()
+        if self.own is None:
+            return append, Arrangements(Manifest(contents), runs, untils=after, behind=upper)
+        return append, Arrangements(Manifest(contents), runs, upper, after)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +282,7 @@ def following(
     return Description(refs[-1].description.upper, at(upper), at(since or 0))
 
 
-def _appended(known: tuple[RunRef, ...], added: tuple[RunRef, ...]) -> tuple[RunRef, ...]:
+def appended(known: tuple[RunRef, ...], added: tuple[RunRef, ...]) -> tuple[RunRef, ...]:
     """Return known runs and new ones in order; the next run of a tick just comes last."""
     if known and len(added) == 1 and added[0].description.lower == known[-1].description.upper:
         return known + added

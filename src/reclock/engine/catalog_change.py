@@ -9,6 +9,9 @@
 5. One append: the catalog's records, the new runs, the removal of the old ones; U and W
    move by one step, to u + 1.
 
+Where a tick is under way, or much is pending, objects come and go at no time: 1 and 4 are left out,
+what is new is complete before U, and U and W stay (``joining``).
+
 A crash before 5 leaves the catalog as it was, and at most a file that nothing names.
 
 Transient views (``world``) come and go the same way, without a record in the catalog; they
@@ -33,6 +36,7 @@ from reclock.dataflow.changes import Changes
 from reclock.dataflow.graph import Limits, collection_of, errors_of
 from reclock.engine import multi_pace as joint
 from reclock.engine.arrangements import FIRST, beginning, layouts_of, write_runs
+from reclock.engine.joining import concerned, joins
 from reclock.engine.shape import Shape
 from reclock.engine.tick import compute, settle, write
 from reclock.errors import InvalidDefinition
@@ -40,7 +44,7 @@ from reclock.failpoints import hit
 from reclock.time.pace import order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     import pyarrow as pa
 
@@ -85,12 +89,13 @@ def change_catalog(
     with core.writing():
         made, gone = tuple(added), tuple(removed)
         world = core.world
-        before = (world.catalog.items.get(item.id) for item in made)
-        concerned = [*made, *filter(None, before), *(world.catalog[item] for item in gone)]
-        catalog = world.catalog.changed(made, gone)
-        paces = {**world.catalog.paces, **catalog.paces}
-        moved = {paces[i.id] for i in concerned if i.arranges and i.id in paces} | set(also)
-        states = [settle(core, pace) for pace in sorted(moved, key=order)]
+        paces = {**world.catalog.paces, **world.catalog.changed(made, gone).paces}
+        moved = concerned(world, made, gone) | set(also)
+        at_time = changes is not None or bool(also or late)
+        joined = {p for p in moved if not at_time and joins(core, world, p, made, gone)}
+        for pace in sorted(moved - joined, key=order):
+            settle(core, pace)
+        states = [core.world[pace] for pace in sorted(moved, key=order)]
         uppers = {state.pace: state.upper for state in states}
         if prepared is not None:
             made = tuple(map(prepared.dated, made))
@@ -114,7 +119,7 @@ def change_catalog(
         after = core.world.with_catalog(stored, catalog).with_transients(transients)
         filled = _filled(prepared, made)
         whole = after.with_roles(roles)
-        _publish(core, whole, [append], states, filled, changes=changes, late=late)
+        _publish(core, whole, [append], states, filled, joined=joined, changes=changes, late=late)
         if gone:
             core.collect_garbage()
 
@@ -175,18 +180,27 @@ def _publish(
     states: Iterable[TimelineState],
     filled: Filled,
     *,
+    joined: Collection[Pace] = (),
     changes: Happening | None = None,
     late: frozenset[ObjectId] = frozenset(),
 ) -> None:
-    """Make a world durable in which ``states``, which are settled, have the shape it asks for."""
+    """Make a world durable in which ``states`` have the shape it asks for.
+
+    They are settled, but for those of paces that are ``joined``.
+    """
     moved = []
     for state in states:
         shape = Shape.of(world.catalog, state.pace, world.transients.values())
-        more, after = _reshape(core, state, shape, filled, changes=changes, late=late)
+        if state.pace in joined:
+            more, after = _joined(core, state, shape, filled)
+        else:
+            more, after = _reshape(core, state, shape, filled, changes=changes, late=late)
         appends += more
         moved.append(after.with_bindings(core.store, world.catalog))
     hit("ddl.publish.before")
     core.publish(world, appends, *moved)
+    for pace in joined:
+        core.flights.joined(core.world[pace])
     hit("ddl.publish.after")
 
 
@@ -210,6 +224,20 @@ def reconcile(core: Core) -> None:
             appends, moved = _reshape(core, settle(core, timeline), state.shape, _filled(None, ()))
             core.publish(core.world, appends, moved)
         core.collect_garbage()
+
+
+def _joined(
+    core: Core, state: TimelineState, shape: Shape, filled: Filled
+) -> tuple[list[Append], TimelineState]:
+    """Return the step from a state to another shape that closes no time (``joining``)."""
+    there, wanted = state.shape.graph.arrangements.keys(), shape.graph.arrangements.keys()
+    new = frozenset(wanted - there)
+    gone = frozenset(state.arrangements.runs.keys() - (there & wanted))
+    untils: dict[ArrangementId, int | None] = dict.fromkeys(new & shape.filters.keys())
+    added = filled(state, new, untils)
+    if added is None:
+        added = _hydrate(core, state, shape, new, untils)
+    return state.joined(shape, added, gone)
 
 
 def _reshape(

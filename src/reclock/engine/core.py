@@ -105,7 +105,7 @@ class Core:
         """What is filled for new objects (``preparation``)."""
         self.moved = threading.Condition()
         """Told whenever the world was replaced."""
-        self.flights = Flights(self)
+        self.flights = Flights(self.pin, self.unpin)
         """Ticks that compute without the lock."""
         self.in_flight: set[str] = set()
         """Stems of segments that background work is writing."""

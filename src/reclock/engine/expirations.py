@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -44,6 +44,7 @@ from reclock.catalog.item import Index, MaterializedView
 from reclock.dataflow.graph import Limits
 from reclock.engine.arrangements import Swap, layouts_of, write_runs
 from reclock.engine.interrupt import Interrupt
+from reclock.engine.renewal import Due, Renewal
 from reclock.errors import Interrupted
 from reclock.failpoints import hit
 from reclock.sql.plan.relation import Get, walk
@@ -68,34 +69,6 @@ if TYPE_CHECKING:
 
 TENTH: Final = 10
 """Renewal begins when one of so many parts of the window is left."""
-
-
-@dataclass(frozen=True)
-class Renewal:
-    """Pending arrangements, derived again: the runs that they have now, and their untils."""
-
-    swaps: tuple[Swap, ...] = ()
-    untils: Mapping[ArrangementId, int | None] = field(default_factory=dict)
-
-    def applied(self, state: TimelineState) -> TimelineState:
-        """Return the state that a tick begins from: with these runs, not published yet."""
-        if not self.swaps:
-            return state
-        runs = dict(state.arrangements.runs)
-        for swap in self.swaps:
-            later = [ref for ref in runs[swap.arrangement] if ref not in swap.merged]
-            runs[swap.arrangement] = (*swap.runs, *later)
-        return state.arranged(state.shape, runs, frozenset(), self.untils)
-
-
-@dataclass(frozen=True)
-class Due:
-    """What is to be renewed with a tick: until when, and, if it is there already, the runs."""
-
-    untils: Mapping[ArrangementId, int | None] = field(default_factory=dict)
-    made: Renewal | None = None
-    begins: int | None = None
-    """The number of the decisions that a pace keeps to from then on."""
 
 
 @dataclass

@@ -6,6 +6,7 @@ A pace has at most one such tick (``tick``). While it runs
   that it writes have no name yet;
 - writes of its timeline get times after the one that it closes (``closing``). Memory is enough for
   this: a process that dies publishes nothing of the tick;
+- objects come and go, and the tick is fitted to them before it lands (``flight``);
 - statements that need the state after the tick wait for it (``wait``), without the lock.
 
 Tests: tests/engine/test_flights.py.
@@ -19,10 +20,11 @@ from typing import TYPE_CHECKING
 from reclock.errors import Interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from reclock.engine.core import Core
-    from reclock.engine.tick import Flight
+    from reclock.engine.flight import Flight
+    from reclock.engine.timeline import TimelineState
+    from reclock.engine.world import World
     from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
@@ -30,14 +32,15 @@ if TYPE_CHECKING:
 class Flights:
     """The ticks under way, by pace; for all threads."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, pin: Callable[[World], None], unpin: Callable[[World], None]) -> None:
+        self._pin = pin
+        self._unpin = unpin
         self._changed = threading.Condition()
         self._under_way: dict[Pace, Flight] = {}
 
     def add(self, flight: Flight) -> None:
         """Note that a tick has begun, and keep what it reads and writes; hold the lock."""
-        self._core.pin(flight.world)
+        self._pin(flight.world)
         with self._changed:
             assert flight.pace not in self._under_way
             self._under_way[flight.pace] = flight
@@ -49,7 +52,7 @@ class Flights:
                 return
             del self._under_way[flight.pace]
             self._changed.notify_all()
-        self._core.unpin(flight.world)
+        self._unpin(flight.world)
 
     def __bool__(self) -> bool:
         """Return whether some tick is."""
@@ -60,11 +63,24 @@ class Flights:
         with self._changed:
             return self._under_way.keys() & set(paces)
 
+    def of(self, pace: Pace) -> Flight | None:
+        """Return the tick of a pace that is under way."""
+        with self._changed:
+            return self._under_way.get(pace)
+
+    def joined(self, state: TimelineState) -> None:
+        """Have a tick under way land on a state in which objects have come and gone (``joining``).
+
+        Hold the lock.
+        """
+        flight = self.of(state.pace)
+        if flight is not None:
+            flight.basis = state
+
     def closing(self, pace: Pace) -> Timestamp | None:
         """Return the time that a tick under way closes."""
-        with self._changed:
-            found = self._under_way.get(pace)
-            return None if found is None else found.time
+        found = self.of(pace)
+        return None if found is None else found.time
 
     def wait(self, paces: Iterable[Pace], seconds: float | None = None) -> bool:
         """Wait until no tick of some paces is under way, or for so long; do not hold the lock."""

@@ -2,9 +2,10 @@
 
 The rows of a new view, index or subscribed query are computed as of the last complete time of a
 world that is kept for them, without the lock. Meanwhile ticks and writes go on; their changes are
-then followed (``dataflow.work``) in rounds, and the last, of what happened since, under the lock,
-in the append that makes the object known. So the object is right at every time from the first one
-on (P3), and ticks wait for a moment, not for the load.
+then followed (``dataflow.work``) in rounds, and the last, of few rows that came since, under the
+lock, in the append that makes the object known. So the object is right at every time from the first
+one on (P3), and ticks wait for a moment, not for the load. A tick under way goes on: it follows for
+the object what it brings (``joining``).
 
 A round must take at most half of what the one before took (the first: of what the load took), for
 it follows what happened meanwhile. If one does not, the ticks bring more than can be followed at
@@ -40,6 +41,7 @@ from reclock.engine import multi_pace as joint
 from reclock.engine.arrangements import beginning, following, layouts_of, write_runs
 from reclock.engine.catalog_change import scheduled
 from reclock.engine.detached import apart
+from reclock.engine.joining import joins
 from reclock.engine.shape import Shape
 from reclock.engine.turns import LONGEST
 from reclock.errors import HoldViolation, InvalidValue
@@ -216,14 +218,25 @@ class Prepared:
             self._interrupt.check()
             if not self._shrinks:
                 self._phase = "following while ticks pause"
-                self._pause.enter_context(self._core.turns.pausing(self._paces()))
+                self.pause()
                 for _ in range(PAUSED_ROUNDS):
                     self._round()
                 break
         self._phase = "waiting for its turn"
 
+    def pause(self) -> None:
+        """Have ticks wait until this is closed."""
+        self._pause.enter_context(self._core.turns.pausing(self._paces()))
+
+    def _joins(self) -> bool:
+        """Return whether the object can be published while a tick computes, which follows it."""
+        world, made = self._core.world, [self.item]
+        return not self._transient and joins(self._core, world, self._pace, made)
+
     def _await_landing(self) -> None:
         """Wait for the tick under way, so that what it brings is not left for the lock."""
+        if self._joins():
+            return
         until = monotonic() + LONGEST
         while not self._core.flights.wait(self._paces(), SHORT) and monotonic() < until:
             self._interrupt.check()
@@ -304,6 +317,16 @@ class Prepared:
         state = world.timelines.get(self._pace)
         there = set() if state is None else state.shape.graph.arrangements.keys()
         return all(self._own(name, item.id) in self._runs for name in needed.keys() - there)
+
+    def rows_behind(self, world: World) -> int:
+        """Return about how many rows have come that are not followed yet."""
+        after, rows = at(self._reach.upper), 0
+        for item in self._below:
+            runs = world.of(world.items[item]).arrangements.runs
+            for name in (collection_of(item), errors_of(item)):
+                refs = runs.get(name, ())
+                rows += sum(ref.rows for ref in refs if not ref.description.upper.precedes(after))
+        return rows
 
     def dated(self, item: Item) -> Item:
         """Return an object as it is published: the schedule of a view has begun."""

@@ -25,7 +25,8 @@
 5. If the state is still the one that it started from, but for later writes, one append publishes
    the runs and the bindings, retires the writes up to T, swaps in finished merges, moves U to {T+1}
    and W at least there, and applies T to the oracle. The tick becomes visible as a whole or not at
-   all. If the pace has moved meanwhile, what was prepared is dropped.
+   all. If objects have come or gone meanwhile, it is fitted to them before, without the lock
+   (``flight``). If the pace has moved, what was prepared is dropped.
 
 ``tick`` does so; ``settle`` does all of it under the lock, which the caller holds, and so overtakes
 a running tick: correct at any time, but the work of that tick is lost, so statements wait for it
@@ -40,8 +41,8 @@ Tests: tests/engine/test_tick.py, test_flights.py; crashes: test_crash.py.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from reclock.arrangement.cache import process_cache
@@ -54,16 +55,14 @@ from reclock.dataflow.work import Stream
 from reclock.engine import multi_pace as joint
 from reclock.engine.arrangements import following, layouts_of, write_runs
 from reclock.engine.dead_letters import letter_changes
-from reclock.engine.expirations import Renewal
-from reclock.engine.interrupt import Interrupt
+from reclock.engine.flight import Flight, refit
 from reclock.engine.taken import TakeAgain
-from reclock.engine.tick_log import Watch
 from reclock.failpoints import hit
 from reclock.time.pace import is_joint
 from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
@@ -72,48 +71,13 @@ if TYPE_CHECKING:
     from reclock.engine.arrangements import Runs
     from reclock.engine.core import Core
     from reclock.engine.engine import Updates
-    from reclock.engine.expirations import Due
-    from reclock.engine.taken import Taken
     from reclock.engine.timeline import TimelineState
-    from reclock.engine.world import World
     from reclock.ids import ObjectId
     from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
 READ_ROWS: Final = 10_000
 """Writes of more rows than this are not read before it is decided where a tick runs."""
-
-
-@dataclass(eq=False)
-class Flight:
-    """A tick under way: it closes ``time``, starting from ``state`` in ``world``."""
-
-    world: World
-    state: TimelineState
-    time: Timestamp
-    due: Due
-    taken: Mapping[ObjectId, Taken]
-    watch: Watch = field(default_factory=Watch)
-    interrupt: Interrupt = field(default_factory=Interrupt)
-    """Asks what computes to stop."""
-    renewal: Renewal = field(default_factory=Renewal)
-    added: Runs = field(default_factory=dict)
-    dropped: Counter[ArrangementId] = field(default_factory=Counter)
-    """Updates that are not kept, because they are due too late."""
-
-    @property
-    def pace(self) -> Pace:
-        """What ticks."""
-        return self.state.pace
-
-    def fits(self, world: World) -> bool:
-        """Return whether a world is where it started from, but for later writes."""
-        now = world.timelines.get(self.pace)
-        return (
-            now is not None
-            and now.arrangements is self.state.arrangements
-            and now.shape is self.state.shape
-        )
 
 
 def tick(
@@ -155,22 +119,33 @@ def _flown(core: Core, flight: Flight) -> bool:
     them.
     """
     try:
-        try:
-            prepare(core, flight)
-        except TakeAgain:
-            return False
-        except Exception:
-            flight.interrupt.check()
-            if flight.fits(core.world):
-                raise
-            return False  # what it read may be gone
-        with core.writing() as world:
-            flight.interrupt.check()
-            if not flight.fits(world):
-                return False
-            land(core, flight)
+        done = _is_done(core, flight, partial(prepare, core, flight))
+        while done:
+            with core.writing() as world:
+                flight.interrupt.check()
+                if not flight.fits(world):
+                    return False
+                basis = flight.basis
+                if basis is flight.fitted:
+                    land(core, flight)
+                    return True
+            done = _is_done(core, flight, partial(refit, core.engine, flight, basis))
     finally:
         core.flights.end(flight)
+    return False
+
+
+def _is_done(core: Core, flight: Flight, work: Callable[[], None]) -> bool:
+    """Do what a tick needs; return whether it could, with what it reads still there."""
+    try:
+        work()
+    except TakeAgain:
+        return False
+    except Exception:
+        flight.interrupt.check()
+        if flight.is_untouched(core.world):
+            raise
+        return False  # what it read may be gone
     return True
 
 

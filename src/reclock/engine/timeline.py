@@ -5,11 +5,12 @@ follows. The others, of sources that bring their times and of views over them, h
 oracle nor tables, so W is U there; and U stays where it is when objects come and go, because
 which times are complete is not ours to say.
 
-A frozen value. Three steps change it, each one durable append::
+A frozen value. Four steps change it, each one durable append::
 
     written     a write to tables:      W, oracle
     ticked      a tick:                 U, W, oracle; runs come, writes are retired
     reshaped    objects come and go:    U, W, oracle; arrangements come and go
+    joined      the same at no time:    arrangements come, complete before U, and go
 
 U, the upper of all maintained objects, and W, the frontier of tables, satisfy U ≤ W, and
 U = W when nothing is pending. Each step applies its time to the oracle in the same append,
@@ -284,6 +285,27 @@ class TimelineState:
         appends, after = self._moved(upper, shape, added, removed, untils=untils)
         ahead = {a: until for a, until in self.ahead.items() if a not in removed}
         return appends, replace(after, ahead=ahead)
+
+    def joined(
+        self, shape: Shape, added: Runs, removed: frozenset[ArrangementId]
+    ) -> tuple[list[Append], TimelineState]:
+        """Return the step in which objects come and go and no time is closed.
+
+        What is pending stays so, but for that of tables which are gone. ``added`` is complete
+        before U.
+        """
+        appends, after = [], replace(self, shape=shape)
+        if added or removed:
+            manifest, arrangements = self.arrangements.changed(at(self.upper), added, removed)
+            ahead = {a: until for a, until in self.ahead.items() if a not in removed}
+            after = replace(after, arrangements=arrangements, ahead=ahead)
+            appends.append(manifest)
+        gone = {entry.table for entry in self.wal.pending} - shape.graph.tables.keys()
+        if gone:
+            retired, wal = self.wal.without(gone)
+            after = replace(after, wal=wal)
+            appends.append(retired)
+        return appends, after
 
     def _moved(
         self,

@@ -8,7 +8,8 @@ The collection ``wal/<timeline>`` holds a record per write and table, of a large
 there are many, in a segment. A tick takes all entries, and retires them with −1 in the
 transaction that publishes what they became. So an entry is pending exactly when its rows
 are in no run of the table's collection; nothing is lost or counted twice by any crash. Entries
-that come while a tick computes have later times than the tick closes, and stay.
+that come while a tick computes have later times than the tick closes, and stay. Those of a table
+that is dropped meanwhile are retired with it.
 
 The collection's upper W is the frontier of all tables of the timeline: a write at w needs
 W ≤ w and moves W to {w+1}; a tick closes the times before its upper.
@@ -33,7 +34,7 @@ from reclock.ids import CollectionId, ObjectId
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from reclock.durable.store import Snapshot, Store
     from reclock.time.frontier import Frontier
@@ -112,6 +113,15 @@ class Wal:
         left = tuple(entry for entry in self.pending if entry.time > time)
         if not gone and time < noted:
             return Append(self.collection, (), self.upper, self.upper), replace(self, pending=left)
+        new_upper = at(noted.step())
+        append = Append(self.collection, gone, self.upper, new_upper, since=at(noted))
+        return append, Wal(self.collection, new_upper, left)
+
+    def without(self, tables: Collection[ObjectId]) -> tuple[Append, Wal]:
+        """Return the append that retires all that is pending for some tables, and the log after."""
+        noted = self.upper.element()
+        gone = tuple(StoredUpdate(e.text, noted, -1) for e in self.pending if e.table in tables)
+        left = tuple(entry for entry in self.pending if entry.table not in tables)
         new_upper = at(noted.step())
         append = Append(self.collection, gone, self.upper, new_upper, since=at(noted))
         return append, Wal(self.collection, new_upper, left)

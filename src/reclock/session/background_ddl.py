@@ -2,6 +2,8 @@
 
 The prepared state (``preparation``) may no longer fit when the statement's turn comes, because
 objects came or went meanwhile: then it is prepared again, and after some attempts under the lock.
+If much has come that it has not followed, it goes on following, while ticks of the pace pause, and
+takes another turn.
 
 Tests: tests/engine/test_prepare.py, tests/session/test_read_then_write.py.
 """
@@ -15,6 +17,7 @@ from reclock.catalog.item import MaterializedView
 from reclock.engine import multi_pace as joint
 from reclock.engine.arrangements import FIRST
 from reclock.engine.detached import apart
+from reclock.engine.joining import MUCH, waits
 from reclock.engine.preparation import Prepared
 from reclock.engine.tick import tick
 from reclock.failpoints import hit
@@ -35,6 +38,9 @@ T = TypeVar("T")
 ATTEMPTS: Final = 3
 """How often something is prepared before it is filled under the lock."""
 
+ROUNDS: Final = 5
+"""How often much has come when it is its turn, before that is followed under the lock."""
+
 
 def beside(
     context: Context,
@@ -47,18 +53,28 @@ def beside(
 
     ``make`` is called for the world as it is, before and under the lock; None is nothing to do.
     """
-    interrupt = context.session.interrupt
+    core, interrupt = context.core, context.session.interrupt
+
+    def paces(world: World) -> set[Pace]:
+        made = [*filter(None, [make(world)])]
+        return world.paces(made) if transient else waits(core, world, made)
+
     for attempt in range(ATTEMPTS):
-        with (
-            prepared(context.core, make, interrupt, transient=transient) as ready,
-            context.writing(lambda world: world.paces(filter(None, [make(world)]))) as world,
-        ):
-            item = make(world)
-            if item is None:
-                return None
-            fits = ready is not None and ready.fits(world, item)
-            if ready is None or fits or attempt == ATTEMPTS - 1:
-                return finish(world, item, ready if fits else None)
+        with prepared(core, make, interrupt, transient=transient) as ready:
+            for left in reversed(range(ROUNDS)):
+                with context.writing(paces) as world:
+                    item = make(world)
+                    if item is None:
+                        return None
+                    fits = ready is not None and ready.fits(world, item)
+                    late = ready is not None and fits and ready.rows_behind(world) > MUCH
+                    if not (late and left):
+                        if ready is None or fits or attempt == ATTEMPTS - 1:
+                            return finish(world, item, ready if fits else None)
+                        break
+                assert ready is not None
+                ready.pause()
+                ready.catch_up()
     raise AssertionError
 
 

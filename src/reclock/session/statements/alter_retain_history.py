@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.engine.catalog_change import change_catalog
+from reclock.engine.joining import waits
 from reclock.errors import StatementError
 from reclock.rows.result import Result
 from reclock.session.statements.drop import kind_of
@@ -23,7 +24,7 @@ def alter_retain_history(context: Context, statement: AlterRetainHistory) -> Res
     def find(world: World) -> Item:
         return world.catalog.get(statement.name, kind_of(statement.kind))
 
-    with context.writing(lambda world: world.paces([find(world)])) as world:
+    with context.writing(lambda world: waits(context.core, world, [find(world)])) as world:
         item = find(world)
         if not item.keeps_state:
             message = f'"{item.name}" stores nothing, so it has no history to retain'

@@ -1,9 +1,9 @@
 """The context of a statement, and how it gets its turn to change something.
 
 A statement that changes something holds the lock for a moment. One that needs a pace as it is now,
-because it adds or removes objects there, or writes the result of a query, waits for the running
-tick of that pace (``flights``), without the lock; and if much has come since, for one more tick, so
-that little is left to do under the lock. Other statements wait for no tick.
+because it writes what a query over views or sources gives, or makes a source or a sink, waits for
+the running tick of that pace (``flights``), without the lock; and if much has come since, for one
+more tick, so that little is left to do under the lock. Other statements wait for no tick.
 
 Tests: tests/engine/test_flights.py, tests/session/test_cancel.py.
 """
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from reclock.catalog.item import Item
 from reclock.catalog.roles import gone
 from reclock.engine.detached import apart
-from reclock.engine.tick import READ_ROWS, tick
+from reclock.engine.joining import MUCH, waiting
+from reclock.engine.tick import tick
 from reclock.errors import StatementTimeout
 from reclock.time.pace import order
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from reclock.catalog.catalog import Catalog
     from reclock.catalog.settings import SessionSettings
     from reclock.engine.interrupt import Interrupt
-    from reclock.engine.timeline import TimelineState
     from reclock.engine.world import World
     from reclock.session.conversation import Conversation
     from reclock.session.system import System
@@ -145,7 +145,7 @@ class Context:
                 laden = []
                 if ticks and core.loop is not None and not busy:
                     there = [pace for pace in wanted if pace in world.timelines]
-                    laden = [pace for pace in there if _waiting(core, world[pace]) > READ_ROWS]
+                    laden = [pace for pace in there if waiting(core, world[pace]) > MUCH]
             keep = not busy and not laden
             return busy, laden
         finally:
@@ -165,8 +165,3 @@ class Context:
 
 def _tick(core: System, pace: Pace, _: Interrupt) -> None:
     tick(core, pace)
-
-
-def _waiting(core: System, state: TimelineState) -> int:
-    """Return how many rows the next tick of a pace folds."""
-    return sum(entry.run.rows for entry in state.wal.pending) + core.intakes.rows(state.pace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.engine.catalog_change import change_catalog
+from reclock.engine.joining import waits
 from reclock.rows.result import Result, already_there
 from reclock.session.define_table import define_table
 from reclock.session.dml.target import assigned
@@ -36,7 +37,7 @@ def create_table(context: Context, statement: CreateTable) -> Result:
     if context.transaction is not None:
         made = draft_edit(context, statement, edit)
     else:
-        with context.writing(lambda world: world.paces(make(world))) as world:
+        with context.writing(lambda world: waits(context.core, world, make(world))) as world:
             items = make(world)
             made = bool(items)
             if items:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from reclock.catalog.item import Index, Item, MaterializedView, Sink, Source, Table, View
 from reclock.catalog.serial.item import Sequence
 from reclock.engine.catalog_change import change_catalog
+from reclock.engine.joining import waits
 from reclock.errors import Error, InvalidTransactionState, StatementError
 from reclock.ingest.postgres.slots import Noted, connection_of
 from reclock.rows.result import Result
@@ -43,7 +44,8 @@ def drop(context: Context, statement: Drop) -> Result:
         return [name for name in names if not world.catalog.find(name.parts)]
 
     def paces(world: World) -> set[Pace]:
-        return world.paces(world.catalog[item] for item in gone(world))
+        removed = gone(world)
+        return waits(context.core, world, _without_defaults(world, removed), removed)
 
     def edit(draft: Draft) -> tuple[list[Item], frozenset[ObjectId], None] | None:
         removed = gone(draft)

@@ -13,6 +13,7 @@ from reclock.catalog.item import Item, RelationItem
 from reclock.catalog.roles import DATABASE, PUBLIC, Role
 from reclock.catalog.serial.item import Sequence
 from reclock.engine.catalog_change import change_catalog
+from reclock.engine.joining import waits
 from reclock.errors import DependentObjects, StatementError, UndefinedName
 from reclock.failpoints import hit
 from reclock.rows.result import Result
@@ -93,7 +94,7 @@ def alter_owner(context: Context, statement: AlterOwner) -> Result:
     def find(world: World) -> Item:
         return world.catalog.get(statement.name, kind_of(statement.kind))
 
-    with context.writing(lambda world: world.paces([find(world)])) as world:
+    with context.writing(lambda world: waits(context.core, world, [find(world)])) as world:
         item = find(world)
         role = world.roles.get(statement.role, statement.position)
         if role.name == PUBLIC:
