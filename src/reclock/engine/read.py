@@ -39,7 +39,7 @@ from reclock.engine.error_place import Asked, Kept, placed, placed_batches
 from reclock.engine.first_read import check_loaded, wait_until_loaded
 from reclock.engine.interrupt import Interrupt
 from reclock.engine.leaves import leaves, shapes
-from reclock.engine.logged_tables import with_log
+from reclock.engine.logged_tables import in_log, logged, with_log
 from reclock.engine.system_answer import with_rows
 from reclock.engine.system_moment import Moment
 from reclock.engine.tick import settle, tick
@@ -207,8 +207,13 @@ def read_latest(
 ) -> pa.Table:
     """Answer a query as part of a write: at a time before which nothing more can happen.
 
-    The caller holds the lock, so what is read is what the write is applied to.
+    The caller holds the lock, so what is read is what the write is applied to: tables with what is
+    pending for them, while a tick computes; else what is complete after a tick.
     """
+    timeline = plan.root.timeline.timeline
+    if timeline is not None and in_log(core, core.world, plan):
+        seen = logged(core.world, timeline, plan)
+        return Readable(plan, seen, seen[timeline].upper.back(), role).peek(core, interrupt)
     as_of = latest(core, plan)
     if as_of is None:
         as_of = read_time(core.world, None) or Timestamp(0)

@@ -29,8 +29,7 @@ from reclock.engine.constraints import (
     check_staged,
     fitted,
 )
-from reclock.engine.tick import settle
-from reclock.engine.write import FOLD_AFTER, arranged
+from reclock.engine.write import arranged, folded
 from reclock.errors import InvalidValue
 from reclock.failpoints import hit
 from reclock.time.description import Description
@@ -94,8 +93,7 @@ class StagedWrite:
             assert timeline is not None
             state = core.state(timeline)
             closing = core.flights.closing(timeline)
-            if len(state.wal.pending) >= FOLD_AFTER and closing is None:
-                state = settle(core, timeline)
+            state = folded(core, state)
             for run in self._runs():
                 for batch in run if state.is_filled(table.id) else ():
                     check_key(table, state, batch, ())

@@ -27,6 +27,7 @@ from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow import delta as deltas
 from reclock.engine.constraints import check_conditions, check_key, check_not_null, fitted
+from reclock.engine.joining import MUCH, waiting
 from reclock.engine.tick import settle
 from reclock.failpoints import hit
 from reclock.time.description import Description
@@ -87,8 +88,7 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
             check_conditions(core, change.table, change.added)
         state = core.state(timeline)
         closing = core.flights.closing(timeline)
-        if len(state.wal.pending) >= FOLD_AFTER and closing is None:
-            state = settle(core, timeline)
+        state = folded(core, state)
         given = state.write_time(core.clock.now_ms(), closing)
         time = given[1]
         updates = updates_of(changes, time)
@@ -101,6 +101,19 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
         core.publish(core.world, appends, after)
         hit("write.append.after")
         return time
+
+
+def folded(core: Core, state: TimelineState) -> TimelineState:
+    """Return the state after a tick, if many writes are pending; hold the lock.
+
+    Of much the loop is told, which does not hold the lock while it computes.
+    """
+    if len(state.wal.pending) < FOLD_AFTER or core.flights.among([state.pace]):
+        return state
+    if core.loop is not None and waiting(core, state) > MUCH:
+        core.loop.wake(state.pace, state.table_upper.back())
+        return state
+    return settle(core, state.pace)
 
 
 def updates_of(changes: Sequence[Change], time: Timestamp) -> list[tuple[Table, pa.RecordBatch]]:

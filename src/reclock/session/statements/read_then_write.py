@@ -11,6 +11,10 @@ minutes, and ticks need the lock. So
 4. if it took long, it is kept like a view, filled in the background (``preparation``), and its rows
    of the last moment are written under the lock, where it then is.
 
+Where all that is read are tables, and a tick of theirs is under way, or would take long, none of
+this waits for it: they are read with what is pending for them (``engine.logged_tables``), which is
+all that happens before w. Only 4, which follows ticks, does.
+
 Values that depend on the moment itself, such as ``mz_now()`` and system relations, are those of t.
 
 Cost under the lock: the rows that are written, and what changed in the last moment. Tests:
@@ -25,6 +29,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.engine.leaves import leaves
+from reclock.engine.logged_tables import in_log, with_log
 from reclock.engine.quick import FEW_ROWS, is_quick
 from reclock.engine.read import latest, read_latest, readable
 from reclock.engine.write import write_all
@@ -82,8 +87,8 @@ def read_then_write(context: Context, plan_of: PlanOf) -> tuple[Outcome, Timesta
         return draft_query(context, plan_of), None
 
     def paces(world: World) -> set[Pace]:
-        written = plan_of(world.catalog)
-        return world.paces([written.table, *leaves(world, written.plan)])
+        plan = plan_of(world.catalog).plan
+        return set() if in_log(core, world, plan) else world.paces(leaves(world, plan))
 
     _loaded(context, plan_of)
     for _ in range(ATTEMPTS):
@@ -136,8 +141,11 @@ def _answer(context: Context, plan_of: PlanOf) -> _Found | None:
     core = context.core
     with core.reading() as world:
         asked = plan_of(world.catalog)
-        if core.loop is None or is_quick(world, asked.plan, FEW_ROWS):
+        timeline = asked.plan.root.timeline.timeline
+        seen = with_log(core, world, asked.plan)
+        if core.loop is None or is_quick(seen, asked.plan, FEW_ROWS):
             return None
+    closing = None if timeline is None else core.flights.closing(timeline)
     interrupt = context.session.interrupt
     with readable(
         core,
@@ -147,16 +155,19 @@ def _answer(context: Context, plan_of: PlanOf) -> _Found | None:
         interrupt=interrupt,
     ) as possible:
         begun = monotonic()
-        world = possible.world
+        world = with_log(core, possible.world, possible.plan)
         uppers = [world.of(item).upper for item in leaves(world, possible.plan)]
         last = min(uppers).back() if uppers else possible.timestamp
-        then = replace(possible, timestamp=last.join(possible.timestamp))
+        then = replace(possible, world=world, timestamp=last.join(possible.timestamp))
+        until = then.timestamp
+        if closing is not None and world is not possible.world:
+            until = until.join(closing)  # what is written since it began is later
         shown = then.shown(core)
         columns = whole(then.peek(core, interrupt))
         asked = plan_of(world.catalog)
         seconds = monotonic() - begun
     hit("write.read.after")
-    return _Found(asked, shown, columns, then.timestamp, seconds)
+    return _Found(asked, shown, columns, until, seconds)
 
 
 def _is_still(core: System, found: _Found) -> bool:
@@ -164,8 +175,13 @@ def _is_still(core: System, found: _Found) -> bool:
 
     A run that reaches beyond the time of the answer, and is not empty, has rows from after it.
     """
-    plan = found.asked.plan
-    if latest(core, plan) is None:
+    plan, pending = found.asked.plan, core.world
+    if in_log(core, pending, plan):
+        for item in leaves(pending, plan):
+            written = pending.of(item).wal.of_table(item.id)
+            if any(entry.time > found.timestamp and entry.run.rows for entry in written):
+                return False
+    elif latest(core, plan) is None:
         return True
     after = at(found.timestamp.step())
     for item in leaves(core.world, plan):
