@@ -22,12 +22,15 @@ SETUP = (
     "CREATE MATERIALIZED VIEW v AS SELECT a % 2 AS odd, count(*) AS n FROM t GROUP BY a % 2",
     "CREATE VIEW q AS SELECT a % 3 AS r, count(*) AS n FROM t GROUP BY a % 3",
     "CREATE INDEX kept ON q (r)",
+    "CREATE VIEW plain AS SELECT odd, sum(n) AS s FROM v GROUP BY odd",
+    "CREATE INDEX over ON plain (s)",
     "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)",
 )
 QUESTIONS = (
     "SELECT * FROM t ORDER BY k",
     "SELECT * FROM v ORDER BY odd",
     "SELECT * FROM q ORDER BY r",
+    "SELECT * FROM plain ORDER BY odd",
     "SHOW OBJECTS",
     "SHOW INDEXES",
 )
@@ -61,6 +64,13 @@ def create_materialized_view(db):
     db.execute("CREATE MATERIALIZED VIEW w AS SELECT sum(n) AS s FROM v")
 
 
+def replace_materialized_view(db):
+    db.execute(
+        "CREATE OR REPLACE MATERIALIZED VIEW v AS "
+        "SELECT a % 2 AS odd, max(k)::bigint AS n FROM t GROUP BY a % 2"
+    )
+
+
 def create_index(db):
     db.execute("CREATE INDEX i ON t (a)")
 
@@ -74,7 +84,7 @@ def drop_index_of_view(db):
 
 
 def drop(db):
-    db.execute("DROP MATERIALIZED VIEW v")
+    db.execute("DROP MATERIALIZED VIEW v CASCADE")
 
 
 def drop_cascade(db):
@@ -95,6 +105,7 @@ OPERATIONS = {
     create_table: (*DURABLE, *TICK, *DDL),
     create_view: (*DURABLE, *DDL),
     create_materialized_view: (*DURABLE, *TICK, *PREPARED),
+    replace_materialized_view: (*DURABLE, *TICK, *PREPARED),
     create_index: (*DURABLE, *TICK, *PREPARED),
     create_index_of_view: (*DURABLE, *TICK, *PREPARED),
     drop_index_of_view: (*DURABLE, *TICK, *DDL),

@@ -414,3 +414,53 @@ def test_what_it_looks_up_is_arranged_while_others_write(bench, point, monkeypat
     bench.tick()
     assert held(bench) == Counter({(2, 20): 1, (3, 30): 1, (5, 1): 1})
     assert bench.db.check() == []
+
+
+REUSE = "WITH (reuse_topic = true)"
+REPLACE = "CREATE OR REPLACE MATERIALIZED VIEW m AS SELECT k, "
+
+
+def of_view(bench, rest=UPSERT):
+    bench.run("CREATE TABLE a (k BIGINT, v BIGINT, PRIMARY KEY (k))")
+    bench.run("INSERT INTO a VALUES (1, 10), (2, 20)")
+    bench.run("CREATE MATERIALIZED VIEW m AS SELECT k, v FROM a")
+    bench.run(f"CREATE SINK s FROM m INTO KAFKA BROKER 'b:1' TOPIC 'out' {rest} {REUSE}")
+
+
+@pytest.mark.parametrize("restart", [True, False])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_view_that_is_replaced_goes_on_in_its_topic(bench, point, restart):
+    of_view(bench)
+    bench.tick()
+    bench.opener.clock.advance(1_000)
+    with armed({point: "raise"}):
+        try:
+            bench.run(REPLACE + "CASE WHEN k = 1 THEN 11 ELSE v END AS v FROM a WHERE k < 5")
+            bench.db.tick()
+        except FailpointRaised:
+            pass
+    if restart:
+        bench.crash()
+    bench.run(REPLACE + "CASE WHEN k = 1 THEN 11 ELSE v END AS v FROM a WHERE k < 5")
+    bench.run("INSERT INTO a VALUES (4, 40), (5, 50)")
+    bench.tick(3)
+    assert [(k, v) for _, k, v in said(bench)[2:]] == [(1, 11), (4, 40)]
+    assert held(bench) == Counter(bench.rows("SELECT * FROM m"))
+    assert bench.db.check() == []
+
+
+@pytest.mark.parametrize(
+    ("rest", "query"),
+    [
+        (UPSERT, "a.v FROM a JOIN a AS b ON a.v = b.v"),
+        (REPEATS, "v FROM a UNION ALL SELECT k, v FROM a"),
+    ],
+)
+def test_a_key_that_is_unique_no_more_is_refused(bench, rest, query):
+    of_view(bench, rest)
+    with pytest.raises(Error) as caught:
+        bench.run(f"CREATE OR REPLACE MATERIALIZED VIEW m AS SELECT a.k, {query}")
+    assert caught.value.code == "42P17"
+    bench.run("INSERT INTO a VALUES (4, 40)")
+    bench.tick(2)
+    assert held(bench) == Counter({(1, 10): 1, (2, 20): 1, (4, 40): 1})

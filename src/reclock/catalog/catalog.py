@@ -26,6 +26,7 @@ from reclock.catalog.item import (
     Table,
     View,
     article,
+    in_order,
     number_of,
 )
 from reclock.catalog.serial.item import Sequence
@@ -340,7 +341,15 @@ class Catalog:
         gone = set(removed)
         items = {i: item for i, item in self.items.items() if i not in gone}
         items |= {item.id: item for item in added}
+        if any(_is_replaced(item, self.items.get(item.id)) for item in added):
+            needed = {i: item.depends for i, item in items.items()}
+            items = {i: items[i] for i in in_order(needed)}
         return replace(self, version=self.version + steps, items=items)
+
+
+def _is_replaced(item: Item, before: Item | None) -> bool:
+    """Return whether an object may depend on younger ones since now."""
+    return before is not None and item.depends != before.depends
 
 
 def _in_database(name: tuple[str, ...]) -> tuple[str, ...]:

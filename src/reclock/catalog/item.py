@@ -5,9 +5,9 @@ written, and what the text does not say: its name, timeline, the ids it depends 
 columns a view's rows are arranged by. Everything else is read from the text again when a
 database is opened, so there is one truth about an object: its SQL.
 
-Invariant: an object depends only on objects with smaller ids, so records in the order of
-their ids can be read one after the other; but for sinks, on which nothing depends: they are read
-last.
+Invariant: nothing depends on itself, however indirectly. An object is made of older ones, which
+have smaller ids; only a materialized view that was replaced may be made of younger ones
+(``in_order``).
 
 Tests: tests/catalog/test_catalog.py.
 """
@@ -33,7 +33,7 @@ from reclock.time.frontier import CLOSED
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reclock.catalog.seen import Seen
     from reclock.durable.keyed import Json
@@ -46,13 +46,14 @@ if TYPE_CHECKING:
     from reclock.time.refresh import Schedule
     from reclock.time.timeline import Timeline
 
-VERSION: Final = 3
-"""Of records: 2 may have an ``owner``, 3 what came with sequences and CHECK.
+VERSION: Final = 4
+"""Of records: 2 may have an ``owner``, 3 what came with sequences and CHECK, 4 a ``revision``.
 
 What a record of an earlier version can say is written as one.
 """
 
 _OWNED: Final = 2
+SERIAL: Final = 3
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Item:
         if self.retain_history_ms is not None:
             made["retain_history_ms"] = self.retain_history_ms
         if self.comments:
-            made |= {"v": VERSION, "comments": dict(self.comments)}
+            made |= {"v": SERIAL, "comments": dict(self.comments)}
         return made
 
     def __str__(self) -> str:
@@ -177,7 +178,7 @@ class Table(RelationItem):
         if drawn:
             made["sequences"] = drawn
         if drawn or self.checks or self.key_name or any(map(_is_new, self.columns)):
-            made["v"] = VERSION
+            made["v"] = SERIAL
         return made
 
     @property
@@ -309,7 +310,7 @@ class Source(RelationItem):
 
 
 def _seen_record(seen: tuple[Seen, ...]) -> Json:
-    return {"v": VERSION, "seen": [one.record() for one in seen]} if seen else {}
+    return {"v": SERIAL, "seen": [one.record() for one in seen]} if seen else {}
 
 
 @dataclass(frozen=True)
@@ -355,6 +356,8 @@ class MaterializedView(RelationItem):
     schedule: Schedule | None = None
     seen: tuple[Seen, ...] = field(kw_only=True, default=())
     """Relations that its text calls by names of another time."""
+    revision: int = field(kw_only=True, default=0)
+    """How often it was replaced by another query."""
 
     @property
     def until(self) -> Frontier:
@@ -369,6 +372,8 @@ class MaterializedView(RelationItem):
     def record(self) -> Json:
         """Return what the catalog stores."""
         made = super().record() | {"key": list(self.key)} | _seen_record(self.seen)
+        if self.revision:
+            made |= {"v": VERSION, "revision": self.revision}
         return made if self.schedule is None else made | {"created": self.schedule.created}
 
     def relation(self) -> CatalogItem:
@@ -457,6 +462,31 @@ class Sink(Item):
         """Return what the catalog stores."""
         made = super().record() | {"relation": self.relation, "facts": self.facts}
         return made | {"secrets": dict(self.secrets)} if self.secrets else made
+
+
+def in_order(depends: Mapping[ObjectId, Iterable[ObjectId]]) -> list[ObjectId]:
+    """Return objects so that each comes after those that it depends on, else by their numbers.
+
+    >>> in_order({ObjectId("u1"): ["u9"], ObjectId("u9"): [], ObjectId("u2"): ["u1"]})
+    ['u9', 'u1', 'u2']
+    """
+    found: dict[ObjectId, None] = {}
+    for first in sorted(depends, key=number_of):
+        path = {first: _below(first, depends)} if first not in found else {}
+        while path:
+            item = next(reversed(path))
+            needed = next((i for i in path[item] if i not in found and i not in path), None)
+            if needed is None:
+                del path[item]
+                found[item] = None
+            else:
+                path[needed] = _below(needed, depends)
+    return list(found)
+
+
+def _below(item: ObjectId, depends: Mapping[ObjectId, Iterable[ObjectId]]) -> Iterator[ObjectId]:
+    """Yield what an object depends on, of what there is."""
+    return iter(sorted((i for i in depends[item] if i in depends), key=number_of))
 
 
 def article(noun: str) -> str:

@@ -35,6 +35,7 @@ from reclock.catalog.item import MaterializedView, Source, Table
 from reclock.dataflow.changes import Changes
 from reclock.dataflow.graph import Limits, collection_of, errors_of
 from reclock.engine import multi_pace as joint
+from reclock.engine import replacement
 from reclock.engine.arrangements import FIRST, beginning, layouts_of, write_runs
 from reclock.engine.joining import concerned, joins
 from reclock.engine.shape import Shape
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from reclock.engine.arrangements import Runs
     from reclock.engine.core import Core
     from reclock.engine.preparation import Prepared
+    from reclock.engine.replacement import Difference
     from reclock.engine.timeline import TimelineState, Untils
     from reclock.engine.world import World
     from reclock.ids import ObjectId
@@ -98,7 +100,10 @@ def change_catalog(
         states = [core.world[pace] for pace in sorted(moved, key=order)]
         uppers = {state.pace: state.upper for state in states}
         if prepared is not None:
-            made = tuple(map(prepared.dated, made))
+            made = tuple(
+                prepared.dated(item) if item.id not in world.catalog.items else item
+                for item in made
+            )
         else:
             made = tuple(
                 scheduled(item, uppers[paces[item.id]].back())
@@ -119,8 +124,13 @@ def change_catalog(
         after = core.world.with_catalog(stored, catalog).with_transients(transients)
         filled = _filled(prepared, made)
         whole = after.with_roles(roles)
-        _publish(core, whole, [append], states, filled, joined=joined, changes=changes, late=late)
-        if gone:
+        replaced = replacement.roots(world.catalog, catalog)
+        known = None if prepared is None else prepared.difference
+        _publish(
+            core, whole, [append], states, filled,
+            joined=joined, changes=changes, late=late, replaced=replaced, difference=known,
+        )  # fmt: skip
+        if gone or replaced:
             core.collect_garbage()
 
 
@@ -169,8 +179,8 @@ Happening: TypeAlias = (
 def _filled(prepared: Prepared | None, made: tuple[Item, ...]) -> Filled:
     if prepared is None:
         return lambda *_: None
-    (item,) = made
-    return partial(prepared.finished, item.id)
+    item = prepared.item.id if len(made) > 1 else made[0].id  # a new one may get another id
+    return partial(prepared.finished, item)
 
 
 def _publish(
@@ -183,6 +193,8 @@ def _publish(
     joined: Collection[Pace] = (),
     changes: Happening | None = None,
     late: frozenset[ObjectId] = frozenset(),
+    replaced: frozenset[ObjectId] = frozenset(),
+    difference: Difference | None = None,
 ) -> None:
     """Make a world durable in which ``states`` have the shape it asks for.
 
@@ -194,7 +206,10 @@ def _publish(
         if state.pace in joined:
             more, after = _joined(core, state, shape, filled)
         else:
-            more, after = _reshape(core, state, shape, filled, changes=changes, late=late)
+            more, after = _reshape(
+                core, state, shape, filled,
+                changes=changes, late=late, replaced=replaced, difference=difference,
+            )  # fmt: skip
         appends += more
         moved.append(after.with_bindings(core.store, world.catalog))
     hit("ddl.publish.before")
@@ -248,6 +263,8 @@ def _reshape(
     *,
     changes: Happening | None = None,
     late: frozenset[ObjectId] = frozenset(),
+    replaced: frozenset[ObjectId] = frozenset(),
+    difference: Difference | None = None,
 ) -> tuple[list[Append], TimelineState]:
     """Return the step from a settled state to another shape; new state is hydrated."""
     there = state.shape.graph.arrangements.keys()
@@ -255,15 +272,19 @@ def _reshape(
         begun = replace(state.arrangements, own=joint.begin(core.world, shape))
         state = replace(state, arrangements=begun)
     wanted = shape.graph.arrangements.keys()
-    new = frozenset(wanted - there)
+    fresh = replacement.renewed(shape.graph, replaced)
+    new = frozenset(wanted - there) | fresh
     decided = core.expirations.untils(state, shape)
     untils = {name: until for name, until in decided.items() if name in new}
     added = filled(state, new, untils)
     if added is None:
-        added = _hydrate(core, state, shape, new, untils)
+        added, difference = _hydrate(core, state, shape, new, untils), None
     gone = frozenset(state.arrangements.runs.keys() - (there & wanted))
     between = state.arranged(shape, added, gone, untils)
     whole = _with_due(core, between, added, changes)
+    if fresh:
+        whole, exchanged = replacement.swapped(state, between, whole, fresh, difference)
+        gone |= exchanged
     names = frozenset(name for item in late for name in (collection_of(item), errors_of(item)))
     whole = {name: _from_now(refs) if name in names else refs for name, refs in whole.items()}
     return state.reshaped(shape, whole, gone, untils)
@@ -304,6 +325,8 @@ def _hydrate(
     limited = replace(shape, limits=Limits(kept, core.expirations.dropped))
     waits = state.upper <= FIRST  # for imports that have no complete time yet
     given = {} if waits else joint.traces_of(core.world, shape.imports)
+    if not new.isdisjoint(state.arrangements.runs):
+        state = state.arranged(state.shape, {}, new, {})  # what is replaced is not read
     copies = {name for item in shape.imports for name in (collection_of(item), errors_of(item))}
     rest = frozenset(new - copies)
     traces = {**state.traces, **given} if given else state.traces

@@ -8,8 +8,8 @@ time: U and W stay, what is new is complete before U, and the tick under way is 
 
 That is so for tables, indexes, sequences, views and materialized views without a schedule, in a
 pace whose times the system gives. What keeps updates until some time only (``expirations``),
-sources and sinks, whose first time is told to the outside, and rows that are written with objects,
-at the same time, close a time, and wait.
+sources and sinks, whose first time is told to the outside, views that are replaced, and rows that
+are written with objects, at the same time, close a time, and wait.
 
 Tests: tests/engine/test_flights.py.
 """
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from reclock.catalog.item import Index, MaterializedView, Table, View
 from reclock.catalog.serial.item import Sequence
+from reclock.engine.replacement import roots
 from reclock.engine.shape import Shape
 from reclock.time.pace import Own
 
@@ -77,11 +78,13 @@ def joins(
     items = world.catalog.items
     if not all(isinstance(i, _KINDS) for i in (*made, *(items[i] for i in gone))):
         return False
-    if any(isinstance(i, MaterializedView) and i.schedule is not None for i in made):
-        return False
+    catalog = world.catalog.changed(made, gone)
+    scheduled = any(isinstance(i, MaterializedView) and i.schedule is not None for i in made)
+    if scheduled or roots(world.catalog, catalog):
+        return False  # they change at a time
     lost = set(gone)
     left = [view for view in world.transients.values() if not view.depends & lost]
-    shape = Shape.of(world.catalog.changed(made, gone), pace, left)
+    shape = Shape.of(catalog, pace, left)
     untils = core.expirations.untils(state, shape)
     known = state.shape.graph.arrangements.keys()
     return all(until is None for name, until in untils.items() if name not in known)

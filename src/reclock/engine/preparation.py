@@ -38,10 +38,12 @@ from reclock.arrangement.shard import Shard
 from reclock.catalog.item import MaterializedView, Sink
 from reclock.dataflow.graph import Limits, collection_of, errors_of
 from reclock.engine import multi_pace as joint
+from reclock.engine import replacement
 from reclock.engine.arrangements import beginning, following, layouts_of, write_runs
 from reclock.engine.catalog_change import scheduled
 from reclock.engine.detached import apart
 from reclock.engine.joining import joins
+from reclock.engine.replacement import Difference
 from reclock.engine.shape import Shape
 from reclock.engine.turns import LONGEST
 from reclock.errors import HoldViolation, InvalidValue
@@ -50,9 +52,10 @@ from reclock.ids import HolderId
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from reclock.arrangement.run import RunRef
+    from reclock.catalog.catalog import Catalog
     from reclock.catalog.item import Item
     from reclock.dataflow.graph import ArrangementId
     from reclock.engine.arrangements import Runs
@@ -126,8 +129,10 @@ class Prepared:
         interrupt: Interrupt,
         *,
         transient: bool,
+        changed: Callable[[Catalog, Item], Catalog] | None = None,
     ) -> None:
         self._core = core
+        self._changed = changed or (lambda catalog, item: catalog.changed([item], ()))
         self._interrupt = interrupt
         self._phase = "loading"
         self._took = 0.0
@@ -148,7 +153,11 @@ class Prepared:
             shape = self._shape_in(world, self.item)
         graph = shape.graph
         there = set() if state is None else state.shape.graph.arrangements.keys()
-        self.new = frozenset(graph.arrangements.keys() - there)
+        self._before = None if state is None else state.shape.graph
+        self._fresh = self._renewed(world, self.item, shape)
+        self.difference: Difference | None = None
+        """What a view that is replaced has otherwise than before, so far."""
+        self.new = frozenset(graph.arrangements.keys() - there) | self._fresh
         """The arrangements that are filled."""
         names = (of(i) for i in shape.imports for of in (collection_of, errors_of))
         self._copies = self.new & frozenset(names)
@@ -185,8 +194,15 @@ class Prepared:
             assert isinstance(item, MaterializedView)
             transients[item.id] = item
         else:
-            catalog = catalog.changed([item], ())
+            catalog = self._changed(catalog, item)
         return Shape.of(catalog, self._pace, transients.values())
+
+    def _renewed(self, world: World, item: Item, shape: Shape) -> frozenset[ArrangementId]:
+        """Return what is filled although it is there, because a view is replaced."""
+        if self._transient or item.id not in world.catalog.items:
+            return frozenset()
+        replaced = replacement.roots(world.catalog, self._changed(world.catalog, item))
+        return replacement.renewed(shape.graph, replaced)
 
     def holds(self) -> bool:
         """Hold what is followed, and return whether that can be: nothing is forgotten yet."""
@@ -201,7 +217,7 @@ class Prepared:
         """Compute everything as of the last complete time, and write it."""
         hit("ddl.prepare.before")
         begun, reach, engine = monotonic(), self._reach, self._core.engine
-        traces = {**reach.traces, **reach.imports}
+        traces = self._others({**reach.traces, **reach.imports})
         new = self.new - self._copies
         made = apart(
             self._interrupt,
@@ -209,6 +225,14 @@ class Prepared:
         )
         updates = {**made, **joint.copied(reach.imports, self._copies, reach.as_of)}
         self._write(updates, dict.fromkeys(sorted(self.new), beginning(reach.as_of.step())))
+        if self._fresh and self._before is not None:
+            graph = self._shape.graph
+            kept = replacement.with_history(self._fresh, self._before, graph)
+            layouts = layouts_of(graph)
+            difference = Difference(self._core.segments, layouts, reach.upper)
+            fresh = {name: shard for name, shard in self._shards().items() if name in kept}
+            apart(self._interrupt, lambda _: difference.begin(fresh, reach.traces))
+            self.difference = difference
         self._took = monotonic() - begun
 
     def catch_up(self) -> None:
@@ -273,7 +297,7 @@ class Prepared:
         lower, upper = self._reach.upper, reach.upper
         if lower < upper:
             before = {**self._reach.traces, **self._shards()}
-            after = {**reach.traces, **reach.imports}
+            after = self._others({**reach.traces, **reach.imports})
             new, engine = self.new - self._copies, self._core.engine
             made = apart(
                 self._interrupt,
@@ -283,7 +307,13 @@ class Prepared:
             )
             updates = {**made, **joint.followed(reach.imports, self._copies, lower, upper)}
             self._write(updates, {a: following(self._runs[a], upper) for a in sorted(updates)})
+            if self.difference is not None:
+                self.difference.follow(reach.traces, upper)
         self._reach = reach
+
+    def _others(self, traces: dict[ArrangementId, Shard]) -> dict[ArrangementId, Shard]:
+        """Return the arrangements that are not filled anew."""
+        return {name: shard for name, shard in traces.items() if name not in self._fresh}
 
     def _write(
         self,
@@ -313,10 +343,20 @@ class Prepared:
             return False
         if world.catalog is self._catalog and world.transients is self._transients:
             return True
-        needed = self._shape_in(world, replace(self.item, id=item.id)).graph.arrangements
+        if replacement.roots(self._catalog, world.catalog):
+            return False  # what it is made of is called as before, and something else
+        shape = self._shape_in(world, replace(self.item, id=item.id))
+        needed = shape.graph.arrangements
         state = world.timelines.get(self._pace)
         there = set() if state is None else state.shape.graph.arrangements.keys()
-        return all(self._own(name, item.id) in self._runs for name in needed.keys() - there)
+        fresh = self._renewed(world, item, shape)
+        if self._fresh or fresh:
+            known = frozenset() if self.difference is None else self.difference.names
+            graph = None if state is None else state.shape.graph
+            if graph is None or replacement.with_history(fresh, graph, shape.graph) != known:
+                return False
+        wanted = (needed.keys() - there) | fresh
+        return all(self._own(name, item.id) in self._runs for name in wanted)
 
     def rows_behind(self, world: World) -> int:
         """Return about how many rows have come that are not followed yet."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from reclock.catalog.item import RelationItem, Sink
 from reclock.errors import InvalidDefinition, TimelineMismatch
-from reclock.export.define import define_sink, key_of, relations_of
+from reclock.export.define import define_sink, key_of, relation_of, relations_of
 from reclock.sql.parse.connectors import with_relation
 from reclock.sql.syntax.expression import Name
 
@@ -53,6 +53,27 @@ def check_alike(sink: Sink, relation: RelationItem, catalog: Catalog) -> None:
             hint = "create a materialized view with the columns of the sink and use that"
             raise InvalidDefinition(message, detail=f'it is made of "{old.name}"', hint=hint)
     key_of(sink.statement, relation)
+
+
+def check_rows(sink: Sink, before: Catalog, after: Catalog) -> None:
+    """Refuse a change of the relations of a sink that its messages cannot go on with.
+
+    Their columns have the names and types that they had.
+    """
+    for phase in sink.phases:
+        old, new = before[phase.relation], after[phase.relation]
+        assert isinstance(old, RelationItem)
+        assert isinstance(new, RelationItem)
+        relation = relation_of(Name((new.name,)), after)
+        strict = sink.statement.format.kind == "avro"
+        pairs = zip(old.schema.columns, new.schema.columns, strict=True)
+        said = next(filter(None, (_difference(*pair, strict=strict) for pair in pairs)), None)
+        if said is None and key_of(sink.statement, relation).shadow not in ((), sink.shadow):
+            said = f"KEY ({', '.join(sink.statement.key)}) may not be unique any more"
+        if said is not None:
+            message = f'sink "{sink.name}" cannot go on with {new}: {said}'
+            hint = "let the query have the columns and the key that it had, or DROP the sink first"
+            raise InvalidDefinition(message, hint=hint)
 
 
 def _difference(was: Column | None, now: Column | None, *, strict: bool) -> str | None:

@@ -138,7 +138,7 @@ class _Check:
                 self._query(query)
             case s.CreateView() | s.CreateMaterializedView():
                 self._create()
-                if isinstance(statement, s.CreateView) and statement.or_replace:
+                if statement.or_replace:
                     self._own([statement.name])
                 self._query(statement.query, maintained=True)
             case s.CreateIndex():

@@ -26,6 +26,7 @@ from reclock.time.pace import is_joint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from reclock.catalog.catalog import Catalog
     from reclock.catalog.item import Item
     from reclock.engine.core import Core
     from reclock.engine.interrupt import Interrupt
@@ -48,10 +49,12 @@ def beside(
     finish: Callable[[World, Item, Prepared | None], T],
     *,
     transient: bool = False,
+    changed: Callable[[Catalog, Item], Catalog] | None = None,
 ) -> T | None:
     """Add an object: ``make`` defines it, ``finish`` publishes it under the lock.
 
     ``make`` is called for the world as it is, before and under the lock; None is nothing to do.
+    ``changed`` gives the catalog with the object, if more of it changes.
     """
     core, interrupt = context.core, context.session.interrupt
 
@@ -60,7 +63,7 @@ def beside(
         return world.paces(made) if transient else waits(core, world, made)
 
     for attempt in range(ATTEMPTS):
-        with prepared(core, make, interrupt, transient=transient) as ready:
+        with prepared(core, make, interrupt, transient=transient, changed=changed) as ready:
             for left in reversed(range(ROUNDS)):
                 with context.writing(paces) as world:
                     item = make(world)
@@ -85,10 +88,11 @@ def prepared(
     interrupt: Interrupt,
     *,
     transient: bool = False,
+    changed: Callable[[Catalog, Item], Catalog] | None = None,
 ) -> Iterator[Prepared | None]:
     """Fill what an object needs without the lock; None if that is nothing, or not possible."""
     with ExitStack() as stack:
-        ready = _begun(core, make, interrupt, stack, transient=transient)
+        ready = _begun(core, make, interrupt, stack, transient=transient, changed=changed)
         if ready is not None:
             stack.enter_context(core.unnamed())
             ready.fill()
@@ -112,6 +116,7 @@ def _begun(
     stack: ExitStack,
     *,
     transient: bool,
+    changed: Callable[[Catalog, Item], Catalog] | None,
 ) -> Prepared | None:
     """Return what is to be prepared, in a world that is kept while ``stack`` is."""
     with core.reading() as world:
@@ -129,7 +134,7 @@ def _begun(
         pace = world.catalog.pace(item.timeline, item.depends)
         if _waits(world, pace):
             return None
-        ready = Prepared(core, world, pace, item, interrupt, transient=transient)
+        ready = Prepared(core, world, pace, item, interrupt, transient=transient, changed=changed)
         stack.callback(ready.close)
         if not ready.new:
             return None

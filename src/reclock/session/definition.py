@@ -18,7 +18,7 @@ from reclock.catalog.item import (
     RelationItem,
     Sink,
     View,
-    number_of,
+    in_order,
 )
 from reclock.catalog.recording import Recording
 from reclock.catalog.roles import is_role
@@ -75,16 +75,20 @@ def load_catalog(
         for i, record in stored.items().items()
         if not (is_setting(record) or is_role(record))
     ]
-    for item, record in sorted(objects, key=_order):
-        made = read_item(item, record, catalog)
+    records = dict(objects)
+    order = in_order({i: needed_by(record) for i, record in objects})
+    for item in sorted(order, key=lambda i: records[i].get("kind") == Sink.kind):
+        made = read_item(item, records[item], catalog)
         catalog = Catalog(0, {**catalog.items, item: made}, system=known)
     return Catalog(int(stored.version), catalog.items, system=known)
 
 
-def _order(stored: tuple[ObjectId, Json]) -> tuple[bool, int]:
-    """Return when an object is read: after all that it depends on."""
-    item, record = stored
-    return record.get("kind") == Sink.kind, number_of(item)
+def needed_by(record: Json) -> list[ObjectId]:
+    """Return what an object is read after: all that it depends on."""
+    facts = record.get("facts")
+    past = facts.get("past", ()) if isinstance(facts, dict) else ()
+    of = (record.get("on"), record.get("relation"), *(relation for relation, _ in past))
+    return [ObjectId(i) for i in (*record.get("depends", ()), *of) if i is not None]
 
 
 def read_item(item: ObjectId, record: Json, catalog: Catalog) -> Item:
@@ -141,6 +145,7 @@ def _read(  # noqa: PLR0911 - one per kind
             return MaterializedView(
                 item, name, sql, at, depends, retain,
                 plan=plan, key=key, schedule=schedule, seen=seen,
+                revision=record.get("revision", 0),
             )  # fmt: skip
         case CreateIndex():
             on, key = ObjectId(record["on"]), tuple(record["key"])
@@ -158,10 +163,13 @@ def define_view(statement: CreateView, sql: str, catalog: Catalog) -> View:
 
 
 def define_materialized_view(
-    statement: CreateMaterializedView, sql: str, catalog: Catalog
+    statement: CreateMaterializedView,
+    sql: str,
+    catalog: Catalog,
+    old: MaterializedView | None = None,
 ) -> MaterializedView:
-    """Return the materialized view that the statement makes."""
-    name = catalog.check_new(statement.name)
+    """Return the materialized view that the statement makes, or makes of one that is there."""
+    name = catalog.check_new(statement.name) if old is None else old.name
     written, depends = plan_view(statement, catalog)
     refuse_maintained(written, catalog.system, "a materialized view")
     plan = rewrite(written, RewriteContext())

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from reclock.catalog.item import VERSION, Item
+from reclock.catalog.item import SERIAL, Item
 from reclock.errors import StatementError
 from reclock.sql.names import quoted
 
@@ -61,7 +61,7 @@ class Sequence(Item):
 
     def record(self) -> Json:
         """Return what the catalog stores."""
-        made = super().record() | {"v": VERSION}
+        made = super().record() | {"v": SERIAL}
         if self.owned_by is not None:
             made["owned_by"] = list(self.owned_by)
         if self.begun is not None:

@@ -81,7 +81,8 @@ def rebuilt(
     work.items[new.id] = new
     changed: list[Item] = [new]
     number = int(catalog.version) + first + 1
-    for name in sorted(catalog.dependents([old.id]), key=number_of):
+    dependents = catalog.dependents([old.id])
+    for name in [i for i in catalog.items if i in dependents]:
         item = catalog[name]
         if not isinstance(item, View | MaterializedView | Index):
             if anew or gone is not None:

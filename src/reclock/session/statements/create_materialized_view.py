@@ -1,4 +1,4 @@
-"""CREATE MATERIALIZED VIEW."""
+"""CREATE [OR REPLACE] MATERIALIZED VIEW."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from reclock.session.background_ddl import beside
 from reclock.session.definition import define_materialized_view
 from reclock.session.statements.drafting import draft_object
 from reclock.session.statements.in_utc import in_utc
+from reclock.session.statements.replace_materialized_view import replace_materialized_view
 
 if TYPE_CHECKING:
     from reclock.catalog.item import Item
@@ -33,8 +34,12 @@ def create_materialized_view(context: Context, statement: CreateMaterializedView
         change_catalog(context.core, [item], prepared=prepared)
         return True
 
-    if context.transaction is not None:
-        made: bool | None = draft_object(context, statement, make)
+    exists = context.catalog.find(statement.name.parts) is not None
+    if exists and statement.or_replace and not statement.if_not_exists:
+        replace_materialized_view(context, statement)
+        made: bool | None = True
+    elif context.transaction is not None:
+        made = draft_object(context, statement, make)
     else:
         made = beside(context, make, add)
     return Result(

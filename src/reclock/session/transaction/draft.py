@@ -30,6 +30,7 @@ from reclock.catalog.item import Index, MaterializedView, Table, View
 from reclock.dataflow.graph import collection_of
 from reclock.engine.arrangements import Arrangements, beginning
 from reclock.engine.read import Readable, check_errors
+from reclock.engine.replacement import roots
 from reclock.engine.shape import Shape
 from reclock.engine.timeline import TimelineState
 from reclock.engine.write import updates_of
@@ -117,8 +118,13 @@ class Draft:
     @cached_property
     def _touched(self) -> frozenset[ObjectId]:
         """The tables that are not what the base has, and all that is defined by them."""
-        tables = {change.table.id for change in self.changes} | self.made
+        tables = {change.table.id for change in self.changes} | self.made | self._replaced
         return frozenset(tables) | self.catalog.dependents(tables)
+
+    @cached_property
+    def _replaced(self) -> frozenset[ObjectId]:
+        """The views that have another query than in the base."""
+        return roots(self.base.catalog, self.catalog)
 
     @cached_property
     def read_catalog(self) -> Catalog:

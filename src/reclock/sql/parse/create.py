@@ -37,14 +37,14 @@ def parse_create(cursor: Cursor) -> Statement:  # noqa: PLR0911 - one per kind
     or_replace = cursor.accept("OR", "REPLACE")
     if cursor.accept("VIEW"):
         return _view(cursor, or_replace)
+    if cursor.accept("MATERIALIZED", "VIEW"):
+        return _materialized_view(cursor, or_replace)
     if or_replace:
         message = "OR REPLACE is supported for views only"
         hint = "DROP … IF EXISTS it first, then CREATE"
         raise NotSupported(message, hint=hint, position=position)
     if cursor.accept("TABLE"):
         return _table(cursor)
-    if cursor.accept("MATERIALIZED", "VIEW"):
-        return _materialized_view(cursor)
     if cursor.accept("INDEX"):
         return _index(cursor)
     if cursor.accept("SOURCE"):
@@ -83,7 +83,7 @@ def _view(cursor: Cursor, or_replace: bool) -> CreateView:
     return CreateView(name, query, columns, if_not_exists, or_replace)
 
 
-def _materialized_view(cursor: Cursor) -> CreateMaterializedView:
+def _materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterializedView:
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name()
     columns = cursor.names_in_parens() if cursor.sees("(") else ()
@@ -98,6 +98,7 @@ def _materialized_view(cursor: Cursor) -> CreateMaterializedView:
         options.duration("retain_history"),
         options.boolean("allow_full_recompute"),
         refresh.options,
+        or_replace,
     )
 
 

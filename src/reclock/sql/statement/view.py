@@ -40,7 +40,7 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True)
 class CreateMaterializedView:
-    """``CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] [WITH (…)] AS query``."""
+    """``CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name [(…)] [WITH (…)] AS query``."""
 
     name: Name
     query: Query
@@ -49,3 +49,4 @@ class CreateMaterializedView:
     retain_history_ms: int | None = None
     allow_full_recompute: bool = False
     refresh: Refresh | None = None
+    or_replace: bool = False
