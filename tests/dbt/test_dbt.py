@@ -178,6 +178,29 @@ def test_a_view_that_is_another_is_replaced(empty: Project) -> None:
     assert empty.ask("SELECT a FROM v") == [(3,)], "of another kind"
 
 
+def test_a_materialized_view_is_replaced_under_what_reads_it_and_granted(empty: Project) -> None:
+    empty.ask("SELECT 1")
+    with psycopg.connect(host="127.0.0.1", port=empty.port, user="me", autocommit=True) as c:
+        c.execute("CREATE ROLE reader; CREATE ROLE other")
+    empty.write("n", "{{ config(materialized='table') }} select 1 as a")
+    kept = "{{ config(materialized='materialized_view', grants={'select': ['%s']}) }} select "
+    empty.write("m", kept % "reader" + "a from {{ ref('n') }}")
+    empty.write(
+        "s", "{{ config(materialized='materialized_view') }} select sum(a) as s from {{ ref('m') }}"
+    )
+    empty.run("run")
+    ids = empty.ask("SELECT name, id FROM reclock.objects WHERE name IN ('m', 's') ORDER BY name")
+    empty.write("m", kept % "other" + "a + 1 as a from {{ ref('n') }}")
+    again = empty.run("run", "--select", "m", "s")
+    assert again["m"] == ("success", "CREATE MATERIALIZED VIEW")
+    assert again["s"] == ("success", "UNCHANGED")
+    assert empty.ask("SELECT s FROM s") == [(2,)]
+    now = empty.ask("SELECT name, id FROM reclock.objects WHERE name IN ('m', 's') ORDER BY name")
+    assert now == ids
+    for role, may in (("reader", False), ("other", True)):
+        assert empty.ask(f"SELECT has_table_privilege('{role}', 'm', 'SELECT')") == [(may,)]
+
+
 def test_what_would_be_wrong_here_is_refused_with_the_reason(empty: Project) -> None:
     empty.write("i", "{{ config(materialized='incremental') }} select 1 as a")
     (empty.path / "snapshots").mkdir()

@@ -265,7 +265,7 @@ def test_a_transaction_that_is_not_committed_leaves_nothing(db, opener):
         ("INSERT INTO t VALUES (1, 1)", "SELECT * FROM m", "0A000"),
         ("INSERT INTO t VALUES (1, 1)", "INSERT INTO m VALUES (1)", "0A000"),
         ("SELECT * FROM t", "SET transaction_isolation = 'serializable'", "25001"),
-        ("SELECT 1", "CREATE ROLE someone", "25001"),
+        ("SELECT 1", "CREATE SOURCE s FROM LOAD GENERATOR COUNTER", "25001"),
         ("SELECT 1", "ALTER SYSTEM RESET ALL", "25001"),
         ("SELECT 1", "ALTER TABLE t RESET (RETAIN HISTORY)", "25001"),
         ("SELECT 1", "SUBSCRIBE TO t", "25001"),

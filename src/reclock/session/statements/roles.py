@@ -1,6 +1,8 @@
 """CREATE ROLE, ALTER ROLE, DROP ROLE, GRANT, REVOKE and OWNER TO: changes of the catalog.
 
-Tests: tests/catalog/test_roles.py.
+In a transaction they are part of its draft, and happen with the rest of it, in one append.
+
+Tests: tests/catalog/test_roles.py, tests/session/test_draft_roles.py.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from reclock.engine.joining import waits
 from reclock.errors import DependentObjects, StatementError, UndefinedName
 from reclock.failpoints import hit
 from reclock.rows.result import Result
+from reclock.session.statements.drafting import draft_edit
 from reclock.session.statements.drop import kind_of
 
 if TYPE_CHECKING:
@@ -25,34 +28,43 @@ if TYPE_CHECKING:
     from reclock.catalog.catalog import Catalog
     from reclock.catalog.roles import Roles
     from reclock.engine.world import World
+    from reclock.ids import ObjectId
     from reclock.session.statements.context import Context
-    from reclock.sql.statement import AlterOwner, AlterRole, CreateRole, DropRole, Grant
+    from reclock.session.transaction.draft import Draft
+    from reclock.sql.statement import (
+        AlterOwner,
+        AlterRole,
+        CreateRole,
+        DropRole,
+        Grant,
+        Statement,
+    )
     from reclock.sql.syntax.expression import Name
 
 
 def create_role(context: Context, statement: CreateRole) -> Result:
     """Make a role; of its password only a verifier is kept."""
     role = Role(statement.name).altered(statement.options)
-    _change(context, lambda world: world.roles.added(role, statement.position))
+    _change(context, statement, lambda world: world.roles.added(role, statement.position))
     return Result("CREATE ROLE")
 
 
 def alter_role(context: Context, statement: AlterRole) -> Result:
     """Change what a role may, or its password."""
 
-    def after(world: World) -> Roles:
+    def after(world: World | Draft) -> Roles:
         _refuse_public(statement.name, statement.position)
         role = world.roles.get(statement.name, statement.position)
         return world.roles.changed([role.altered(statement.options)])
 
-    _change(context, after)
+    _change(context, statement, after)
     return Result("ALTER ROLE")
 
 
 def drop_role(context: Context, statement: DropRole) -> Result:
     """Remove roles with their privileges; who is logged in stays so, with none."""
 
-    def after(world: World) -> Roles:
+    def after(world: World | Draft) -> Roles:
         found = []
         for name in statement.names:
             with suppress(*((UndefinedName,) if statement.if_exists else ())):
@@ -66,7 +78,7 @@ def drop_role(context: Context, statement: DropRole) -> Result:
                 raise StatementError(message, code="55006", hint=hint, position=statement.position)
         return world.roles.changed(removed=found)
 
-    _change(context, after)
+    _change(context, statement, after)
     return Result("DROP ROLE")
 
 
@@ -78,7 +90,7 @@ def _refuse_public(name: str, position: int) -> None:
         raise StatementError(message, code="42939", hint=hint, position=position)
 
 
-def _refuse_owner(world: World, name: str) -> None:
+def _refuse_owner(world: World | Draft, name: str) -> None:
     """Refuse to drop a role that something belongs to: another of its name would have it."""
     owned = [str(item) for item in world.catalog.items.values() if item.owner == name]
     if owned:
@@ -94,22 +106,31 @@ def alter_owner(context: Context, statement: AlterOwner) -> Result:
     def find(world: World) -> Item:
         return world.catalog.get(statement.name, kind_of(statement.kind))
 
-    with context.writing(lambda world: waits(context.core, world, [find(world)])) as world:
-        item = find(world)
+    def edit(world: World | Draft) -> tuple[list[Item], frozenset[ObjectId], None] | None:
+        item = world.catalog.get(statement.name, kind_of(statement.kind))
         role = world.roles.get(statement.role, statement.position)
         if role.name == PUBLIC:
             message = "an object cannot belong to public"
             hint = "give it to a role, or GRANT privileges to public"
             raise StatementError(message, code="42704", hint=hint, position=statement.position)
-        if item.owner != role.name:
-            change_catalog(context.core, [replace(item, owner=role.name)])
+        if item.owner == role.name:
+            return None
+        return [replace(item, owner=role.name)], frozenset(), None
+
+    if context.transaction is not None:
+        draft_edit(context, statement, edit)
+    else:
+        with context.writing(lambda world: waits(context.core, world, [find(world)])) as world:
+            found = edit(world)
+            if found is not None:
+                change_catalog(context.core, found[0])
     return Result(f"ALTER {statement.kind.upper()}")
 
 
 def grant(context: Context, statement: Grant) -> Result:
     """Give privileges to roles, or take them away."""
 
-    def after(world: World) -> Roles:
+    def after(world: World | Draft) -> Roles:
         on = [DATABASE]
         if statement.on is not None:
             on = [str(_granted(world.catalog, name).id) for name in statement.on]
@@ -119,13 +140,23 @@ def grant(context: Context, statement: Grant) -> Result:
         ]
         return world.roles.changed(changed)
 
-    _change(context, after)
+    _change(context, statement, after)
     return Result("REVOKE" if statement.revoke else "GRANT")
 
 
-def _change(context: Context, roles_after: Callable[[World], Roles]) -> None:
+def _change(
+    context: Context, statement: Statement, roles_after: Callable[[World | Draft], Roles]
+) -> None:
     """Make other roles durable; a change that changes nothing writes nothing."""
     core = context.core
+
+    def edit(draft: Draft) -> tuple[tuple[()], tuple[()], Roles] | None:
+        roles = roles_after(draft)
+        return ((), (), roles) if roles.records(draft.roles) else None
+
+    if context.transaction is not None:
+        draft_edit(context, statement, edit)
+        return
     with context.writing() as world:
         roles = roles_after(world)
         records = roles.records(world.roles)

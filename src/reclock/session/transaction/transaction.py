@@ -103,7 +103,7 @@ _POINTS = (s.Savepoint, s.Release, s.RollbackTo)
 _ROWS = (s.Insert, s.Update, s.Delete, s.Merge, s.Truncate, s.CopyFrom)
 _OBJECTS = (
     s.CreateTable, s.CreateView, s.CreateMaterializedView, s.CreateIndex, s.Drop, s.CreateSequence,
-    s.AlterTable, s.Rename, s.Comment,
+    s.AlterTable, s.Rename, s.Comment, s.Grant, s.AlterOwner, s.CreateRole, s.AlterRole, s.DropRole,
 )  # fmt: skip
 _WRITES = (*_ROWS, *_OBJECTS, s.CreateTableAs)
 _OTHERS = (s.Begin, s.Commit, s.Rollback, s.Maintain, *_POINTS, *_CURSORS, *_OURS)
