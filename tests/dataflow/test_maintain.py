@@ -106,7 +106,7 @@ def test_equal_parts_of_views_are_computed_and_arranged_once() -> None:
 
 def test_all_expressions_of_a_level_are_one_wave_however_many_views() -> None:
     plans = {
-        ObjectId(f"u{10 + i}"): planned(f"SELECT a + {i}, b FROM t WHERE b > {i}")
+        ObjectId(f"u{10 + i}"): planned(f"SELECT upper(s), a, b FROM t WHERE b > {i}")
         for i in range(20)
     }
     evaluator = PythonEvaluator()

@@ -118,6 +118,6 @@ def _doubtful(graph: Graph, views: set[ObjectId], computed: Iterable[int]) -> se
 
 def _may_fail(graph: Graph, at: int) -> bool:
     step = graph.steps[at]
-    safe = isinstance(step, Linear) and step.is_local
+    safe = isinstance(step, Linear) and step.is_local and not step.can_fail
     computes = isinstance(step, Accumulate | Groups | Linear | FlatMap) and not safe
     return computes or isinstance(step, Faults | Upsert | Images | Floor | Temporal | Refresh)

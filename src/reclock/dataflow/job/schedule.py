@@ -186,7 +186,7 @@ def keyed_inputs(step: Keyed) -> tuple[tuple[int, ArrangementId], ...]:
 
 def scalars_of(step: Step) -> tuple[Scalar, ...]:
     """Return the expressions that Spark evaluates for the rows of a step's input."""
-    if isinstance(step, FlatMap | Temporal) or (isinstance(step, Linear) and not step.is_local):
+    if isinstance(step, FlatMap | Temporal | Linear) and not step.is_local:
         return step.scalars
     return ()
 

@@ -5,8 +5,8 @@ the columns the chain begins with, so Spark evaluates them side by side in one p
 those of every other view that has the same input. Filters are tried in order: an error in
 an expression counts only for rows that passed the filters before it. A row with an error
 leaves the data and becomes an error row at its time with its diff, so it is retracted with
-the row that caused it (P9). Chains that only move columns, add constants or compare
-(``local``) need no Spark. Cost: the change.
+the row that caused it (P9). Chains whose expressions are all ``local`` need no Spark. Cost: the
+change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reclock.dataflow.evaluate import RowRequest
 from reclock.dataflow.graph import Output
 from reclock.dataflow.operators.flatmap import explode
 from reclock.dataflow.values import from_python
-from reclock.sql.plan.scalar import ColumnRef, Literal
+from reclock.sql.plan.scalar import ColumnRef, Literal, can_fail
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -64,8 +64,13 @@ class Linear:
 
     @cached_property
     def is_local(self) -> bool:
-        """Whether Spark is not needed; nothing can fail then."""
+        """Whether Spark is not needed."""
         return all(map(local.is_local, self.scalars))
+
+    @cached_property
+    def can_fail(self) -> bool:
+        """Whether some row could be an error."""
+        return any(map(can_fail, self.scalars))
 
     @property
     def scalars(self) -> tuple[Scalar, ...]:
@@ -112,10 +117,18 @@ class FlatMap:
         """What is computed for every row."""
         return (self.array,)
 
+    @cached_property
+    def is_local(self) -> bool:
+        """Whether Spark is not needed."""
+        return local.is_local(self.array)
+
     def run(self, tick: Tick) -> Running:
-        """Let Spark compute the lists, and unnest them."""
+        """Compute the lists, and unnest them."""
         delta = tick.delta(self.source)
-        evaluated = yield RowRequest(self.source, delta, self.scalars)
+        if self.is_local:
+            evaluated = local.evaluated(self.scalars, delta)
+        else:
+            evaluated = yield RowRequest(self.source, delta, self.scalars)
         kept = Selection(delta.num_rows)
         kept.succeed(evaluated, 0)
         rows = [*deltas.rows_of(delta), evaluated.values[0]]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reclock.dataflow import delta as deltas
+from reclock.dataflow import local
 from reclock.dataflow.evaluate import RowRequest
 from reclock.dataflow.graph import Output
 from reclock.dataflow.operators import temporal as operator
@@ -69,13 +70,21 @@ class Temporal:
         """What is computed for every row."""
         return (*self.filters, *self.bounds, *self.outputs)
 
+    @cached_property
+    def is_local(self) -> bool:
+        """Whether Spark is not needed."""
+        return all(map(local.is_local, self.scalars))
+
     def run(self, tick: Tick) -> Running:
         """Emit what begins and ends in this tick, and keep what does later."""
         due = operator.come_due(tick.due(self.pending), self.keying)
         delta = tick.delta(self.source)
         if delta.num_rows == 0:
             return Output(due)
-        evaluated = yield RowRequest(self.source, delta, self.scalars)
+        if self.is_local:
+            evaluated = local.evaluated(self.scalars, delta)
+        else:
+            evaluated = yield RowRequest(self.source, delta, self.scalars)
         kept = Selection(delta.num_rows)
         for at in range(len(self.filters)):
             kept.require(evaluated, at)

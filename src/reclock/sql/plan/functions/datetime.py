@@ -18,7 +18,7 @@ from reclock.sql.types import (
 )
 
 _RANGE = Failure("22008", "timestamp out of range")
-_DATE_YEARS = Failure(
+DATE_YEARS = Failure(
     "22008",
     "date out of range",
     "{value} IS NULL OR {value} < DATE'0001-01-01' OR {value} > DATE'9999-12-31'",
@@ -59,19 +59,19 @@ EXTRACT_FIELDS = {
     "second": "extract(SECOND FROM {0})",
 }
 _DAY_FIELDS = ("year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "isoyear")
-_EXTRACTED = Numeric(20, 6)
+EXTRACTED = Numeric(20, 6)
 
 
 def _fields() -> list[Overload]:
     made = []
     for field, text in EXTRACT_FIELDS.items():
-        value = f"CAST({text} AS {_EXTRACTED.spark_name})"
+        value = f"CAST({text} AS {EXTRACTED.spark_name})"
         types = [TIMESTAMP, TIMESTAMPTZ] + ([DATE] if field in _DAY_FIELDS else [])
-        made += [Overload(f"extract {field}", (t,), _EXTRACTED, value) for t in types]
+        made += [Overload(f"extract {field}", (t,), EXTRACTED, value) for t in types]
     for t, cast in ((TIMESTAMPTZ, "{0}"), (TIMESTAMP, "CAST({0} AS TIMESTAMP)"),
                     (DATE, "CAST({0} AS TIMESTAMP)")):  # fmt: skip
         value = f"CAST(CAST(unix_micros({cast}) AS DECIMAL(20, 0)) / 1000000 AS DECIMAL(20, 6))"
-        made.append(Overload("extract epoch", (t,), _EXTRACTED, value))
+        made.append(Overload("extract epoch", (t,), EXTRACTED, value))
     for field in TRUNC_FIELDS:
         name = f"date_trunc {field}"
         spark = field.removesuffix("s")
@@ -85,9 +85,9 @@ def _fields() -> list[Overload]:
 
 OVERLOADS = (
     *_fields(),
-    Overload("+", (DATE, INTEGER), DATE, "try_add({0}, {1})", (_DATE_YEARS,)),
-    Overload("+", (INTEGER, DATE), DATE, "try_add({1}, {0})", (_DATE_YEARS,)),
-    Overload("-", (DATE, INTEGER), DATE, "try_subtract({0}, {1})", (_DATE_YEARS,)),
+    Overload("+", (DATE, INTEGER), DATE, "try_add({0}, {1})", (DATE_YEARS,)),
+    Overload("+", (INTEGER, DATE), DATE, "try_add({1}, {0})", (DATE_YEARS,)),
+    Overload("-", (DATE, INTEGER), DATE, "try_subtract({0}, {1})", (DATE_YEARS,)),
     Overload("-", (DATE, DATE), INTEGER, "datediff({0}, {1})"),
     Overload("make_date", (INTEGER, INTEGER, INTEGER), DATE,
              "CASE WHEN {0} BETWEEN 1 AND 9999 THEN try_cast(concat("
