@@ -44,11 +44,15 @@ DIRECT = [
     "SELECT 7, 'x', NULL::int",
     "SELECT 7, k FROM v WHERE d = 1",
     "SELECT true FROM t",
+    "SELECT * FROM t WHERE a > 1",
+    "SELECT * FROM t WHERE a = b OR s IS NULL",
+    "SELECT a::bigint + b, s || '!' FROM t WHERE a <> 0 AND b % a <= 1 ORDER BY 1, 2 LIMIT 3",
+    "SELECT k * 1.5 AS x, CASE WHEN d > 1 THEN 'much' ELSE d::text END FROM v WHERE k = 1",
+    "SELECT a / coalesce(nullif(b, 0), 1) FROM t",
 ]
 FOR_SPARK = [
-    "SELECT a + 1 FROM t",
-    "SELECT * FROM t WHERE a > 1",
-    "SELECT * FROM t WHERE a = b",
+    "SELECT upper(s) FROM t",
+    "SELECT * FROM t WHERE upper(s) = 'A'",
     "SELECT a, count(*) FROM t GROUP BY a",
     "SELECT * FROM t, u",
     "SELECT * FROM (SELECT * FROM t ORDER BY a, b, s LIMIT 2) q WHERE a = 1",
@@ -126,6 +130,15 @@ def test_what_needs_an_expression_is_left_to_spark(tmp_path, text):
     assert direct(planned(text), leaves, NOW) is None
 
 
+def test_spark_says_which_row_is_an_error(tmp_path):
+    tables = {"v": Counter(), "t": Counter({(1, 0, "a"): 1, (6, 3, "b"): 1}), "u": Counter()}
+    leaves = collections(tables, LocalStore(tmp_path))
+    assert direct(planned("SELECT a / b FROM t"), leaves, NOW) is None
+    assert direct(planned("SELECT a FROM t WHERE 6 / b = 2"), leaves, NOW) is None
+    found = direct(planned("SELECT a / b FROM t WHERE b <> 0"), leaves, NOW)
+    assert found.column(0).to_pylist() == [2], "a row that is out is no error"
+
+
 def test_a_large_collection_is_looked_up_or_left_to_spark(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "FILTERED_ROWS", 2)
     rows = Counter({(k, k): 1 for k in range(5)})
@@ -134,6 +147,8 @@ def test_a_large_collection_is_looked_up_or_left_to_spark(tmp_path, monkeypatch)
     by_key = direct(planned("SELECT d FROM v WHERE k = 3"), leaves, NOW)
     assert by_key.column(0).to_pylist() == [3]
     assert direct(planned("SELECT k FROM v WHERE d = 3"), leaves, NOW) is None
+    assert direct(planned("SELECT k FROM v WHERE d > 3"), leaves, NOW) is None
+    assert direct(planned("SELECT k + 1 FROM v"), leaves, NOW) is None, "not given in pieces"
     assert direct(planned("SELECT * FROM v"), leaves, NOW).num_rows == 5
     assert direct(planned("SELECT * FROM v ORDER BY d"), leaves, NOW) is None
     assert direct(planned("SELECT * FROM v ORDER BY d LIMIT 2"), leaves, NOW).num_rows == 2

@@ -1,12 +1,13 @@
 """Answers straight from the runs: scans and look-ups, on the driver, without a Spark job.
 
-``direct`` answers a query that only moves columns, compares columns with constants, adds
-constants, and takes the first rows, over one collection or constant. If the columns that
+``direct`` answers a query that filters, computes columns and takes the first rows, over one
+collection or constant, if Arrow can compute all of it (``local``). If the columns that
 must equal a constant include all key columns of some arrangement of the collection, its
 rows are looked up by that key: the cost is that of the rows found, whatever the size of
 the collection. Otherwise it is scanned, if it is not large or all of it is wanted.
 
-``pieces`` gives the rows of a large scan bit by bit. Anything else is None: for Spark.
+``pieces`` gives the rows of a large scan bit by bit. Anything else is None: for Spark, and so
+is a query with an error in one of its rows, because Spark says in which.
 Equality is SQL's: NaN equals NaN, NULL equals nothing.
 
 Tests: tests/dataflow/test_direct.py.
@@ -23,17 +24,19 @@ import pyarrow as pa
 from reclock.arrangement.column import canonical
 from reclock.arrangement.precedence import PRECEDENCE
 from reclock.arrangement.row import rows_equal
+from reclock.dataflow import local
 from reclock.dataflow.delta import key_hash
 from reclock.dataflow.ordering import OrderBy, order_of
 from reclock.dataflow.scan import Arranged, repeated, snapshot
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import from_python
 from reclock.sql.plan.relation import Constant, Filter, Get, Project, TopK
-from reclock.sql.plan.scalar import Call, ColumnRef, Literal
+from reclock.sql.plan.scalar import Call, ColumnRef, Literal, can_fail, substituted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
+    from reclock.dataflow.evaluate import Evaluated
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node, SortKey
     from reclock.sql.plan.relation import QueryPlan
@@ -60,15 +63,31 @@ class _Places:
 class Shape:
     """A query as it can be answered here, gathered from the leaf up.
 
-    ``columns``: where each column of the query is among those of the leaf, or its constant.
-    ``equal``: leaf columns that must have a value.
+    ``columns``: each column of the query, as an expression over the columns of the leaf.
+    ``equal``: leaf columns that must have a value. ``filters``: what else must hold, in order.
     """
 
     leaf: Get | Constant
-    columns: tuple[int | Literal, ...]
+    columns: tuple[Scalar, ...]
     equal: dict[int, Literal] = field(default_factory=dict)
+    filters: list[Scalar] = field(default_factory=list)
     impossible: bool = False
     places: _Places | None = None
+
+    @property
+    def moves(self) -> tuple[int | Literal, ...] | None:
+        """Where each column comes from, or its constant, if nothing is computed."""
+        made = tuple(
+            scalar.index if isinstance(scalar, ColumnRef) else scalar
+            for scalar in self.columns
+            if isinstance(scalar, ColumnRef | Literal)
+        )
+        return made if len(made) == len(self.columns) and not self.filters else None
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether a row could be an error."""
+        return any(map(can_fail, (*self.filters, *self.columns)))
 
 
 def direct(
@@ -82,11 +101,11 @@ def direct(
     if shape is None:
         return None
     rows = _rows(shape, plan, leaves, as_of)
-    if rows is None:
+    columns = None if rows is None else _shown(rows, shape)
+    if rows is None or columns is None:
         return None
-    columns = _shown(rows, shape)
     if shape.places is not None:
-        columns = _placed(columns, shape.places, rows.size)
+        columns = _placed(columns, shape.places, len(columns[0]) if columns else rows.size)
     if plan.order:
         columns = _placed(columns, _Places(plan.order, None, 0), len(columns[0]))
     names = plan.root.schema.names[: plan.visible]
@@ -105,7 +124,7 @@ def pieces(
     shape = shape_of(plan.root)
     if shape is None or plan.order or shape.places is not None or shape.impossible:
         return None
-    if isinstance(shape.leaf, Constant):
+    if isinstance(shape.leaf, Constant) or shape.can_fail:
         return None
     arranged = leaves[shape.leaf.item]
     rows = _size(arranged[0])
@@ -124,6 +143,7 @@ def _scanned(
     for updates in PRECEDENCE.let_pass(of.shard.snapshot(as_of, block_rows=PIECE_ROWS)):
         piece = repeated(of.keying, updates)
         columns = _shown(_matching(_Rows(piece.columns, piece.num_rows), shape.equal), shape)
+        assert columns is not None, "what cannot fail has values"
         yield pa.RecordBatch.from_arrays(columns[: plan.visible], names=names)
 
 
@@ -160,7 +180,8 @@ def scanned_rows(plan: QueryPlan, leaves: Mapping[ObjectId, Sequence[Arranged]])
 def shape_of(node: Node) -> Shape | None:
     """Return a query as it can be answered here; None if it cannot."""
     if isinstance(node, Get | Constant):
-        return Shape(node, tuple(range(node.width)))
+        columns = [ColumnRef(i, c.type, c.nullable, c.name) for i, c in enumerate(node.schema)]
+        return Shape(node, tuple(columns))
     below = shape_of(node.input) if isinstance(node, Project | Filter | TopK) else None
     if below is None:
         return None
@@ -175,33 +196,29 @@ def shape_of(node: Node) -> Shape | None:
 
 
 def _projected(shape: Shape, node: Project) -> Shape | None:
-    moved: list[int | Literal] = []
-    for _, scalar in node.outputs:
-        if isinstance(scalar, Literal):
-            moved.append(scalar)
-        elif isinstance(scalar, ColumnRef):
-            moved.append(shape.columns[scalar.index])
-        else:
-            return None
-    if shape.places is not None and moved != list(shape.columns):
+    made = tuple(substituted(scalar, shape.columns) for _, scalar in node.outputs)
+    if not all(map(local.is_local, made)):
+        return None
+    if shape.places is not None and made != shape.columns:
         return None  # places are by the columns as they were
-    shape.columns = tuple(moved)
+    shape.columns = made
     return shape
 
 
 def _filtered(shape: Shape, predicates: Sequence[Scalar]) -> Shape | None:
     for predicate in predicates:
-        found = _equality(predicate)
+        made = substituted(predicate, shape.columns)
+        found = _equality(made)
         if found is None:
-            return None
+            if not local.is_local(made):
+                return None
+            shape.filters.append(made)
+            continue
         column, literal = found
-        at = shape.columns[column]
-        if isinstance(at, Literal):
-            return None
-        known = shape.equal.get(at)
+        known = shape.equal.get(column)
         if literal.value is None or (known is not None and known != literal):
             shape.impossible = True
-        shape.equal[at] = literal
+        shape.equal[column] = literal
     return shape
 
 
@@ -229,9 +246,10 @@ class _Rows(NamedTuple):
 
 
 def _is_large(shape: Shape, plan: QueryPlan, rows: int) -> bool:
-    """Return whether a scan is for Spark: for some rows of many, or for all of them in order."""
+    """Return whether a scan is for Spark: for some rows of many, or all in order or at once."""
     sorts = bool(plan.order) and shape.places is None
-    return rows > FILTERED_ROWS and (sorts or bool(shape.equal))
+    some = bool(shape.equal) or bool(shape.filters)
+    return rows > FILTERED_ROWS and (sorts or some or shape.can_fail)
 
 
 def _rows(
@@ -255,13 +273,28 @@ def _rows(
     return _matching(_Rows.of(snapshot(arranged[0], as_of)), shape.equal)
 
 
-def _shown(rows: _Rows, shape: Shape) -> list[pa.Array]:
-    """Return the columns of a query, from those of its leaf."""
-    every = pa.array(np.zeros(rows.size, np.int64))
-    return [
-        _array(at).take(every) if isinstance(at, Literal) else rows.columns[at]
-        for at in shape.columns
-    ]
+def _shown(rows: _Rows, shape: Shape) -> list[pa.Array] | None:
+    """Return the columns of a query, from those of its leaf; None if a row is an error."""
+    moves = shape.moves
+    if moves is not None:
+        every = pa.array(np.zeros(rows.size, np.int64))
+        return [_array(at).take(every) if isinstance(at, Literal) else rows.columns[at]
+                for at in moves]  # fmt: skip
+    if not rows.columns:
+        return None
+    names = [f"c{i}" for i in range(len(rows.columns))]
+    batch = pa.RecordBatch.from_arrays(rows.columns, names=names)
+    for condition in shape.filters:  # one after the other: a row that is out is no error
+        found = local.evaluated([condition], batch)
+        if _fails(found):
+            return None
+        batch = batch.filter(found.values[0].fill_null(False))
+    found = local.evaluated(shape.columns, batch)
+    return None if _fails(found) else [canonical(column) for column in found.values]
+
+
+def _fails(found: Evaluated) -> bool:
+    return any(error is not None and error.null_count < len(error) for error in found.errors)
 
 
 def _size(of: Arranged) -> int:

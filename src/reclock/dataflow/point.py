@@ -79,8 +79,11 @@ def point_of(plan: QueryPlan) -> Point | None:
         return None
     if shape is None or not isinstance(shape.leaf, Get) or shape.places is not None:
         return None
-    columns = [at for at in shape.columns[: plan.visible] if not isinstance(at, scalar.Literal)]
-    if plan.order or shape.impossible or len(columns) < plan.visible or not shape.equal:
+    moves = shape.moves
+    if moves is None or plan.order or shape.impossible or not shape.equal:
+        return None
+    columns = [at for at in moves[: plan.visible] if not isinstance(at, scalar.Literal)]
+    if len(columns) < plan.visible:
         return None
     kinds = {column: literal.type for column, literal in shape.equal.items()}
     if not _SAME.issuperset(kinds.values()):
