@@ -177,8 +177,9 @@ def compare(
         ways = {"view": found.get(case) or [refused[case]] * len(rows)}
         if case in scalars and is_local(scalars[case]):
             batch = pa.RecordBatch.from_arrays(columns, names)
-            values = evaluated([scalars[case]], batch).values[0]
-            ways["driver"] = shown(values, [None] * len(rows), scalars[case].type)
+            made = evaluated([scalars[case]], batch)
+            errors = [None] * len(rows) if made.errors[0] is None else made.errors[0].to_pylist()
+            ways["driver"] = shown(made.values[0], errors, scalars[case].type)
         kind = scalars[case].type if case in scalars else None
         if kind is not None:
             differences += binary_differences(connection, case, kind, found[case])
