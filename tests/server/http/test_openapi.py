@@ -34,6 +34,7 @@ CASES = [
     ("get", "/api/session", None, 200),
     ("post", "/api/sql", {"query": "SELECT 1 AS a, 'x' AS b"}, 200),
     ("post", "/api/sql", {"query": "CREATE TABLE IF NOT EXISTS accounts (a INT)"}, 200),
+    ("post", "/api/sql", {"query": "SELECT 1 AS a", "as_of": 1_000}, 200),
     ("post", "/api/sql", {"query": "SELEC"}, 400),
     ("post", "/api/sql", {"query": "SELECT * FROM nothing"}, 404),
     ("post", "/api/login", {"user": "reader", "password": "correct horse", "token": True}, 200),

@@ -9,7 +9,11 @@ import pytest
 from reclock.server.http.limits import BODY_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import httpx
+
+    from reclock.session.database import Database
 
 
 def ask(client: httpx.Client, query: str, *params: Any, **more: Any) -> Any:
@@ -109,3 +113,51 @@ def test_rights_are_those_of_the_role(reader: httpx.Client) -> None:
                  "CREATE TABLE mine (a INT)", "SELECT * FROM reclock.errors"):  # fmt: skip
         answer = ask(reader, text)
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "42501"), text
+
+
+@pytest.fixture(scope="module")
+def past(db: Database) -> Iterator[int]:
+    """A time before the last row of a table, which keeps it."""
+    db.execute("CREATE TABLE log (n INT) WITH (retain_history = '10m')")
+    first = db.execute("INSERT INTO log VALUES (1)").timestamp
+    db.execute("INSERT INTO log VALUES (2)")
+    assert first is not None
+    yield int(first)
+    db.execute("DROP TABLE log")
+
+
+@pytest.mark.parametrize("text", [
+    "SELECT n FROM log", "-- of the past\nSELECT n FROM log;", "SELECT n FROM log -- the end",
+    "/* ; */ (SELECT n FROM log)", "SELECT 7; SELECT n FROM log ;",
+    "WITH w AS (TABLE log) SELECT * FROM w", "SELECT n FROM log WHERE n = $1",
+])  # fmt: skip
+def test_a_query_as_of_a_time_gives_the_rows_of_then(
+    client: httpx.Client, past: int, text: str
+) -> None:
+    given = [1] if "$1" in text else []
+    answer = ask(client, text, *given, as_of=past)
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["rows"], answer.json()["timestamp"]) == ([[1]], str(past))
+    assert ask(client, text, *given, as_of=str(past)).json()["rows"] == [[1]]
+    assert ask(client, text, *given).json()["rows"] == ([[1]] if given else [[1], [2]])
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("INSERT INTO log VALUES (3)", "0A000"), ("SELECT n FROM log; DELETE FROM log", "0A000"),
+    ("SELECT n FROM log AS OF 1", "42601"), ("SHOW timestamp_interval", "0A000"),
+    ("SELECT relname FROM pg_class", "0A000"),
+])  # fmt: skip
+def test_what_has_no_past_is_refused_and_nothing_is_done(
+    client: httpx.Client, past: int, text: str, code: str
+) -> None:
+    answer = ask(client, text, as_of=past)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, code), answer.text
+    assert answer.json()["error"]["hint"]
+    assert ask(client, "SELECT n FROM log").json()["rows"] == [[1], [2]]
+
+
+def test_a_time_that_is_not_kept_or_is_none_is_refused(client: httpx.Client, past: int) -> None:
+    for as_of in (1, -1, True, 1.5, [], "soon"):
+        answer = ask(client, "SELECT n FROM log", as_of=as_of)
+        assert answer.status_code == 400, as_of
+        assert answer.json()["error"]["code"][:2] == "22", as_of

@@ -101,6 +101,20 @@ def test_lines_of_json(client: httpx.Client, db: Database, table: str) -> None:
         assert found["timestamp"] == found["changes"][0][0]
 
 
+def test_it_begins_as_of_a_time(client: httpx.Client, db: Database, table: str) -> None:
+    db.execute("ALTER TABLE followed SET (RETAIN HISTORY FOR '10m')")
+    begin = db.execute("INSERT INTO followed VALUES (1)").timestamp
+    db.execute("INSERT INTO followed VALUES (2)")
+    assert begin is not None
+    body = {"query": f"SUBSCRIBE {table} -- all", "as_of": int(begin)}
+    with client.stream("POST", "/api/subscribe", json=body) as answer:
+        events = Events(answer)
+        assert next(iter(events))[1]["as_of"] == str(int(begin))
+        found = changes(events, 2)
+    assert [c[1:] for c in found] == [["1", 1], ["1", 2]]
+    assert int(found[0][0]) == begin < int(found[1][0])
+
+
 def test_it_ends_at_up_to(client: httpx.Client, db: Database, table: str) -> None:
     now = db.execute("SELECT * FROM followed").timestamp
     assert now is not None

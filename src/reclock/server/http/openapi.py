@@ -46,9 +46,14 @@ SCHEMAS: Final[Json] = {
             "query": _TEXT,
             "params": {"type": "array", "items": {}, "description": "the values of $1, $2, …"},
             "limit": {"type": "integer", "minimum": 0, "maximum": 100_000, "default": 10_000},
+            "as_of": {
+                "type": ["integer", "string", "null"],
+                "description": "the time to read at: milliseconds, or a date and time",
+            },
         },
         "params",
         "limit",
+        "as_of",
     ),
     "Answer": _of(
         {

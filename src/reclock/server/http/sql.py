@@ -3,7 +3,8 @@
 Each request has a session of its own, of the role that asks, and so all rights and errors of the
 PostgreSQL port. Statements of one text run in order, and the answer is that of the last; a
 transaction is within one text. Rows are taken until there are enough, and no more are read. A
-client that goes away has its statement interrupted.
+client that goes away has its statement interrupted. ``as_of`` has every query of the text answered
+at one time of the past; a text that is not of queries alone is then refused before any of it runs.
 
 Tests: tests/server/http/test_sql.py.
 """
@@ -11,7 +12,7 @@ Tests: tests/server/http/test_sql.py.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reclock.errors import InvalidSyntax, InvalidValue, MalformedMessage, NotSupported
@@ -21,6 +22,8 @@ from reclock.server.http.values import columns_of, parameter_of, rows_of
 from reclock.server.protocol.feed import feed_of
 from reclock.session.answer import Answer, CopyOut
 from reclock.session.copy_in import CopyIn
+from reclock.sql.statement import SelectStatement, Subscribe
+from reclock.sql.statement.select import AsOf
 from reclock.subscribe.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ class Ask:
     query: str
     params: tuple[Any, ...] = ()
     limit: int = ROWS
+    as_of: int | str | None = None
 
     @classmethod
     def read(cls, body: bytes) -> Ask:
@@ -48,9 +52,9 @@ class Ask:
         if not isinstance(found, dict) or not isinstance(found.get("query"), str):
             message = "the request has no query"
             raise MalformedMessage(message, hint='send {"query": "SELECT …"}')
-        if unknown := found.keys() - {"query", "params", "limit"}:
+        if unknown := found.keys() - {"query", "params", "limit", "as_of"}:
             message = f'"{min(unknown)[:60]}" is no part of a request'
-            raise MalformedMessage(message, hint="send query, params and limit")
+            raise MalformedMessage(message, hint="send query, params, limit and as_of")
         params, limit = found.get("params", []), found.get("limit", ROWS)
         if not isinstance(params, list):
             message = "params is not a list"
@@ -58,16 +62,34 @@ class Ask:
         if type(limit) is not int or not 0 <= limit <= MOST_ROWS:
             message = f"limit is not between 0 and {MOST_ROWS}"
             raise InvalidValue(message, hint="page through more rows with WHERE and ORDER BY")
+        as_of = found.get("as_of")
+        if not (as_of is None or isinstance(as_of, str) or (type(as_of) is int and as_of >= 0)):
+            message = "as_of is not a time"
+            raise InvalidValue(message, hint="send milliseconds, or a date and time as text")
         checked(found)
-        return cls(found["query"], tuple(params), limit)
+        return cls(found["query"], tuple(params), limit, as_of)
 
 
 def answer(session: Session, ask: Ask) -> Json:
     """Run what is asked for; return what the last statement gave."""
     made: Json = {"tag": "", "columns": [], "rows": [], "timestamp": None}
-    for parsed in session.parsed(ask.query):
+    for parsed in [past(parsed, ask.as_of) for parsed in session.parsed(ask.query)]:
         made = _ran(session, parsed, ask)
     return made
+
+
+def past(parsed: Parsed, as_of: int | str | None) -> Parsed:
+    """Return a statement that reads as of a time, if one is asked for."""
+    statement = parsed.statement
+    if as_of is None:
+        return parsed
+    if not isinstance(statement, SelectStatement | Subscribe):
+        message = "this statement has no past: only queries of relations have one"
+        raise InvalidSyntax(message, code="0A000", hint="leave as_of out; in the console: Now")
+    if statement.as_of is not None:
+        message = "the query has an AS OF of its own"
+        raise InvalidSyntax(message, hint="leave one out; in the console: Now")
+    return replace(parsed, statement=replace(statement, as_of=AsOf(as_of)))
 
 
 def values_for(session: Session, parsed: Parsed, params: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reclock.errors import Error, InvalidSyntax, InvalidValue, Rejected
 from reclock.server.http.limits import STREAMS
-from reclock.server.http.sql import values_for
+from reclock.server.http.sql import past, values_for
 from reclock.server.http.values import columns_of, dumps, error_of, rows_of
 from reclock.server.protocol.feed import batch_of
 from reclock.sql.parse import parse_statement
@@ -296,6 +296,9 @@ def _opened(session: Session, key: Key, ask: Ask, last: str | None) -> Stream:
         if not isinstance(statement, Subscribe):
             message = "not a SUBSCRIBE"
             raise InvalidSyntax(message, code="42809", hint="ask /api/sql for it")
+        if last is None:  # which is later
+            statement = past(found[0], ask.as_of).statement
+            assert isinstance(statement, Subscribe)
         tells = statement.progress
         values = values_for(session, found[0], ask.params)
         statement = replace(statement, progress=True)
