@@ -17,10 +17,13 @@ from reclock.dataflow.values import from_python
 from reclock.spark.evaluator import SparkEvaluator
 from reclock.spark.exchange import Exchange
 from reclock.sql import types as t
+from reclock.sql.plan.coerce import read_literal
 from reclock.sql.plan.functions import find_function
-from reclock.sql.plan.scalar import NULL, And, Call, Cast, ColumnRef, Literal, Or
+from reclock.sql.plan.scalar import NULL, And, Call, Case, Cast, ColumnRef, Literal, Or
 from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.strategies.values import values_of
+
+from ...functions.edges import EDGES  # noqa: TID252 - tests are no package
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 KINDS = (
@@ -67,6 +70,20 @@ def cases(draw):
                 return call("=", predicate(0), predicate(0))
 
     return rows_of(columns, [kind, kind]), (predicate(2), operand())
+
+
+@pytest.mark.parametrize("size", [0, 2])
+@pytest.mark.parametrize("kind", list(EDGES), ids=str)
+def test_constants_of_every_type_stand_in_any_number_of_rows(kind, size):
+    values = (None, *(read_literal(text, kind) for text in EDGES[kind]))
+    constants = [Literal(value, kind) for value in values]
+    rows = rows_of([[True] * size], [t.BOOLEAN])
+    chosen = [Case(((ColumnRef(0, t.BOOLEAN), c),), constants[0]) for c in constants]
+    for found in (evaluated(constants, rows), evaluated(chosen, rows)):
+        for constant, column in zip(constants, found.values, strict=True):
+            wanted = from_python([constant.value] * size, kind)
+            assert column.type == wanted.type
+            assert repr(column.to_pylist()) == repr(wanted.to_pylist())
 
 
 @given(cases())

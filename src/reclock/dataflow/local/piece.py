@@ -45,8 +45,13 @@ def column(datum: Datum, size: int) -> pa.Array:
 
     >>> column(pa.scalar(7), 2).to_pylist()
     [7, 7]
+    >>> column(pa.scalar([7]), 0).to_pylist()
+    []
     """
-    return pa.repeat(datum, size) if isinstance(datum, pa.Scalar) else datum
+    if not isinstance(datum, pa.Scalar):
+        return datum
+    # Arrow repeats no list 0 times.
+    return pa.repeat(datum, size) if size else pa.array([], datum.type)
 
 
 def columns(arguments: Sequence[Datum]) -> list[pa.Array]:
