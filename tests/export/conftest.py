@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from conditions import assert_facts_agree
 from databases import Opener, _no_power_is_lost, db, make_opener, opener
 from reclock.connectors.kafka.cluster import Span
 
@@ -46,6 +47,7 @@ class Bench:
         return sorted(self.db.execute(query).rows, key=repr)
 
     def status(self, column: str = "state", sink: str = "s") -> object:
+        assert_facts_agree(self.db)
         query = f"SELECT {column} FROM reclock.sink_status WHERE sink = '{sink}'"
         return self.db.execute(query).rows[0][0]
 

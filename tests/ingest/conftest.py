@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conditions import assert_facts_agree
 from databases import Opener, _no_power_is_lost, db, make_opener, opener
 from reclock import ManualClock
 from reclock.connectors.kafka import fetch
@@ -222,6 +223,7 @@ class Shop:
         return sorted(self.db.execute(query).rows, key=repr)
 
     def status(self, source: str = "orders") -> Any:
+        assert_facts_agree(self.db)
         query = f"SELECT state, detail FROM reclock.source_status WHERE source = '{source}'"
         return self.db.execute(query).rows[0]
 
@@ -269,6 +271,7 @@ class Feed:
         return sorted(self.db.execute(query).rows, key=repr)
 
     def status(self, columns: str = "state, detail", source: str = "cdc") -> Any:
+        assert_facts_agree(self.db)
         query = f"SELECT {columns} FROM reclock.source_status WHERE source = '{source}'"
         return self.db.execute(query).rows[0]
 

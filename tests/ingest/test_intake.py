@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from conditions import assert_facts_agree
 from reclock.errors import Error, PositionsLost, SourceUnavailable
 from reclock.failpoints import NAMES, FailpointRaised, arm, disarm
 from reclock.testing.kafka_conformance import Record
@@ -51,6 +52,7 @@ def rows(db, query):
 
 
 def state(db):
+    assert_facts_agree(db)
     return db.execute("SELECT state FROM reclock.source_status").rows[0][0]
 
 

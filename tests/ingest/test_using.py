@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conditions import assert_facts_agree
 from reclock.engine.place import segments_of
 from reclock.errors import Error, Unreadable
 from reclock.ingest import supplied_intake as supplied
@@ -58,6 +59,7 @@ class Bound:
         return self.db.execute(query).rows[0][0]
 
     def status(self, columns="state, detail"):
+        assert_facts_agree(self.db)
         query = f"SELECT {columns} FROM reclock.source_status WHERE source = 's'"
         return self.db.execute(query).rows[0]
 

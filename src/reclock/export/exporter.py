@@ -170,6 +170,17 @@ class Exporter:
         """Whether what was taken over is still to be gone on with."""
         return self._machine is not None and self._machine.is_heir
 
+    @property
+    def condition(self) -> tuple[str, Error | None]:
+        """How the sink is, in one word, and the error that is why, if one is."""
+        if (why := self.failure) is not None:
+            return "failed", why
+        if (why := self.stall) is not None:
+            return "stalled", why
+        if not self.is_open:
+            return "starting", None
+        return ("recovering" if self.is_recovering else "running"), None
+
     def step(self) -> bool:
         """Write the next whole times; return whether there may be more at once."""
         if self.failure is not None:

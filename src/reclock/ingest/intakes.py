@@ -13,13 +13,16 @@ Tests: tests/ingest/test_intake.py, test_kafka.py.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from reclock.catalog.item import Source
+from reclock.errors import Error
 from reclock.failpoints import hit
 from reclock.ingest.cdcv2_intake import StatedIntake
+from reclock.ingest.condition import ending_of
 from reclock.ingest.connect import connect, interval_of
 from reclock.ingest.intake import Intake
 from reclock.ingest.postgres.intake import PostgresIntake
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from reclock.engine.timeline import TimelineState
     from reclock.engine.world import World
     from reclock.ids import ObjectId
+    from reclock.ingest.condition import Condition
     from reclock.ingest.connect import Clusters
     from reclock.ingest.reclocked_intake import Limit
     from reclock.time.pace import Pace
@@ -63,6 +67,8 @@ class Intakes:
         self._pumps: dict[ObjectId, Pump] = {}
         self._ending: list[Pump] = []
         """Of sources that are gone: each ends after the pull under way."""
+        self._endings: dict[ObjectId, Condition] = {}
+        """Of sources that are read no more."""
         self._background = self._closed = False
         self.slots = Slots(core.store)
         self.follow(core.world)
@@ -73,6 +79,17 @@ class Intakes:
     def get(self, item: ObjectId) -> Intake | None:
         """Return the intake of a source; None if it is not read any more."""
         return self._intakes.get(item)
+
+    def ending(self, state: TimelineState, source: Source) -> Condition:
+        """Return how a source is that is read no more; what is known is not read again."""
+        found = self._endings.get(source.id)
+        if found is None:
+            found = self._endings[source.id] = ending_of(state, source)
+        return found
+
+    def ended(self, item: ObjectId) -> Condition | None:
+        """Return the same if it is known, which takes no reading; else None."""
+        return self._endings.get(item)
 
     def start(self) -> None:
         """Read ahead in the background from now on."""
@@ -89,6 +106,8 @@ class Intakes:
         sources = {i.id: i for i in world.catalog.of_kind(Source) if i.parent is None}
         for gone in self._intakes.keys() - sources.keys():
             self._end(gone)
+        for gone in self._endings.keys() - sources.keys():
+            del self._endings[gone]
         for source in sources.values():
             before = self._intakes.get(source.id)
             if before is None:
@@ -111,7 +130,9 @@ class Intakes:
     def _begin(self, source: Source, world: World) -> None:
         state = world.of(source)
         remap = state.bindings[source.id].remap
-        if not remap.is_sealed:
+        if remap.is_sealed:
+            self._note_ending(state, source)
+        else:
             given = dict(source.statement.options).get("max_rows_per_tick")
             most = MOST_ROWS if given is None else max(1, int(given))
             core = self._core
@@ -202,6 +223,14 @@ class Intakes:
                 intake.settle(remap)
             if remap.is_sealed:
                 self._end(item)
+                source = self._core.world.catalog.items.get(item)
+                if isinstance(source, Source):
+                    self._note_ending(state, source)
+
+    def _note_ending(self, state: TimelineState, source: Source) -> None:
+        """Look how a source has ended; if that cannot be read now, who asks for it is told."""
+        with suppress(Error):
+            self.ending(state, source)
 
     def _end(self, item: ObjectId) -> None:
         """Read a source no more; if a thread does, that ends some time."""

@@ -21,7 +21,7 @@ from reclock.arrangement.store import LocalStore
 from reclock.catalog.item import Index, MaterializedView, Sink, Source, Table
 from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.dataflow.graph import collection_of
-from reclock.ingest.source_clocked import OwnIntake
+from reclock.ingest.condition import Condition, Glimpses
 from reclock.spark.engine import SparkEngine
 from reclock.system.arrangement_sizes import owners
 from reclock.time.position import offsets_of
@@ -70,6 +70,8 @@ class SourceFacts:
     is_loaded: bool
     """Whether something of it was ever bound."""
     why: Error | None = None
+    said: str | None = None
+    """Why it is in its state, for a person; also if no error is why."""
     partitions: tuple[tuple[str, int, int | None], ...] = ()
     """Of each partition: up to where it is bound, and where it ends, if that is known."""
 
@@ -140,15 +142,24 @@ class Facts:
     def __init__(self, core: System) -> None:
         self._core = core
         self._owners: dict[Pace, tuple[Shape, Owners]] = {}
+        self._glimpses = Glimpses()
 
     def sources(self) -> Iterator[SourceFacts]:
         """Yield how each source does."""
         core, world, now = self._core, self._core.world, self._core.clock.now_ms()
         for source in world.catalog.of_kind(Source):
+            if source.parent is not None:
+                continue  # it moves with its parent
             bindings = world.of(source).bindings.get(source.id)
             if bindings is None:
                 continue  # it comes or goes
-            yield _source(core.intakes.get(source.id), source.name, bindings.remap, now)
+            intake, remap = core.intakes.get(source.id), bindings.remap
+            if intake is None:
+                end = core.intakes.ended(source.id) or _unread(remap)
+                yield _ended(end, source.name, remap)
+            else:
+                condition = self._glimpses.at(source.id, intake, remap, now)
+                yield _source(condition, intake, source.name, remap, now)
 
     def sinks(self) -> Iterator[SinkFacts]:
         """Yield how each sink does."""
@@ -320,26 +331,32 @@ def _reads(item: Item) -> frozenset[ObjectId]:
     return frozenset({item.on}) if isinstance(item, Index) else item.depends
 
 
-def _source(intake: Intake | None, name: str, remap: Remap[Any], now: int) -> SourceFacts:
-    bound = _sum(remap.latest) if remap.bindings else None
-    bindings, loaded = len(remap.bindings), bool(remap.bindings)
-    if intake is None:
-        ended = remap.latest.is_closed
-        state, lag = ("complete", 0) if ended else ("failed", None)
-        return SourceFacts(name, state, 0, 0, 0, lag, lag, bindings, loaded)
-    counts, upstream, complete = intake.counts, intake.upstream, intake.complete_ms
-    state = "running" if upstream == remap.latest else "loading"
-    if isinstance(intake, OwnIntake):
-        state, complete = "running", intake.last_ms(complete)
-    why = intake.failure or intake.stall
-    if why is not None:
-        state = "stalled" if intake.failure is None else "failed"
-    elif upstream is None:
-        state = "starting"
-    behind = None if upstream is None else max(0, _sum(upstream) - (bound or 0))
+def _unread(remap: Remap[Any]) -> Condition:
+    """Return how a source is that has no intake, and of whose end nothing is known."""
+    if not remap.is_sealed:
+        return Condition("starting")  # it comes
+    return Condition("complete" if remap.latest.is_closed else "failed")
+
+
+def _ended(condition: Condition, name: str, remap: Remap[Any]) -> SourceFacts:
+    lag = 0 if condition.state == "complete" else None
+    bindings = len(remap.bindings)
+    return SourceFacts(
+        name, condition.state, 0, 0, 0, lag, lag, bindings, bool(bindings), condition.why,
+        condition.said, _partitions(remap.latest, None),
+    )  # fmt: skip
+
+
+def _source(
+    condition: Condition, intake: Intake, name: str, remap: Remap[Any], now: int
+) -> SourceFacts:
+    counts, upstream, complete = intake.counts, intake.upstream, condition.complete_ms
+    bound = _sum(remap.latest) if remap.bindings else 0
+    behind = None if upstream is None else max(0, _sum(upstream) - bound)
     lag = None if complete is None else max(0, now - complete)
     return SourceFacts(
-        name, state, counts.rows, counts.bytes, counts.errors, behind, lag, bindings, loaded, why,
+        name, condition.state, counts.rows, counts.bytes, counts.errors, behind, lag,
+        len(remap.bindings), bool(remap.bindings), condition.why, condition.said,
         _partitions(remap.latest, upstream),
     )  # fmt: skip
 
@@ -354,13 +371,7 @@ def _partitions(
 
 
 def _sink(exporter: Exporter, name: str, state: TimelineState) -> SinkFacts:
-    why = exporter.failure or exporter.stall
-    if why is not None:
-        shown = "stalled" if exporter.failure is None else "failed"
-    elif not exporter.is_open:
-        shown = "starting"
-    else:
-        shown = "recovering" if exporter.is_recovering else "running"
+    shown, why = exporter.condition
     frontier = exporter.frontier if exporter.is_open else exporter.reached
     written, reached = exporter.written, exporter.reached
     return SinkFacts(

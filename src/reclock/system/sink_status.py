@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from reclock.catalog.system_relation import Row
     from reclock.engine.system_moment import Moment
     from reclock.errors import Error
-    from reclock.export.exporter import Exporter
 
 
 def _rows(moment: Moment) -> Iterator[Row]:
@@ -28,7 +27,7 @@ def _rows(moment: Moment) -> Iterator[Row]:
         exporter = exporters[sink.id]
         upper = moment.world.of(sink).upper
         frontier = exporter.frontier
-        state, why = _state(exporter)
+        state, why = exporter.condition
         detail = exporter.fault or exporter.waits_for if why is None else _text(moment, why)
         yield (
             sink.name,
@@ -42,16 +41,6 @@ def _rows(moment: Moment) -> Iterator[Row]:
             exporter.retries,
             None if exporter.last_error is None else _text(moment, exporter.last_error),
         )
-
-
-def _state(exporter: Exporter) -> tuple[str, Error | None]:
-    if exporter.failure is not None:
-        return "failed", exporter.failure
-    if exporter.stall is not None:
-        return "stalled", exporter.stall
-    if not exporter.is_open:
-        return "starting", None
-    return ("recovering" if exporter.is_recovering else "running"), None
 
 
 def _text(moment: Moment, error: Error) -> str:

@@ -16,6 +16,7 @@ import psycopg2.extras
 import pytest
 import trustme
 
+from conditions import assert_facts_agree
 from reclock.errors import Error
 from reclock.testing.postgres import _account
 
@@ -67,6 +68,7 @@ def count(db, when=""):
 
 
 def status(db):
+    assert_facts_agree(db)
     return db.execute("SELECT state, detail FROM reclock.source_status").rows[0]
 
 

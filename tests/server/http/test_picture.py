@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from reclock.errors import SourceUnavailable
@@ -79,6 +79,7 @@ def test_partitions_have_what_is_bound_and_their_ends(client: httpx.Client) -> N
     while not found and monotonic() < until:
         (source,) = client.get("/api/overview").json()["sources"]
         found = source["partitions"]
+        sleep(0.1)
     ((partition, bound, end),) = found
     assert partition == "0"
     assert end is None or bound <= end

@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
 from reclock.errors import InvalidValue
 from reclock.server.http.server import HttpOptions, HttpServer
 
 if TYPE_CHECKING:
+    import httpx
+
     from reclock.session.database import Database
 
 

@@ -29,7 +29,7 @@ from starlette.staticfiles import StaticFiles
 from reclock.errors import Error, Interrupted, MalformedMessage, Rejected, UndefinedName
 from reclock.server.http import picture, sql
 from reclock.server.http.door import LIFETIME_SECONDS, address_of, is_superuser
-from reclock.server.http.health import readiness
+from reclock.server.http.health import To, readiness
 from reclock.server.http.limits import (
     BODY_BYTES,
     LOGIN_BYTES,
@@ -140,12 +140,12 @@ class App:
 
     async def readyz(self, request: Request) -> Response:
         """Say whether everything moves, or what does not."""
-        told = self._p.door.trusts(request)
+        to = To.SUPERUSER if self._p.door.trusts(request) else To.STRANGER
         if request.headers.get("authorization") or request.cookies.get(self._p.door.cookie):
             with suppress(Rejected):  # a session that has ended changes nothing of how things are
                 caller = await asyncio.to_thread(self._p.door.caller, request)
-                told = is_superuser(self._p.db, caller)
-        ready, reasons = readiness(self._p.db, told=told)
+                to = To.SUPERUSER if is_superuser(self._p.db, caller) else To.ROLE
+        ready, reasons = readiness(self._p.db, to)
         made = {"status": "ready" if ready else "not ready", "reasons": reasons}
         return _json(made, 200 if ready else 503)
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import reclock
-from reclock.server.http.health import readiness
+from reclock.server.http.health import To, readiness
+from reclock.server.http.health import told as told_of
 
 if TYPE_CHECKING:
     from reclock.session.database import Database
@@ -27,7 +28,8 @@ MOMENT_MS: Final = 10_000
 def overview(db: Database, *, told: bool) -> Json:
     """Return how everything does."""
     facts, meters = db.facts, db.meters
-    ready, reasons = readiness(db, told=told)
+    to = To.SUPERUSER if told else To.ROLE
+    ready, reasons = readiness(db, to)
     total = meters.phases["total"].now()
     done, failed = meters.merges()
     disk = facts.disk()
@@ -45,8 +47,8 @@ def overview(db: Database, *, told: bool) -> Json:
             {
                 "name": x.name, "state": _state(x), "records": x.records, "bytes": x.bytes,
                 "errors": x.errors, "lag_records": x.lag_records, "lag_ms": x.lag_ms,
-                "bindings": x.bindings, "error": _error(x.why, told=told),
-                "partitions": x.partitions,
+                "bindings": x.bindings, "error": _error(x.why, to),
+                "said": x.said if told else None, "partitions": x.partitions,
             }
             for x in facts.sources()
         ],
@@ -54,7 +56,7 @@ def overview(db: Database, *, told: bool) -> Json:
             {
                 "name": x.name, "state": x.state, "frontier": x.frontier, "messages": x.messages,
                 "bytes": x.bytes, "transactions": x.transactions, "retries": x.retries,
-                "in_flight": x.in_flight, "lag_ms": x.lag_ms, "error": _error(x.why, told=told),
+                "in_flight": x.in_flight, "lag_ms": x.lag_ms, "error": _error(x.why, to),
                 "topic": x.topic, "consistency": x.consistency, "recent": x.recent,
             }
             for x in facts.sinks()
@@ -102,8 +104,5 @@ def _sizes(db: Database) -> dict[str, Json]:
     return found
 
 
-def _error(error: reclock.Error | None, *, told: bool) -> Json | None:
-    if error is None:
-        return None
-    made: Json = {"code": error.code, "hint": error.hint}
-    return {**made, "message": error.message, "detail": error.detail} if told else made
+def _error(error: reclock.Error | None, to: To) -> Json | None:
+    return None if error is None else told_of(error, to)
