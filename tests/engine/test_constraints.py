@@ -47,7 +47,7 @@ def test_a_key_is_there_once_or_the_statement_is_refused(make_opener, actions):
         assert (refused is not None) == expect
         if refused is not None:
             assert refused.code == "23505"
-            assert refused.detail.startswith("key (j, k)=(")
+            assert refused.detail.startswith("Key (j, k)=(")
         model = after
         stored = db.execute("SELECT k, j, v FROM t").rows
         assert {(k, j): v for k, j, v in stored} == model

@@ -108,7 +108,6 @@ STATEMENTS = [
     ("CREATE SCHEMA x", "schema"),
     ("CREATE TEMP TABLE x (a INT)", "DROP"),
     ("CREATE TEMPORARY TABLE x (a INT)", "DROP"),
-    ("CREATE UNIQUE INDEX x ON t (a)", "PRIMARY KEY"),
     ("CREATE FUNCTION x() RETURNS INT AS 'x'", "view"),
     ("REFRESH MATERIALIZED VIEW v", "every tick"),
     ("CHECKPOINT", "leave it out"),

@@ -142,7 +142,7 @@ def test_accepted(text: str) -> None:
         ("CREATE TABLE t (a int, PRIMARY KEY (b))", "42703", '"b"'),
         ("CREATE TABLE t (a int) WITH (retain = 1)", "42601", "unknown option"),
         ("CREATE TABLE t (a int) WITH (RETAIN HISTORY FOR 'soon')", "22023", "soon"),
-        ("CREATE TABLE t (a int UNIQUE)", "0A000", "UNIQUE"),
+        ("CREATE UNIQUE INDEX i ON t (a) WHERE a > 1", "0A000", "WHERE"),
         ("CREATE TABLE t (a int, FOREIGN KEY (a) REFERENCES u)", "0A000", "FOREIGN KEY"),
         ("CREATE TABLE t (a serial DEFAULT 5)", "42601", "multiple default"),
         ("CREATE SOURCE s (a int CHECK (a > 1)) FROM KAFKA BROKER 'b' TOPIC 't'", "0A000", "CHECK"),

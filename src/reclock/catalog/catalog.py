@@ -32,6 +32,7 @@ from reclock.catalog.item import (
 from reclock.catalog.serial.item import Sequence
 from reclock.catalog.system_relation import SCHEMA as SYSTEM_SCHEMA
 from reclock.catalog.system_relation import SystemRelation
+from reclock.catalog.unique import UniqueKey
 from reclock.errors import DependentObjects, DuplicateName, StatementError, UndefinedName
 from reclock.ids import ObjectId
 from reclock.sql.names import near_hint
@@ -65,6 +66,8 @@ class Catalog:
         default_factory=dict, kw_only=True, repr=False, compare=False
     )
     """The system relations, in every version the same."""
+    whole: Catalog | None = field(default=None, kw_only=True, repr=False, compare=False)
+    """The same with the indexes that are left out here, because they are not to be read."""
 
     @cached_property
     def _by_name(self) -> Mapping[str, Item]:
@@ -77,6 +80,29 @@ class Catalog:
             for needed in item.depends:
                 found.setdefault(needed, []).append(item.id)
         return {needed: tuple(by) for needed, by in found.items()}
+
+    @cached_property
+    def _unique(self) -> Mapping[ObjectId, tuple[Index, ...]]:
+        found: dict[ObjectId, list[Index]] = {}
+        for index in (self.whole or self).of_kind(Index):
+            if index.unique:
+                found.setdefault(index.on, []).append(index)
+        return {on: tuple(indexes) for on, indexes in found.items()}
+
+    def unique_indexes(self, table: Table) -> tuple[Index, ...]:
+        """Return the unique indexes on a table, in the order of their ids."""
+        return self._unique.get(table.id, ())
+
+    def unique_keys(self, table: Table) -> tuple[UniqueKey, ...]:
+        """Return what no two rows of a table may have in common, the primary key first."""
+        keys = []
+        if table.checks_key:
+            keys.append(UniqueKey(table.key_constraint, table.primary_key))
+        keys += [
+            UniqueKey(i.name, i.key, i.id, i.nulls_distinct, i.constraint)
+            for i in self.unique_indexes(table)
+        ]
+        return tuple(keys)
 
     @property
     def next_id(self) -> ObjectId:
@@ -344,7 +370,7 @@ class Catalog:
         if any(_is_replaced(item, self.items.get(item.id)) for item in added):
             needed = {i: item.depends for i, item in items.items()}
             items = {i: items[i] for i in in_order(needed)}
-        return replace(self, version=self.version + steps, items=items)
+        return replace(self, version=self.version + steps, items=items, whole=None)
 
 
 def _is_replaced(item: Item, before: Item | None) -> bool:

@@ -46,14 +46,17 @@ if TYPE_CHECKING:
     from reclock.time.refresh import Schedule
     from reclock.time.timeline import Timeline
 
-VERSION: Final = 4
-"""Of records: 2 may have an ``owner``, 3 what came with sequences and CHECK, 4 a ``revision``.
+VERSION: Final = 5
+"""Of records: 2 may have an ``owner``, 3 what came with sequences and CHECK, 4 a ``revision``,
+5 UNIQUE.
 
 What a record of an earlier version can say is written as one.
 """
 
 _OWNED: Final = 2
 SERIAL: Final = 3
+REPLACED: Final = 4
+UNIQUE: Final = 5
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,8 @@ class Table(RelationItem):
     key_name: str | None = None
     """The name of the primary key, if it was given one."""
     checks: tuple[Check, ...] = ()
+    says_unique: bool = field(default=False, compare=False)
+    """Whether its text has UNIQUE constraints, which are unique indexes."""
 
     def record(self) -> Json:
         """Return what the catalog stores."""
@@ -179,7 +184,7 @@ class Table(RelationItem):
             made["sequences"] = drawn
         if drawn or self.checks or self.key_name or any(map(_is_new, self.columns)):
             made["v"] = SERIAL
-        return made
+        return made | {"v": UNIQUE} if self.says_unique else made
 
     @property
     def key_constraint(self) -> str:
@@ -373,7 +378,7 @@ class MaterializedView(RelationItem):
         """Return what the catalog stores."""
         made = super().record() | {"key": list(self.key)} | _seen_record(self.seen)
         if self.revision:
-            made |= {"v": VERSION, "revision": self.revision}
+            made |= {"v": REPLACED, "revision": self.revision}
         return made if self.schedule is None else made | {"created": self.schedule.created}
 
     def relation(self) -> CatalogItem:
@@ -392,7 +397,9 @@ class Index(Item):
     """The rows of ``on``, arranged by some of its columns.
 
     One on a view keeps the rows of the view: ``plan`` is what computes them. A view that is but
-    another name of a relation has the rows of that, ``rows``.
+    another name of a relation has the rows of that, ``rows``. No two rows of a table have the same
+    values in the columns of a ``unique`` one; NULL is the same as NULL unless ``nulls_distinct``.
+    It may be that of a UNIQUE ``constraint``, and goes with that.
     """
 
     kind: ClassVar[str] = "index"
@@ -403,6 +410,9 @@ class Index(Item):
     schedule: ClassVar[Schedule | None] = None
     plan: Node | None = field(kw_only=True, default=None)
     rows: ObjectId | None = field(kw_only=True, default=None)
+    unique: bool = field(kw_only=True, default=False)
+    nulls_distinct: bool = field(kw_only=True, default=True)
+    constraint: bool = field(kw_only=True, default=False)
 
     @property
     def arranged(self) -> ObjectId:
@@ -411,7 +421,10 @@ class Index(Item):
 
     def record(self) -> Json:
         """Return what the catalog stores."""
-        return super().record() | {"on": self.on, "key": list(self.key)}
+        made = super().record() | {"on": self.on, "key": list(self.key)}
+        if self.unique:
+            made |= {"v": UNIQUE, "constraint": self.constraint}
+        return made
 
 
 class Phase(NamedTuple):

@@ -8,6 +8,9 @@ is in flight, and what a crash leaves is removed as garbage.
 The key of each piece is looked for in the pieces before it when it is added, and in the table when
 the write is committed, under the lock.
 
+Unique indexes are checked in the same way: the keys of each piece are written too, for the pieces
+after it, and are garbage when the write is committed.
+
 Cost: memory for one piece. Under the lock: a probe of the keys, if the table has rows; the append.
 
 Tests: tests/session/test_staged_copy.py.
@@ -24,10 +27,12 @@ from reclock.arrangement.cache import process_cache
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.engine.constraints import (
     check_conditions,
-    check_key,
+    check_keys,
     check_not_null,
     check_staged,
     fitted,
+    keys_only,
+    net_keys,
 )
 from reclock.engine.write import arranged, folded
 from reclock.errors import InvalidValue
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.run import Run, RunRef
     from reclock.catalog.item import Table
+    from reclock.catalog.unique import UniqueKey
     from reclock.engine.core import Core
 
 _numbers: Final = count(1)
@@ -56,10 +62,17 @@ class StagedWrite:
     def __init__(self, core: Core, table: Table) -> None:
         self._core = core
         self._table = table
+        self._keys = core.world.catalog.unique_keys(table)
         self._refs: list[RunRef] = []
+        self._by_key: dict[UniqueKey, list[RunRef]] = {k: [] for k in self._keys if k.index}
         self._stem = f"copy-{next(_numbers)}"
-        self._release = finalize(self, core.in_flight.discard, self._stem)
-        core.in_flight.add(self._stem)
+        stems = {self._stem, self._key_stem}
+        self._release = finalize(self, core.in_flight.difference_update, stems)
+        core.in_flight.update(stems)
+
+    @property
+    def _key_stem(self) -> str:
+        return f"keys-of-{self._stem}"
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         """Check some rows and write them to disk."""
@@ -68,14 +81,21 @@ class StagedWrite:
         given = fitted(table, columns)
         check_conditions(self._core, table, given)
         batch = arranged(table, given, _UNKNOWN, 1)
-        check_key(table, None, batch, given)
-        check_staged(table, batch, self._runs(), given)
+        check_keys(table, self._keys, None, batch, given)
+        for key in self._keys:
+            check_staged(table, key, batch, self._runs_by(key), given)
         per_batch = rows_per_batch(batch.num_rows, batch.nbytes)
         description = Description(at(_UNKNOWN), at(_UNKNOWN.step()), at(0))
         with SegmentWriter(self._core.segments, self._stem, steadily=True) as writer:
             layout = table.keying.layout
             writer.add(str(table.id), layout, [batch], description, batch_rows=per_batch)
             self._refs += writer.finish()
+        for key, refs in self._by_key.items():
+            with SegmentWriter(self._core.segments, self._key_stem, durable=False) as writer:
+                writer.add(
+                    key.name, keys_only(table, key), [net_keys(table, key, batch)], description
+                )
+                refs.extend(writer.finish())
 
     def commit(self, table: Table) -> Timestamp:
         """Make all rows visible at one time; return it. Hold the lock.
@@ -83,9 +103,9 @@ class StagedWrite:
         ``table`` is the table as it is now: rows were checked against what it was.
         """
         core, staged = self._core, self._table
-        if (table.id, table.columns, table.key, table.checks) != (
-            staged.id, staged.columns, staged.key, staged.checks,
-        ):  # fmt: skip
+        now = (table.id, table.columns, table.key, table.checks)
+        then = (staged.id, staged.columns, staged.key, staged.checks)
+        if now != then or core.world.catalog.unique_keys(table) != self._keys:
             message = f'table "{table.name}" was altered or made again meanwhile'
             raise InvalidValue(message, code="55000", hint="copy again")
         with core.writing():
@@ -96,7 +116,7 @@ class StagedWrite:
             state = folded(core, state)
             for run in self._runs():
                 for batch in run if state.is_filled(table.id) else ():
-                    check_key(table, state, batch, ())
+                    check_keys(table, self._keys, state, batch, ())
             given = state.write_time(core.clock.now_ms(), closing)
             time = given[1]
             description = Description(at(time), at(time.step()), at(0))
@@ -108,7 +128,16 @@ class StagedWrite:
             core.publish(core.world, appends, after)
             hit("write.append.after")
             self._release()
+            if self._by_key:
+                core.collect_garbage()
             return time
+
+    def _runs_by(self, key: UniqueKey) -> tuple[Run, ...]:
+        """Return what was added before, by a key."""
+        if key.index is None:
+            return self._runs()
+        layout = keys_only(self._table, key)
+        return process_cache().open_all(self._core.segments, self._by_key[key], layout)
 
     def _runs(self) -> tuple[Run, ...]:
         layout = self._table.keying.layout

@@ -26,7 +26,7 @@ import numpy as np
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow import delta as deltas
-from reclock.engine.constraints import check_conditions, check_key, check_not_null, fitted
+from reclock.engine.constraints import check_conditions, check_keys, check_not_null, fitted
 from reclock.engine.joining import MUCH, waiting
 from reclock.engine.tick import settle
 from reclock.failpoints import hit
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.run import RunRef
     from reclock.catalog.item import Table
+    from reclock.catalog.unique import UniqueKey
     from reclock.engine.core import Core
     from reclock.engine.timeline import TimelineState
     from reclock.ids import ObjectId
@@ -56,13 +57,13 @@ FOLD_AFTER: Final = 256
 class Change:
     """Rows that a table gets and loses, as columns of its types.
 
-    With ``arbitrated`` it was looked up whether the keys of added rows are there.
+    Of ``arbitrated`` keys it was looked up whether those of added rows are there.
     """
 
     table: Table
     added: Sequence[pa.Array]
     removed: Sequence[pa.Array] | None = None
-    arbitrated: bool = False
+    arbitrated: tuple[UniqueKey, ...] = ()
 
 
 def write(
@@ -94,7 +95,8 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
         updates = updates_of(changes, time)
         for table, batch in updates:
             given_rows = [c.added for c in changes if c.table.id == table.id]
-            check_key(table, state, batch, given_rows[-1])
+            keys = core.world.catalog.unique_keys(table)
+            check_keys(table, keys, state, batch, given_rows[-1])
         runs = _encode(state, [pair for pair in updates if pair[1].num_rows], time)
         appends, after = state.written(given, list(runs.items()))
         hit("write.append.before")

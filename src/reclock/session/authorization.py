@@ -143,6 +143,8 @@ class _Check:
                 self._query(statement.query, maintained=True)
             case s.CreateIndex():
                 self._create()
+                if statement.unique:
+                    self._own([statement.relation])
                 self._named(statement.relation, "SELECT")
             case s.Drop():
                 self._own(statement.names, cascade=statement.cascade)

@@ -2,9 +2,12 @@
 
 A constraint without a name is called as PostgreSQL calls it: ``t_a_check`` if it is of one column,
 ``t_check`` if not, and a number after that if the name is taken. A sequence of a column is
-``t_a_seq``; it has the id before the table's, and is dropped with it.
+``t_a_seq``; it has the id before the table's, and is dropped with it. A UNIQUE constraint is a
+unique index, ``t_a_b_key``, whose id follows the table's; of constraints that say the same there is
+one, as in PostgreSQL.
 
-Tests: tests/session/test_defaults.py, tests/session/test_sequences.py.
+Tests: tests/session/test_defaults.py, tests/session/test_sequences.py,
+tests/session/test_unique.py.
 """
 
 from __future__ import annotations
@@ -12,10 +15,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reclock.catalog.item import Check, Table, TableColumn
+from reclock.catalog.item import Check, Index, Table, TableColumn
 from reclock.catalog.serial.define import sequence_of
 from reclock.catalog.serial.item import OwnedBy, Sequence
-from reclock.errors import NotSupported, StatementError
+from reclock.errors import DuplicateName, NotSupported, StatementError
 from reclock.ids import ObjectId
 from reclock.session.sequence_functions import drawn_from
 from reclock.sql.names import NOTHING, quoted
@@ -26,20 +29,21 @@ from reclock.sql.syntax.place import placed
 from reclock.time.timeline import EPOCH_MS, User, user_timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from collections.abc import Sequence as Values
 
     from reclock.catalog.catalog import Catalog
+    from reclock.catalog.unique import UniqueKey
     from reclock.sql.plan.scalar import Scalar
     from reclock.sql.statement import CreateTable
-    from reclock.sql.statement.column import CheckDefinition, ColumnList
+    from reclock.sql.statement.column import CheckDefinition, ColumnList, UniqueDefinition
     from reclock.time.timeline import Timeline
 
 
 def define_table(
     statement: CreateTable, sql: str, catalog: Catalog
-) -> tuple[Table, tuple[Sequence, ...]]:
-    """Return the table that the statement makes, and the sequences that belong to it."""
+) -> tuple[Table, tuple[Sequence, ...], tuple[Index, ...]]:
+    """Return the table that the statement makes, its sequences, and the indexes of its UNIQUE."""
     name = catalog.check_new(statement.name)
     timeline = EPOCH_MS if statement.timeline is None else user_timeline(statement.timeline)
     own = [c for c in statement.columns.columns if c.sequence is not None]
@@ -63,7 +67,59 @@ def define_table(
         for at, c in enumerate(table.columns)
         if (found := sequences.get(c.column.name) or _named(c, catalog)) is not None
     }
-    return with_sequences(table, drawn), tuple(sequences.values())
+    table = with_sequences(table, drawn)
+    indexes: list[Index] = []
+    for unique in _different(statement.columns):
+        key = tuple(table.schema.names.index(column) for column in unique.columns)
+        index = ObjectId(f"u{first + len(own) + 1 + len(indexes)}")
+        called = unique_name(table, unique, catalog, taken)
+        taken.add(called)
+        indexes.append(unique_index(index, called, table, key, unique.nulls_distinct))
+    return table, tuple(sequences.values()), tuple(indexes)
+
+
+def _different(given: ColumnList) -> list[UniqueDefinition]:
+    """Return the UNIQUE constraints, of those that say the same one, with a name if one has one."""
+    found: dict[tuple[tuple[str, ...], bool], UniqueDefinition] = {}
+    for unique in given.uniques:
+        what = (unique.columns, unique.nulls_distinct)
+        known = found.get(what)
+        if known is None or known.name is None:
+            found[what] = unique
+    if given.key_enforced:
+        found.pop((given.primary_key, True), None)
+    return list(found.values())
+
+
+def unique_name(
+    table: Table, unique: UniqueDefinition, catalog: Catalog, taken: Iterable[str] = ()
+) -> str:
+    """Return what a UNIQUE constraint is called; refuse a name that is taken."""
+    others = {check.name for check in table.checks} | set(taken)
+    if table.primary_key:
+        others.add(table.key_constraint)
+    if unique.name is None:
+        return catalog.free_name(f"{table.name}_{'_'.join(unique.columns)}_key", others)
+    if unique.name in others or catalog.find((unique.name,)) is not None:
+        message = f'relation "{unique.name}" already exists'
+        hint = "give the constraint another name"
+        raise DuplicateName(message, hint=hint, position=unique.position)
+    return unique.name
+
+
+def unique_index(
+    item: ObjectId, name: str, table: Table, key: tuple[int, ...], nulls_distinct: bool
+) -> Index:
+    """Return the index of a UNIQUE constraint."""
+    columns = ", ".join(quoted(table.schema[at].name) for at in key)
+    sql = f"CREATE UNIQUE INDEX {quoted(name)} ON {quoted(table.name)} ({columns})"
+    if not nulls_distinct:
+        sql += " NULLS NOT DISTINCT"
+    return Index(
+        item, name, sql, table.timeline, frozenset({table.id}), None,
+        owner=table.owner, on=table.id, key=key, unique=True, nulls_distinct=nulls_distinct,
+        constraint=True,
+    )  # fmt: skip
 
 
 def _named(column: TableColumn, catalog: Catalog) -> Sequence | None:
@@ -82,7 +138,7 @@ def table_of(
     key = tuple(names.index(column) for column in given.primary_key)
     made = Table(
         item, name, sql, timeline, frozenset(), statement.retain_history_ms,
-        columns, key, given.key_enforced, given.key_name,
+        columns, key, given.key_enforced, given.key_name, says_unique=bool(given.uniques),
     )  # fmt: skip
     return replace(made, checks=checks_of(made, given.checks))
 
@@ -161,8 +217,13 @@ def _condition(table: Table, check: CheckDefinition) -> Scalar:
     return condition
 
 
-def redefined(table: Table, catalog: Catalog) -> Table:
-    """Return a table that was altered, with the statement that makes one like it."""
+def redefined(table: Table, catalog: Catalog, uniques: Iterable[UniqueKey] | None = None) -> Table:
+    """Return a table that was altered, with the statement that makes one like it.
+
+    ``uniques`` are its UNIQUE constraints, if they are not those of the catalog.
+    """
+    known = catalog.unique_keys(table) if uniques is None else uniques
+    constraints = [key for key in known if key.index is not None and key.constraint]
     if table.primary_key:
         table = replace(table, key_name=table.key_constraint)
     parts = [_column_text(column, catalog) for column in table.columns]
@@ -171,6 +232,10 @@ def redefined(table: Table, catalog: Catalog) -> Table:
         enforced = "" if table.enforced else " NOT ENFORCED"
         name = quoted(table.key_constraint)
         parts.append(f"CONSTRAINT {name} PRIMARY KEY ({names}){enforced}")
+    for unique in constraints:
+        names = ", ".join(quoted(table.schema[at].name) for at in unique.columns)
+        nulls = "" if unique.nulls_distinct else " NULLS NOT DISTINCT"
+        parts.append(f"CONSTRAINT {quoted(unique.name)} UNIQUE{nulls} ({names})")
     parts += [f"CONSTRAINT {quoted(c.name)} CHECK ({c.text})" for c in table.checks]
     options = []
     if isinstance(table.timeline, User):
@@ -178,7 +243,8 @@ def redefined(table: Table, catalog: Catalog) -> Table:
     if table.retain_history_ms is not None:
         options.append(f"RETAIN HISTORY FOR '{table.retain_history_ms} ms'")
     given = f" WITH ({', '.join(options)})" if options else ""
-    return replace(table, sql=f"CREATE TABLE {quoted(table.name)} ({', '.join(parts)}){given}")
+    sql = f"CREATE TABLE {quoted(table.name)} ({', '.join(parts)}){given}"
+    return replace(table, sql=sql, says_unique=bool(constraints))
 
 
 def _column_text(column: TableColumn, catalog: Catalog) -> str:

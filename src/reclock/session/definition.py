@@ -17,7 +17,9 @@ from reclock.catalog.item import (
     MaterializedView,
     RelationItem,
     Sink,
+    Table,
     View,
+    article,
     in_order,
 )
 from reclock.catalog.recording import Recording
@@ -37,6 +39,7 @@ from reclock.session.define_table import table_of, with_sequences
 from reclock.sql.as_of import time_of
 from reclock.sql.cost import check_cost
 from reclock.sql.parse import parse_statement
+from reclock.sql.parse.columns import check_keyable
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import Get, Project, column
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
@@ -150,7 +153,11 @@ def _read(  # noqa: PLR0911 - one per kind
         case CreateIndex():
             on, key = ObjectId(record["on"]), tuple(record["key"])
             kept, rows = kept_by_index(catalog[on])
-            return Index(item, name, sql, at, depends, retain, on=on, key=key, plan=kept, rows=rows)
+            return Index(
+                item, name, sql, at, depends, retain, on=on, key=key, plan=kept, rows=rows,
+                unique=statement.unique, nulls_distinct=statement.nulls_distinct,
+                constraint=record.get("constraint", False),
+            )  # fmt: skip
     message = f"a {type(statement).__name__} makes no object"
     raise ValueError(message)
 
@@ -203,12 +210,18 @@ def define_index(statement: CreateIndex, sql: str, catalog: Catalog) -> Index:
         message = f'cannot index "{on.name}", a system relation'
         hint = "INSERT … SELECT keeps what it shows in a table, which can be indexed"
         raise NotSupported(message, hint=hint, position=statement.relation.position)
+    if statement.unique and not isinstance(on, Table):
+        message = f"a unique index on {article(on.kind)} is not supported"
+        hint = "leave UNIQUE out: rows are refused where they are written, in tables"
+        raise NotSupported(message, hint=hint, position=statement.relation.position)
     plan, rows = kept_by_index(on)
     if isinstance(on, View):
         refuse_maintained(on.plan, catalog.system, "an index")
     if plan is not None:
         check_cost(plan, allowed=False, position=statement.relation.position)
     key = tuple(_position(on, expression) for expression in statement.keys)
+    for at in key if statement.unique else ():
+        check_keyable(on.schema[at].name, on.schema[at].type, statement.relation.position)
     if statement.name is None:
         names = "_".join(on.schema[k].name for k in key)
         name = catalog.free_name(f"{on.name}_{names}_idx")
@@ -218,6 +231,7 @@ def define_index(statement: CreateIndex, sql: str, catalog: Catalog) -> Index:
     return Index(
         catalog.next_id, name, sql, timeline, frozenset({on.id}),
         statement.retain_history_ms, on=on.id, key=key, plan=plan, rows=rows,
+        unique=statement.unique, nulls_distinct=statement.nulls_distinct,
     )  # fmt: skip
 
 
@@ -237,7 +251,7 @@ def _position(on: RelationItem, expression: object) -> int:
         raise NotSupported(message, hint=hint, position=place_of(expression))
     names = on.schema.names
     if expression.parts[-1] not in names:
-        message = f'column "{expression}" of relation "{on.name}" does not exist'
+        message = f'column "{expression}" does not exist'
         hint = f"there are the columns {', '.join(names)}"
         raise StatementError(message, code="42703", hint=hint, position=expression.position)
     return names.index(expression.parts[-1])

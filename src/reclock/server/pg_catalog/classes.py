@@ -114,7 +114,8 @@ def pg_index(objects: Objects) -> Iterator[Row]:
                 "indrelid": relation.oid,
                 "indnatts": len(key.columns),
                 "indnkeyatts": len(key.columns),
-                "indisunique": key.primary,
+                "indisunique": key.unique,
+                "indnullsnotdistinct": not key.nulls_distinct,
                 "indisprimary": key.primary,
                 "indimmediate": True,
                 "indisvalid": key.valid,
@@ -128,7 +129,7 @@ def pg_index(objects: Objects) -> Iterator[Row]:
 
 
 def pg_constraint(objects: Objects) -> Iterator[Row]:
-    """Yield primary keys, and CHECKs."""
+    """Yield primary keys, UNIQUE constraints, and CHECKs."""
     for relation in objects.of_users:
         for number, check in enumerate(relation.checks):
             yield {
@@ -145,13 +146,12 @@ def pg_constraint(objects: Objects) -> Iterator[Row]:
                 "conkey": [at + 1 for at in check.columns],
                 "conbin": f"({check.text})",
             }
-        key = relation.primary
-        if key is not None:
+        for key in relation.constraints:
             yield {
-                "oid": oids.of_constraint(relation.oid),
+                "oid": key.constraint,
                 "conname": key.name,
                 "connamespace": relation.namespace,
-                "contype": "p",
+                "contype": "p" if key.primary else "u",
                 "convalidated": key.valid,
                 "conrelid": relation.oid,
                 "conindid": key.oid,

@@ -176,7 +176,7 @@ def sequences(objects: Objects) -> Iterator[Row]:
 
 
 def table_constraints(objects: Objects) -> Iterator[Row]:
-    """Yield primary keys, and CHECKs."""
+    """Yield primary keys, UNIQUE constraints, and CHECKs."""
     for relation in objects.shown:
         for check in relation.checks:
             yield _of(relation) | {
@@ -188,22 +188,23 @@ def table_constraints(objects: Objects) -> Iterator[Row]:
                 "initially_deferred": "NO",
                 "enforced": "YES",
             }
-        if (key := relation.primary) is not None:
+        for key in relation.constraints:
             yield _of(relation) | {
                 "constraint_catalog": DATABASE,
                 "constraint_schema": relation.schema,
                 "constraint_name": key.name,
-                "constraint_type": "PRIMARY KEY",
+                "constraint_type": "PRIMARY KEY" if key.primary else "UNIQUE",
                 "is_deferrable": "NO",
                 "initially_deferred": "NO",
                 "enforced": _yes(key.valid),
+                "nulls_distinct": None if key.primary else _yes(key.nulls_distinct),
             }
 
 
 def key_column_usage(objects: Objects) -> Iterator[Row]:
-    """Yield the columns of primary keys."""
+    """Yield the columns of primary keys and UNIQUE constraints."""
     for relation in objects.shown:
-        if (key := relation.primary) is not None:
+        for key in relation.constraints:
             for place, name in enumerate(relation.key_names(key), 1):
                 yield _of(relation) | {
                     "constraint_catalog": DATABASE,

@@ -70,10 +70,12 @@ def class_visible(objects: Objects) -> Iterator[Values]:
 def constraint_text(objects: Objects) -> Iterator[Values]:
     """Yield constraints as they are declared."""
     for relation in objects.of_users:
-        if (key := relation.primary) is not None:
+        for key in relation.constraints:
             names = ", ".join(map(quoted, relation.key_names(key)))
             enforced = "" if key.valid else " NOT ENFORCED"
-            yield oids.of_constraint(relation.oid), f"PRIMARY KEY ({names}){enforced}"
+            nulls = "" if key.nulls_distinct else " NULLS NOT DISTINCT"
+            kind = "PRIMARY KEY" if key.primary else f"UNIQUE{nulls}"
+            yield key.constraint, f"{kind} ({names}){enforced}"
         for number, check in enumerate(relation.checks):
             yield oids.of_check(relation.oid, number), f"CHECK (({check.text}))"
 

@@ -93,13 +93,19 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An index: of a primary key, or made by CREATE INDEX; ``columns`` are numbers."""
+    """An index: of a primary key, of UNIQUE, or made by CREATE INDEX; ``columns`` are numbers.
+
+    ``constraint`` is the number of the constraint that it belongs to, 0 of none.
+    """
 
     oid: int
     name: str
     columns: tuple[int, ...]
     primary: bool = False
     valid: bool = True
+    unique: bool = False
+    nulls_distinct: bool = True
+    constraint: int = 0
 
 
 @dataclass(frozen=True)
@@ -128,9 +134,9 @@ class Relation:
         return NAMESPACES[self.schema]
 
     @property
-    def primary(self) -> Key | None:
-        """Its primary key."""
-        return next((key for key in self.keys if key.primary), None)
+    def constraints(self) -> tuple[Key, ...]:
+        """Its primary key and UNIQUE constraints."""
+        return tuple(key for key in self.keys if key.constraint)
 
     def key_names(self, key: Key) -> list[str]:
         """Return the names of an index's columns."""
@@ -139,9 +145,10 @@ class Relation:
     def index_text(self, key: Key) -> str:
         """Return a statement that makes an index."""
         columns = ", ".join(map(quoted, self.key_names(key)))
-        unique = "UNIQUE " if key.primary else ""
+        unique = "UNIQUE " if key.unique else ""
         name, on = quoted(key.name), f"{self.schema}.{quoted(self.name)}"
-        return f"CREATE {unique}INDEX {name} ON {on} USING btree ({columns})"
+        nulls = "" if key.nulls_distinct else " NULLS NOT DISTINCT"
+        return f"CREATE {unique}INDEX {name} ON {on} USING btree ({columns}){nulls}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,11 +284,11 @@ def _relation(catalog: Catalog, item: RelationItem, indexes: Many[Index]) -> Rel
         if isinstance(item, Table) and item.key_name is not None:
             name = item.key_name
         numbers = tuple(place + 1 for place in item.primary_key)
-        keys.append(Key(oids.of_key(oid), name, numbers, primary=True, valid=enforced))
-    keys += [
-        Key(oids.of_object(index.id), index.name, tuple(place + 1 for place in index.key))
-        for index in indexes
-    ]
+        keys.append(
+            Key(oids.of_key(oid), name, numbers, True, enforced, True, True,
+                oids.of_constraint(oid))
+        )  # fmt: skip
+    keys += [_index(index) for index in indexes]
     shown = isinstance(item, View | MaterializedView)
     return Relation(
         oid,
@@ -297,6 +304,15 @@ def _relation(catalog: Catalog, item: RelationItem, indexes: Many[Index]) -> Rel
         id=item.id,
         owner=item.owner or OWNER,
     )
+
+
+def _index(item: Index) -> Key:
+    oid = oids.of_object(item.id)
+    return Key(
+        oid, item.name, tuple(place + 1 for place in item.key),
+        unique=item.unique, nulls_distinct=item.nulls_distinct,
+        constraint=oids.of_constraint(oid) if item.constraint else 0,
+    )  # fmt: skip
 
 
 def _sequence(item: Sequence) -> Relation:

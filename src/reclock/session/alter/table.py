@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 from reclock.catalog.serial.define import sequence_of
 from reclock.catalog.serial.item import OwnedBy, Position, Sequence
+from reclock.catalog.unique import UniqueKey
 from reclock.dataflow.values import from_python
-from reclock.engine.constraints import check_conditions
+from reclock.engine.constraints import check_conditions, refuse_repeated
 from reclock.errors import ConstraintViolation, NotSupported, StatementError, UndefinedName
 from reclock.ids import ObjectId
-from reclock.session.define_table import checks_of, columns_of
+from reclock.session.define_table import checks_of, columns_of, unique_name
 from reclock.session.dml.target import assigned
 from reclock.session.sequence_functions import drawn_from, named
 from reclock.sql.names import quoted
+from reclock.sql.parse.columns import check_keyable
 from reclock.sql.parse.dialect import tokenize
 from reclock.sql.parse.fragment import expression_of
 from reclock.sql.statement.alter_table import (
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from reclock.engine.core import Core
     from reclock.session.dml.defaults import Defaults
     from reclock.sql.statement.alter_table import Alteration
+    from reclock.sql.statement.column import UniqueDefinition
     from reclock.sql.syntax.expression import Expression
 
 READING = (AddColumn, DropColumn, AddConstraint, SetNullable)
@@ -64,6 +67,8 @@ class Altering:
     made: list[Sequence] = field(default_factory=list)
     removed: list[ObjectId] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    uniques: list[UniqueKey] = field(default_factory=list)
+    """Its unique keys but for the primary one; those that are new have no index yet."""
 
     def apply(self, action: Alteration) -> None:
         """Do one action."""
@@ -136,7 +141,7 @@ class Altering:
         if not column.column.nullable:
             self._refuse_null(at)
         constraint = replace(action.columns, columns=())
-        if constraint.primary_key or constraint.checks:
+        if constraint.primary_key or constraint.checks or constraint.uniques:
             self._constrain(AddConstraint(constraint))
 
     def _drop(self, action: DropColumn) -> None:
@@ -153,6 +158,11 @@ class Altering:
         moved = {old: old - (old > at) for old in range(len(table.columns)) if old != at}
         key = () if at in table.primary_key else tuple(moved[k] for k in table.primary_key)
         kept = [check for check in table.checks if at not in check.columns]
+        self.uniques = [
+            replace(key, columns=tuple(moved[i] for i in key.columns))
+            for key in self.uniques
+            if at not in key.columns
+        ]
         columns = tuple(c for i, c in enumerate(table.columns) if i != at)
         made = replace(
             table, columns=columns, primary_key=key, key_name=table.key_name if key else None,
@@ -210,6 +220,8 @@ class Altering:
         given, table = action.constraint, self.table
         if given.primary_key:
             self._key(given.primary_key, given.key_name, enforced=given.key_enforced)
+        for unique in given.uniques:
+            self._unique(unique)
         if given.checks:
             before = len(table.checks)
             self.table = replace(self.table, checks=checks_of(self.table, given.checks))
@@ -224,6 +236,22 @@ class Altering:
                     raise ConstraintViolation(
                         message, detail=error.detail, hint=error.hint, code="23514"
                     ) from error
+
+    def _unique(self, given: UniqueDefinition) -> None:
+        for column in given.columns:
+            if column not in self.table.schema.names:
+                message = f'column "{column}" named in key does not exist'
+                hint = f"there are the columns {', '.join(self.table.schema.names)}"
+                raise UndefinedName(message, hint=hint, position=given.position)
+            at = self._at(column)
+            check_keyable(column, self.table.schema[at].type, given.position)
+        taken = {key.name for key in self.uniques}
+        name = unique_name(self.table, given, self.catalog, taken)
+        columns = tuple(self._at(column) for column in given.columns)
+        key = UniqueKey(name, columns, None, given.nulls_distinct)
+        assert self.rows is not None
+        refuse_repeated(self.table, key, [self.rows[at] for at in columns])
+        self.uniques.append(key)
 
     def _key(self, names: tuple[str, ...], name: str | None, *, enforced: bool) -> None:
         table = self.table
@@ -240,24 +268,12 @@ class Altering:
             self._replace(at, replace(known, column=replace(known.column, nullable=False)))
         self.table = replace(self.table, primary_key=key, enforced=enforced, key_name=name)
         if enforced:
-            self._refuse_twice(key)
+            of = UniqueKey(self.table.key_constraint, key)
+            assert self.rows is not None
+            refuse_repeated(self.table, of, [self.rows[at] for at in key])
         for at in key:
             self._refuse_null(at)
         self.anew = True
-
-    def _refuse_twice(self, key: tuple[int, ...]) -> None:
-        assert self.rows is not None
-        seen: set[tuple[object, ...]] = set()
-        columns = [self.rows[at].to_pylist() for at in key]
-        for row in zip(*columns, strict=True):
-            if None not in row and row in seen:
-                names = ", ".join(self.table.schema[at].name for at in key)
-                shown = ", ".join(map(str, row))
-                message = f'could not create unique index "{self.table.key_constraint}"'
-                detail = f"Key ({names})=({shown:.200}) is duplicated."
-                hint = "DELETE or change one of the rows first"
-                raise ConstraintViolation(message, detail=detail, hint=hint, code="23505")
-            seen.add(row)
 
     def _unconstrain(self, name: str, if_exists: bool) -> None:
         table = self.table

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from reclock.catalog.item import Table
+    from reclock.catalog.unique import UniqueKey
     from reclock.session.dml.rows import Outputs
     from reclock.session.dml.written import Written
     from reclock.sql.names import CatalogView
@@ -57,10 +58,14 @@ def plan_insert(
     *,
     constants: bool = True,
     defaults: Defaults = DRY,
+    keys: tuple[UniqueKey, ...] = (),
 ) -> Written | Given:
-    """Return the rows that are inserted, if they are ``constants``, or the plan of what happens."""
+    """Return the rows that are inserted, if they are ``constants``, or the plan of what happens.
+
+    ``keys`` are those that ON CONFLICT may mean.
+    """
     planner = WritePlanner(catalog, parameters, statement.common)
-    target = Target(planner, table, statement.name, statement.alias, defaults)
+    target = Target(planner, table, statement.name, statement.alias, defaults, keys)
     places = places_of(statement.columns, statement.name, table)
     proposed = _proposed(target, statement, places)
     if statement.conflict is not None:

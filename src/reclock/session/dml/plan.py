@@ -33,7 +33,8 @@ def plan_write(
     table = target_table(statement.name, catalog)
     match statement:
         case s.Insert():
-            return plan_insert(statement, table, view, parameters, defaults=defaults)
+            keys = catalog.unique_keys(table)
+            return plan_insert(statement, table, view, parameters, defaults=defaults, keys=keys)
         case s.Update():
             return plan_update(statement, table, view, parameters, defaults)
         case s.Delete():

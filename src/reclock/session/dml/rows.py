@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from reclock.catalog.item import Table, TableColumn
+    from reclock.catalog.unique import UniqueKey
     from reclock.sql.names import CatalogView
     from reclock.sql.plan.build.block import Block
     from reclock.sql.plan.build.write import WritePlanner
@@ -59,6 +60,8 @@ class Target:
     name: Name
     alias: str | None = None
     defaults: Defaults = DRY
+    keys: tuple[UniqueKey, ...] = ()
+    """What no two of its rows have in common."""
     fills: dict[int, Action] = field(default_factory=dict)
     """Columns that get numbers of sequences when the rows are known, and which rows do."""
     explicit: set[int] = field(default_factory=set)

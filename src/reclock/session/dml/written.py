@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reclock.catalog.item import Table
+    from reclock.catalog.unique import UniqueKey
     from reclock.sql.names import CatalogView
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.schema import Schema
@@ -57,7 +58,7 @@ class Form:
     """Which columns an answer has, and which rows of it count.
 
     ``once`` begins the message of a command that affects a row twice. With ``first``, of rows to
-    add that have one key only the first is; with ``arbitrated``, keys were looked up.
+    add that have one key only the first is; ``arbitrated`` keys were looked up.
     """
 
     before: bool
@@ -67,7 +68,7 @@ class Form:
     place: bool = False
     once: str | None = None
     first: bool = False
-    arbitrated: bool = False
+    arbitrated: tuple[UniqueKey, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,13 +179,11 @@ class Written:
             parts = [before[i] for i in whole] + ([] if number is None else [number])
             if _repeated(_texts(parts), removes).any():
                 raise _twice(form.once)
-        if not form.arbitrated or not table.checks_key:
+        if not form.arbitrated:
             return np.ones(len(inserts), np.bool_)
         lasting = fitted(table, _chosen(after, inserts))
-        keys = [lasting[i] for i in table.key]
         again = np.zeros(len(inserts), np.bool_)
-        known = ~np.logical_or.reduce([k.is_null().to_numpy(zero_copy_only=False) for k in keys])
-        again[inserts] = _repeated(_texts(keys), known)
+        again[inserts] = _later([_known(key, lasting) for key in form.arbitrated])
         if form.once is not None and again.any():
             raise _twice(form.once)
         return ~again
@@ -208,6 +207,29 @@ def _repeated(columns: list[list[str]], among: Bools) -> Bools:
         if among[at]:
             found[at] = row in seen
             seen.add(row)
+    return found
+
+
+def _known(key: UniqueKey, rows: Sequence[pa.Array]) -> list[tuple[str, ...] | None]:
+    """Return the key of each row, None of a row that has none."""
+    columns = [rows[i] for i in key.columns]
+    texts = list(zip(*_texts(columns), strict=True))
+    if not key.nulls_distinct:
+        return [*texts]
+    null = np.logical_or.reduce([c.is_null().to_numpy(zero_copy_only=False) for c in columns])
+    return [None if isnull else text for text, isnull in zip(texts, null, strict=True)]
+
+
+def _later(keys: list[list[tuple[str, ...] | None]]) -> Bools:
+    """Return which rows have a key in common with one before them that has none in common."""
+    seen: list[set[tuple[str, ...]]] = [set() for _ in keys]
+    found = np.zeros(len(keys[0]), np.bool_)
+    for at, row in enumerate(zip(*keys, strict=True)):
+        found[at] = any(key in known for key, known in zip(row, seen, strict=True))
+        if not found[at]:
+            for key, known in zip(row, seen, strict=True):
+                if key is not None:
+                    known.add(key)
     return found
 
 

@@ -51,8 +51,8 @@ def rehearse(steps: Iterable[Step], catalog: Catalog, clusters: Clusters) -> Non
 def _defined(statement: Statement, sql: str, catalog: Catalog, clusters: Clusters) -> list[Item]:
     match statement:
         case CreateTable():
-            table, sequences = define_table(statement, sql, catalog)
-            return [*sequences, table]
+            table, sequences, indexes = define_table(statement, sql, catalog)
+            return [*sequences, table, *indexes]
         case CreateView():
             return [define_view(statement, sql, catalog)]
         case CreateMaterializedView():

@@ -23,7 +23,7 @@ from reclock.ids import ObjectId
 from reclock.rows.result import Result
 from reclock.session.alter.rebuild import rebuilt
 from reclock.session.alter.table import READING, Altering
-from reclock.session.define_table import redefined
+from reclock.session.define_table import redefined, unique_index
 from reclock.session.dml.defaults import Defaults
 from reclock.session.dml.target import whole
 from reclock.session.statements.drafting import checked
@@ -34,6 +34,7 @@ from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
 from reclock.sql.plan.relation import Get, QueryPlan
 from reclock.sql.statement import Begin, Commit
+from reclock.sql.statement.alter_table import DropConstraint
 from reclock.sql.syntax.expression import Name
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from reclock.session.statements.context import Context
     from reclock.session.transaction.draft import Draft
     from reclock.sql.statement import AlterTable, Rename
+    from reclock.sql.statement.alter_table import Alteration
 
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item
 
@@ -65,18 +67,21 @@ def alter_table(context: Context, statement: AlterTable) -> Result:
 
     def step(draft: Draft) -> tuple[Draft, bool]:
         context.session.check_rights(statement, context.parameters, draft)
+        draft, actions = _without_uniques(draft, statement)
         catalog = draft.catalog
         old = _named(catalog, statement.name, Table)
         role, interrupt = context.session.role, context.session.interrupt
-        reads = any(isinstance(action, READING) for action in statement.actions)
+        reads = any(isinstance(action, READING) for action in actions)
         reads = reads or drops_key(old)
         rows = whole(draft.answer(plan_of, role, interrupt)) if reads else None
         places = {at: at for at in range(len(old.columns))}
-        work = Altering(context.core, catalog, defaults, old, rows, places)
-        for action in statement.actions:
+        uniques = [key for key in catalog.unique_keys(old) if key.index is not None]
+        work = Altering(context.core, catalog, defaults, old, rows, places, uniques=list(uniques))
+        for action in actions:
             work.apply(action)
         notices[:] = work.notices
-        if work.table == old and not work.anew:
+        same = work.table == old and not work.anew and work.uniques == uniques
+        if same and len(actions) == len(statement.actions):
             return draft, True
         return _applied(draft, old, work, context), True
 
@@ -110,7 +115,7 @@ def _applied(draft: Draft, old: Table, work: Altering, context: Context) -> Draf
     if not work.anew:
         new = _described(work.table, catalog, work)
         found = rebuilt(catalog, draft.roles, old, new)
-        return draft.edited(found.added, found.removed)
+        return _with_uniques(draft.edited(found.added, found.removed), new, work)
     first = len(sequences)
     item = ObjectId(f"u{int(catalog.version) + first + 1}")
     new = replace(_described(work.table, catalog, work), id=item)
@@ -124,7 +129,7 @@ def _applied(draft: Draft, old: Table, work: Altering, context: Context) -> Draf
         owned[s.id] = replace(s, owned_by=s.owned_by._replace(table=item))
     gone = found.removed | set(work.removed)
     added = [*owned.values(), *(i for i in found.added if i.id not in gone)]
-    after = draft.edited(added, gone, found.roles)
+    after = _with_uniques(draft.edited(added, gone, found.roles), new, work)
     assert work.rows is not None
     return after.written(checked(context.core, Change(new, work.rows)))
 
@@ -132,7 +137,31 @@ def _applied(draft: Draft, old: Table, work: Altering, context: Context) -> Draf
 def _described(table: Table, catalog: Catalog, work: Altering) -> Table:
     """Return a table with the text that makes one like it."""
     items = {**catalog.items, **{s.id: s for s in work.made}}
-    return redefined(table, replace(catalog, items=items))
+    uniques = [replace(key, index=table.id) if key.index is None else key for key in work.uniques]
+    return redefined(table, replace(catalog, items=items), uniques)
+
+
+def _without_uniques(draft: Draft, statement: AlterTable) -> tuple[Draft, list[Alteration]]:
+    """Return a draft without the UNIQUE constraints that go, and the actions that are left."""
+    table = _named(draft.catalog, statement.name, Table)
+    known = {i.name: i for i in draft.catalog.unique_indexes(table) if i.constraint}
+    gone, left = [], []
+    for action in statement.actions:
+        if isinstance(action, DropConstraint) and action.constraint in known:
+            gone.append(known.pop(action.constraint).id)
+        else:
+            left.append(action)
+    return (draft.edited((), gone) if gone else draft), left
+
+
+def _with_uniques(draft: Draft, table: Table, work: Altering) -> Draft:
+    """Return a draft with the indexes of new UNIQUE constraints."""
+    for key in work.uniques:
+        if key.index is None:
+            item = draft.catalog.next_id
+            made = unique_index(item, key.name, table, key.columns, key.nulls_distinct)
+            draft = draft.edited([made])
+    return draft
 
 
 def rename(context: Context, statement: Rename) -> Result:
@@ -155,6 +184,10 @@ def rename(context: Context, statement: Rename) -> Result:
             new = redefined(named, catalog)
         if isinstance(new, RelationItem) and isinstance(old, RelationItem):
             return draft.edited(rebuilt(catalog, draft.roles, old, new).added), True
+        if isinstance(old, Index) and old.constraint:
+            table = catalog[old.on]
+            assert isinstance(table, Table)
+            return draft.edited([new, redefined(table, catalog.changed([new], ()))]), True
         return draft.edited([new]), True
 
     def run() -> None:

@@ -25,10 +25,10 @@ def create_table(context: Context, statement: CreateTable) -> Result:
     def make(world: World | Draft) -> list[Item]:
         if statement.if_not_exists and world.catalog.find(statement.name.parts) is not None:
             return []
-        table, sequences = define_table(statement, context.text, world.catalog)
+        table, sequences, indexes = define_table(statement, context.text, world.catalog)
         for at in range(len(table.columns)):
             assigned(table, at, None, world.catalog)  # its default must be of its type
-        return [context.owned(item, world) for item in (*sequences, table)]
+        return [context.owned(item, world) for item in (*sequences, table, *indexes)]
 
     def edit(draft: Draft) -> tuple[list[Item], tuple[()], None] | None:
         items = make(draft)

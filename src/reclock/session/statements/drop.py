@@ -9,7 +9,7 @@ from reclock.catalog.item import Index, Item, MaterializedView, Sink, Source, Ta
 from reclock.catalog.serial.item import Sequence
 from reclock.engine.catalog_change import change_catalog
 from reclock.engine.joining import waits
-from reclock.errors import Error, InvalidTransactionState, StatementError
+from reclock.errors import DependentObjects, Error, InvalidTransactionState, StatementError
 from reclock.ingest.postgres.slots import Noted, connection_of
 from reclock.rows.result import Result
 from reclock.session.define_table import redefined
@@ -37,6 +37,7 @@ def drop(context: Context, statement: Drop) -> Result:
     def gone(world: World | Draft) -> frozenset[ObjectId]:
         there = [name for name in statement.names if name not in absent(world)]
         given = [world.catalog.get(name, kind_of(statement.kind)).id for name in there]
+        _refuse_constraints(world, given)
         return world.catalog.to_drop(given, cascade=statement.cascade) if given else frozenset()
 
     def absent(world: World | Draft) -> list[Name]:
@@ -112,6 +113,16 @@ def _drop_slots(context: Context, gone: Iterable[Item]) -> list[str]:
                     "tries again when it starts, and reclock doctor names it"
                 )
     return said
+
+
+def _refuse_constraints(world: World | Draft, given: Iterable[ObjectId]) -> None:
+    """Refuse to drop the index of a UNIQUE constraint without the constraint."""
+    for item in given:
+        index = world.catalog[item]
+        if isinstance(index, Index) and index.constraint:
+            constraint = f"constraint {index.name} on table {world.catalog[index.on].name}"
+            message = f"cannot drop index {index.name} because {constraint} requires it"
+            raise DependentObjects(message, hint=f"You can drop {constraint} instead.")
 
 
 def kind_of(name: str) -> type[Item]:

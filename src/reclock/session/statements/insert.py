@@ -43,7 +43,10 @@ def insert(context: Context, statement: Insert) -> Result:
 
     def planned(catalog: Catalog) -> Written | Given:
         table = target_table(statement.name, catalog)
-        return plan_insert(statement, table, catalog, context.parameters, defaults=defaults)
+        keys = catalog.unique_keys(table)
+        return plan_insert(
+            statement, table, catalog, context.parameters, defaults=defaults, keys=keys
+        )
 
     def plan_of(catalog: Catalog) -> Written:
         found = planned(catalog)

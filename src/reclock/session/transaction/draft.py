@@ -154,7 +154,7 @@ class Draft:
                     )  # fmt: skip
                 case _:
                     items[name] = item
-        return replace(self.catalog, items=items)
+        return replace(self.catalog, items=items, whole=self.catalog)
 
     @cached_property
     def seen(self) -> World:

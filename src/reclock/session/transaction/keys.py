@@ -14,11 +14,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from reclock.arrangement.layout import diff_of
-from reclock.engine.constraints import check_key, key_values, net_keys
+from reclock.engine.constraints import check_keys, key_values, net_keys
 from reclock.engine.write import updates_of
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reclock.catalog.item import Table
+    from reclock.catalog.unique import UniqueKey
     from reclock.engine.core import Core
     from reclock.engine.write import Change
     from reclock.ids import ObjectId
@@ -33,30 +37,42 @@ class Keys:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._counted: list[Change] = []
-        self._net: dict[ObjectId, Counter[_Key]] = {}
+        self._keys: dict[ObjectId, tuple[UniqueKey, ...]] = {}
+        self._net: dict[ObjectId, dict[UniqueKey, Counter[_Key]]] = {}
 
     def check(self, draft: Draft) -> None:
         """Refuse the last change of a draft if a key of it is there already."""
         changes, counted = draft.changes, self._counted
         same = zip(counted, changes, strict=False)
-        if len(counted) > len(changes) or any(a is not b for a, b in same):
-            self._counted, self._net = [], {}  # something was undone
+        undone = len(counted) > len(changes) or any(a is not b for a, b in same)
+        keys = {c.table.id: draft.catalog.unique_keys(c.table) for c in changes}
+        if undone or any(keys.get(item) != known for item, known in self._keys.items()):
+            self._counted, self._net = [], {}
+        self._keys = keys
         for change in changes[len(self._counted) :]:
             self._one(draft, change)
             self._counted.append(change)
 
     def _one(self, draft: Draft, change: Change) -> None:
         table, world = change.table, self._core.world
-        if not table.checks_key:
+        keys = self._keys[table.id]
+        if not keys:
             return
-        own = self._net.setdefault(table.id, Counter())
+        own = self._net.setdefault(table.id, {key: Counter() for key in keys})
         ((_, batch),) = updates_of([change], Timestamp(0))
         there = table.id not in draft.made and table.id in world.catalog.items
-        there = there and not change.arbitrated
         state = world.of(world.catalog[table.id]) if there else None
-        check_key(table, state, batch, change.added, own)
-        net = net_keys(table, batch)
-        for key, diff in zip(
-            key_values(net.select(range(1 + len(table.key)))), diff_of(net), strict=True
-        ):
-            own[key] += int(diff)
+        looked_up = [key for key in keys if key in change.arbitrated]
+        others = [key for key in keys if key not in change.arbitrated]
+        check_keys(table, others, state, batch, change.added, own)
+        check_keys(table, looked_up, None, batch, change.added, own)
+        for key in keys:
+            _count(table, key, batch, own[key])
+
+
+def _count(table: Table, key: UniqueKey, batch: pa.RecordBatch, own: Counter[_Key]) -> None:
+    """Add how often each key comes in a change, net of how often it goes."""
+    net = net_keys(table, key, batch)
+    values = key_values(net.select(range(1 + len(key.columns))))
+    for value, diff in zip(values, diff_of(net), strict=True):
+        own[value] += int(diff)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.engine.catalog_change import change_catalog
-from reclock.engine.constraints import check_conditions, check_key, check_not_null, fitted
+from reclock.engine.constraints import check_conditions, check_keys, check_not_null, fitted
 from reclock.engine.write import updates_of, write_all
 from reclock.session.transaction.draft import removed_and_added
 
@@ -46,7 +46,8 @@ def publish(core: Core, draft: Draft) -> Timestamp | None:
         found = {}
         for table, batch in updates_of(here, time) if here else ():
             given = [change.added for change in here if change.table.id == table.id]
-            check_key(table, state, batch, given[-1])
+            keys = draft.catalog.unique_keys(table)
+            check_keys(table, keys, state, batch, given[-1])
             if batch.num_rows:
                 found[table.id] = table.keying.restore(batch)
             times.append(time)

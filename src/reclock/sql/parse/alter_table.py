@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reclock.sql.syntax.expression import Name
 
 _CONSTRAINTS: Final = (
-    ("CONSTRAINT",), ("PRIMARY", "KEY"), ("CHECK", "("), ("UNIQUE", "("), ("FOREIGN", "KEY"),
+    ("CONSTRAINT",), ("PRIMARY", "KEY"), ("CHECK", "("), ("UNIQUE",), ("FOREIGN", "KEY"),
 )  # fmt: skip
 _ACTIONS: Final = ("ADD", "DROP", "ALTER", "RENAME")
 

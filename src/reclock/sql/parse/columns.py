@@ -10,7 +10,12 @@ from reclock.sql.parse.fragment import expression_of
 from reclock.sql.parse.sequence import parse_sequence_options
 from reclock.sql.parse.types import parse_type_text
 from reclock.sql.plan.interval_text import has_interval
-from reclock.sql.statement.column import CheckDefinition, ColumnDefinition, ColumnList
+from reclock.sql.statement.column import (
+    CheckDefinition,
+    ColumnDefinition,
+    ColumnList,
+    UniqueDefinition,
+)
 from reclock.sql.statement.sequence import SequenceOptions
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax.place import placed_at
@@ -43,6 +48,7 @@ class _Read:
     enforced: bool = True
     key_name: str | None = None
     checks: list[CheckDefinition] = field(default_factory=list)
+    uniques: list[UniqueDefinition] = field(default_factory=list)
 
     def add_key(self, key: tuple[str, ...], name: str | None, cursor: Cursor, at: int) -> None:
         """Note the primary key, whose words have been read."""
@@ -67,9 +73,12 @@ def parse_columns(cursor: Cursor, *, plain: bool = False) -> ColumnList:
         if not cursor.accept(","):
             break
     cursor.expect(")")
-    if plain and read.checks:
-        msg = "CHECK"
-        raise _not_plain(msg, read.checks[0].position)
+    if plain and (read.checks or read.uniques):
+        if read.checks:
+            msg = "CHECK"
+            raise _not_plain(msg, read.checks[0].position)
+        msg = "UNIQUE"
+        raise _not_plain(msg, read.uniques[0].position)
     return _checked(read)
 
 
@@ -84,7 +93,9 @@ def parse_table_constraint(cursor: Cursor) -> ColumnList:
     """Read one constraint of a table: that of ALTER TABLE … ADD."""
     read = _Read()
     _of_table(cursor, read)
-    return ColumnList((), read.key, read.enforced, read.key_name, tuple(read.checks))
+    return ColumnList(
+        (), read.key, read.enforced, read.key_name, tuple(read.checks), tuple(read.uniques)
+    )
 
 
 def _of_table(cursor: Cursor, read: _Read) -> None:
@@ -94,8 +105,20 @@ def _of_table(cursor: Cursor, read: _Read) -> None:
         read.add_key(cursor.names_in_parens(), name, cursor, position)
     elif cursor.accept("CHECK"):
         read.checks.append(_check(cursor, name, position))
+    elif cursor.accept("UNIQUE"):
+        distinct = parse_nulls_distinct(cursor)
+        columns = cursor.names_in_parens()
+        read.uniques.append(UniqueDefinition(columns, distinct, name, position))
     else:
         raise _unsupported(cursor)
+
+
+def parse_nulls_distinct(cursor: Cursor) -> bool:
+    """Read ``[NULLS [NOT] DISTINCT]``; return whether NULLs differ from each other."""
+    if cursor.accept("NULLS", "NOT", "DISTINCT"):
+        return False
+    cursor.accept("NULLS", "DISTINCT")
+    return True
 
 
 def _check(cursor: Cursor, name: str | None, position: int) -> CheckDefinition:
@@ -116,19 +139,33 @@ def _checked(read: _Read) -> ColumnList:
             message = f'column "{column.name}" specified more than once'
             hint = "give one of them another name"
             raise InvalidSyntax(message, code="42701", hint=hint, position=column.position)
-    for name in key:
-        if name not in names:
-            message = f'column "{name}" named in key does not exist'
-            hint = f"the columns are {', '.join(names)}"
-            raise InvalidSyntax(message, code="42703", hint=hint, position=columns[0].position)
-    for column in columns:
-        if column.name in key and has_interval(column.type):
-            message = f'column "{column.name}" of type {column.type} cannot be part of a key'
-            detail = "equal intervals may be different values: 1 mon and 30 days"
-            hint = "use a number of seconds or days as the key"
-            raise NotSupported(message, detail=detail, hint=hint, position=column.position)
+    for keyed in (key, *(unique.columns for unique in read.uniques)):
+        for name in keyed:
+            if name not in names:
+                message = f'column "{name}" named in key does not exist'
+                hint = f"the columns are {', '.join(names)}"
+                raise InvalidSyntax(message, code="42703", hint=hint, position=columns[0].position)
+            if keyed.count(name) > 1:
+                kind = "primary key" if keyed is key else "unique"
+                message = f'column "{name}" appears twice in {kind} constraint'
+                hint = "name it once"
+                raise InvalidSyntax(message, code="42701", hint=hint, position=columns[0].position)
+        for column in columns:
+            if column.name in keyed:
+                check_keyable(column.name, column.type, column.position)
     made = tuple(replace(c, nullable=c.nullable and c.name not in key) for c in columns)
-    return ColumnList(made, key, read.enforced, read.key_name, tuple(read.checks))
+    return ColumnList(
+        made, key, read.enforced, read.key_name, tuple(read.checks), tuple(read.uniques)
+    )
+
+
+def check_keyable(name: str, kind: Type, position: int | None = None) -> None:
+    """Refuse a column in a key whose equal values may differ."""
+    if has_interval(kind):
+        message = f'column "{name}" of type {kind} cannot be part of a key'
+        detail = "equal intervals may be different values: 1 mon and 30 days"
+        hint = "use a number of seconds or days as the key"
+        raise NotSupported(message, detail=detail, hint=hint, position=position)
 
 
 def _column(cursor: Cursor, read: _Read, *, plain: bool) -> ColumnDefinition:
@@ -187,10 +224,14 @@ def _constrained(
         raise _unsupported(cursor, plain=True)
     if cursor.accept("CHECK"):
         read.checks.append(_check(cursor, name, position))
-        return made
-    if cursor.accept("GENERATED"):
+    elif cursor.accept("UNIQUE"):
+        distinct = parse_nulls_distinct(cursor)
+        read.uniques.append(UniqueDefinition((made.name,), distinct, name, position))
+    elif cursor.accept("GENERATED"):
         return _generated(cursor, made, position)
-    raise _unsupported(cursor)
+    else:
+        raise _unsupported(cursor)
+    return made
 
 
 def _with_default(
@@ -260,8 +301,6 @@ def _not_plain(what: str, position: int | None) -> NotSupported:
 
 
 _HINTS: Final = {
-    "UNIQUE": "declare PRIMARY KEY (…) if it is the table's only key; else leave it out, and count "
-    "repeated values in a view",
     "REFERENCES": "leave it out: rows of two tables can be compared in a view over both",
     "FOREIGN": "leave it out: rows of two tables can be compared in a view over both",
 }
@@ -270,7 +309,7 @@ _HINTS: Final = {
 def _unsupported(cursor: Cursor, *, plain: bool = False) -> NotSupported:
     position = cursor.position
     word = cursor.word_value().upper()
-    known = "NOT NULL, NULL, DEFAULT, PRIMARY KEY" + ("" if plain else ", CHECK, GENERATED")
+    known = "NOT NULL, NULL, DEFAULT, PRIMARY KEY" + ("" if plain else ", UNIQUE, CHECK, GENERATED")
     what = "FOREIGN KEY constraints are" if word in {"REFERENCES", "FOREIGN"} else None
     return NotSupported(
         f"{what or f'column constraint {word} is'} not supported",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported
-from reclock.sql.parse.columns import parse_columns
+from reclock.sql.parse.columns import parse_columns, parse_nulls_distinct
 from reclock.sql.parse.connectors import parse_sink, parse_source
 from reclock.sql.parse.fragment import expression_of, query_of
 from reclock.sql.parse.options import BOOLEAN, DURATION, NUMBER, STRING, parse_options
@@ -46,7 +46,9 @@ def parse_create(cursor: Cursor) -> Statement:  # noqa: PLR0911 - one per kind
     if cursor.accept("TABLE"):
         return _table(cursor)
     if cursor.accept("INDEX"):
-        return _index(cursor)
+        return _index(cursor, unique=False)
+    if cursor.accept("UNIQUE", "INDEX"):
+        return _index(cursor, unique=True)
     if cursor.accept("SOURCE"):
         return parse_source(cursor)
     if cursor.accept("SINK"):
@@ -57,7 +59,8 @@ def parse_create(cursor: Cursor) -> Statement:  # noqa: PLR0911 - one per kind
         return parse_create_role(cursor, login=False)
     if cursor.accept("USER"):
         return parse_create_role(cursor, login=True)
-    msg = "TABLE, VIEW, MATERIALIZED VIEW, INDEX, SEQUENCE, SOURCE, SINK, ROLE or USER after CREATE"
+    msg = "TABLE, VIEW, MATERIALIZED VIEW, [UNIQUE] INDEX, SEQUENCE, SOURCE, SINK, ROLE or USER "
+    msg += "after CREATE"
     raise cursor.error(msg)
 
 
@@ -102,11 +105,13 @@ def _materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterializedVi
     )
 
 
-def _index(cursor: Cursor) -> CreateIndex:
+def _index(cursor: Cursor, *, unique: bool) -> CreateIndex:
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = None if cursor.sees("ON") else cursor.name()
     cursor.expect("ON")
     relation = cursor.name()
+    if cursor.accept("USING"):
+        cursor.expect("BTREE")
     cursor.expect("(")
     keys = []
     while True:
@@ -115,8 +120,14 @@ def _index(cursor: Cursor) -> CreateIndex:
         if not cursor.accept(","):
             break
     cursor.expect(")")
+    distinct = not unique or parse_nulls_distinct(cursor)
     options = parse_options(cursor, _INDEX)
+    if cursor.sees("WHERE"):
+        message = "an index with WHERE, on some of the rows, is not supported"
+        hint = "leave WHERE out, or index a materialized view that has these rows"
+        raise NotSupported(message, hint=hint, position=cursor.position)
     cursor.end()
     return CreateIndex(
-        name, relation, tuple(keys), if_not_exists, options.duration("retain_history")
-    )
+        name, relation, tuple(keys), if_not_exists, options.duration("retain_history"),
+        unique, distinct,
+    )  # fmt: skip

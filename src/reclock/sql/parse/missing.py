@@ -24,7 +24,6 @@ _MISSING: Final = {
     "CREATE TEMP": _TEMPORARY,
     "CREATE TEMPORARY": _TEMPORARY,
     "CREATE UNLOGGED": "leave it out: every table is durable",
-    "CREATE UNIQUE INDEX": "declare PRIMARY KEY (…) in CREATE TABLE: it refuses a key twice",
     "CREATE RECURSIVE VIEW": "write as many levels as you need as joins",
     "CREATE FUNCTION": _FUNCTION,
     "CREATE PROCEDURE": _FUNCTION,

@@ -43,8 +43,18 @@ class CheckDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class UniqueDefinition:
+    """``[CONSTRAINT name] UNIQUE [NULLS [NOT] DISTINCT] (columns)``."""
+
+    columns: tuple[str, ...]
+    nulls_distinct: bool = True
+    name: str | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnList:
-    """``(columns [, PRIMARY KEY (…)] [, CHECK (…)])``.
+    """``(columns [, PRIMARY KEY (…)] [, UNIQUE (…)] [, CHECK (…)])``.
 
     ``key_enforced`` is false for NOT ENFORCED; ``key_name`` None is a name made of the table's.
     """
@@ -54,3 +64,4 @@ class ColumnList:
     key_enforced: bool = True
     key_name: str | None = None
     checks: tuple[CheckDefinition, ...] = ()
+    uniques: tuple[UniqueDefinition, ...] = ()

@@ -11,10 +11,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """``CREATE INDEX [IF NOT EXISTS] [name] ON relation (expressions) [WITH (…)]``."""
+    """``CREATE [UNIQUE] INDEX [IF NOT EXISTS] [name] ON relation (expressions) [WITH (…)]``.
+
+    A ``unique`` one may have several rows with NULL if ``nulls_distinct``.
+    """
 
     name: Name | None
     relation: Name
     keys: tuple[Expression, ...]
     if_not_exists: bool = False
     retain_history_ms: int | None = None
+    unique: bool = False
+    nulls_distinct: bool = True
