@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from reclock.testing.kafka_conformance import Record as Message
 
 from . import payload
-from .model import Change, Fault, Placed, Record, Rows, appended, captured, upserted
+from .model import Broken, Change, Fault, Placed, Record, Rows, appended, captured, upserted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,11 @@ TEXTS = (None, "", "a", "b", "é", 'x"y', "1,2", "a b", "🦀")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Steps = dict[str, list[tuple[int, int]]]
 """Bindings of a source: for each part times and the offsets that are next then."""
+
+
+def is_bad(record: Record) -> bool:
+    """Return whether a record does not decode."""
+    return isinstance(record.value, Fault) or isinstance(record.key, Fault)
 
 
 class Feed:
@@ -56,6 +62,13 @@ class Feed:
 
     def observe(self, steps: Steps) -> None:
         """Take the bindings that are published now, and check them."""
+
+    def published(self, upper: int | None) -> None:
+        """Times before ``upper`` are published now, and no others."""
+
+    def alterable(self) -> bool:
+        """Return whether ALTER SOURCE can change what becomes of records that do not decode."""
+        return False
 
     def limit(self) -> int | None:
         """Return before which times all was said, of a feed that brings its times."""
@@ -85,6 +98,10 @@ class Log(Feed):
         self.folded = 0
         self.blurred = 0
         """Times before it were folded before they were seen."""
+        self.modes: list[tuple[int, str]] = [(-1, self.on_error)]
+        """From which time on what becomes of records that do not decode."""
+        self.stopped: int | None = None
+        """From which time on there is an error, as the source has ended: on_error = 'stop'."""
 
     def open_offsets(self) -> dict[str, int]:
         """Return for parts the first offset that nobody may read yet."""
@@ -119,21 +136,73 @@ class Log(Feed):
                 assert kept, f"{self.name}: {place} was at {before}, is at {now} (since {fold})"
         self.folded = fold
         self.check_first()
+        self.check_end()
+
+    def check_end(self) -> None:
+        """Nothing is bound after the end."""
+        last = max(self.bound.values(), default=0)
+        assert self.stopped is None or last <= self.stopped, f"{self.name}: bound at {last}"
 
     def check_first(self) -> None:
         """All that there was when the source began to be read, is at one time."""
-        if self.spec.get("envelope") == "upsert":
+        if self.spec.get("envelope") == "upsert" and self.on_error != "stop":
             times = {self.bound.get(p) for p in self.first if p in self.records}
             assert len(times) <= 1, f"{self.name}: the first records are at {times}"
 
     def done(self, upper: int) -> bool:
-        return all(self.bound.get(p, upper) < upper for p in self.records)
+        return self.stopped is not None or all(
+            self.bound.get(p, upper) < upper for p in self.records
+        )
 
     def times(self) -> set[int]:
-        return set(self.bound.values())
+        ends = () if self.stopped is None else (self.stopped,)
+        return {*self.bound.values(), *(t for t, _ in self.modes[1:]), *ends}
+
+    def published(self, upper: int | None) -> None:
+        if self.on_error == "stop" and self.stopped is None and upper is not None:
+            count = "SELECT count(*) FROM reclock.errors WHERE object = $1"
+            if self.ask(count, self.name).rows != [(0,)]:
+                self.stopped = upper - 1
+                bad = [p for p, r in self.records.items() if is_bad(r)]
+                assert bad, f"{self.name}: it ended, and all is well"
+
+    def alterable(self) -> bool:
+        can = self.spec.get("envelope") != "unkeyed" and self.spec.get("format") != "parquet"
+        return self.on_error in ("report", "skip") and can and "format" in self.spec
+
+    @property
+    def inline(self) -> bool:
+        return self.on_error == "inline"
+
+    def altered(self, time: int, mode: str) -> None:
+        """What becomes of records that do not decode has changed, at a time."""
+        self.on_error = mode
+        self.modes.append((time, mode))
 
     def placed(self, time: int) -> list[Placed]:
-        return [(t, self.records[p]) for p, t in self.bound.items() if t <= time]
+        """Return the records up to a time, with what became of those that do not decode."""
+        if self.stopped is not None and time >= self.stopped:
+            raise Broken("it has ended")
+        found = []
+        for place, at in self.bound.items():
+            record: Record | None = self.records[place]
+            if at <= time and record is not None and (record := self.judged(record, at, time)):
+                found.append((at, record))
+        return found
+
+    def judged(self, record: Record, at: int, time: int) -> Record | None:
+        """Return what a record that is bound at ``at`` is at ``time``; None: as if not there."""
+        if not is_bad(record):
+            return record
+        mode = next(mode for start, mode in reversed(self.modes) if start < at)
+        assert mode != "stop", f"{self.name}: bound is what it stops before"
+        if mode == "skip":
+            return None
+        if any(at <= start <= time for start, mode in self.modes if mode == "skip"):
+            keyed = self.spec.get("envelope") in ("upsert", "debezium")
+            lost = record.key is None or isinstance(record.key, Fault)
+            return replace(record, value=None) if keyed and not lost else None
+        return record
 
     def row(self, rng: Random) -> tuple[Any, ...]:
         form = self.spec["format"]
@@ -330,7 +399,7 @@ class Topic(Log):
         self.held[k] = after
         self.position += 1
         op = "d" if after is None else "c" if before is None else "u"
-        said: dict[str, Any] = {"before": _named(before), "after": _named(after), "op": op}
+        said: dict[str, Any] = {"before": named(before), "after": named(after), "op": op}
         if keyed and rng.random() < 0.3:
             said["before"] = None  # with a key it is not needed
         positioned = self.spec["positions"]
@@ -352,12 +421,12 @@ class Topic(Log):
         if envelope in ("debezium", "unkeyed"):
             return captured(placed, keyed=envelope == "debezium")
         if envelope == "upsert":
-            return upserted(placed, 3, self.on_error)
+            return upserted(placed, 3, inline=self.inline)
         width = 1 if self.spec["format"] in ("text", "bytes") else 3
-        return appended(placed, width, self.on_error)
+        return appended(placed, width, inline=self.inline)
 
 
-def _named(row: tuple[Any, ...] | None) -> Any:
+def named(row: tuple[Any, ...] | None) -> Any:
     return None if row is None else dict(zip(payload.NAMES, row, strict=True))
 
 
@@ -366,21 +435,23 @@ class Files(Log):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.place = self.home / self.name
+        self.ending = ".gz" if self.spec["kind"].startswith("gzip") else ""
+        self.place = self.home / f"{self.name}{self.ending}"
         self.ends: dict[str, int] = {}
         self.rest: dict[str, tuple[bytes, Record]] = {}
         """The end of a line that is not written yet."""
-        if self.spec["kind"] == "file":
-            self.ends[self.name] = 0
+        self.is_directory = self.spec["kind"].endswith("directory")
+        if not self.is_directory:
+            self.ends[self.place.name] = 0
             self.place.write_bytes(b"")
         else:
             self.place.mkdir()
 
     def path(self, part: str) -> Path:
-        return self.place if self.spec["kind"] == "file" else self.place / part
+        return self.place if not self.spec["kind"].endswith("directory") else self.place / part
 
     def statements(self) -> list[str]:
-        what = "FILE" if self.spec["kind"] == "file" else "DIRECTORY"
+        what = "FILE" if not self.spec["kind"].endswith("directory") else "DIRECTORY"
         form = payload.CLAUSES[self.spec["format"]]
         return [
             f"CREATE SOURCE {self.name} {self.columns()} FROM {what} '{self.place}' "
@@ -391,8 +462,8 @@ class Files(Log):
         return {part: record.offset for part, (_, record) in self.rest.items()}
 
     def send(self, rng: Random, run: Any) -> None:
-        if self.spec["kind"] == "directory" and (not self.ends or rng.random() < 0.2):
-            part = f"f{len(self.ends)}.{self.spec['format']}"
+        if self.is_directory and (not self.ends or rng.random() < 0.2):
+            part = f"f{len(self.ends)}.{self.spec['format']}{self.ending}"
             self.ends[part] = 0
             self.path(part).write_bytes(b"")
             ignored = rng.choice([".hidden", "_x", "y.tmp", "z.crc"])
@@ -402,12 +473,16 @@ class Files(Log):
         for _ in range(rng.randint(1, 4)):
             line, record = self.line(rng, part)
             if rng.random() < 0.2:
-                cut = rng.randrange(len(line))
-                self.add(part, line[:cut])
-                self.rest[part] = line[cut:], record
+                self.cut(rng, part, line, record)
                 return
             self.add(part, line)
             self.records[part, record.offset] = record
+
+    def cut(self, rng: Random, part: str, line: bytes, record: Record) -> None:
+        """Write the beginning of a line."""
+        cut = rng.randrange(len(line))
+        self.add(part, line[:cut])
+        self.rest[part] = line[cut:], record
 
     def whole(self, part: str) -> None:
         if part in self.rest:
@@ -438,7 +513,7 @@ class Files(Log):
 
     def rows(self, time: int) -> Rows:
         width = 1 if self.spec["format"] == "text" else 3
-        return appended(self.placed(time), width, self.on_error)
+        return appended(self.placed(time), width, inline=self.inline)
 
 
 class Counting(Log):
@@ -524,12 +599,3 @@ class Table(Feed):
 
 def _sql(value: Any) -> str:
     return "NULL" if value is None else str(value) if isinstance(value, int) else f"'{value}'"
-
-
-KINDS: dict[str, type[Feed]] = {
-    "topic": Topic,
-    "file": Files,
-    "directory": Files,
-    "counter": Counting,
-    "table": Table,
-}

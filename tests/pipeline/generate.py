@@ -10,7 +10,7 @@ from .model import VIEWS
 
 ACTIONS = {
     "send": 12, "tick": 12, "jump": 1, "restart": 2, "fail": 3, "late": 3, "index": 1,
-    "settings": 2, "follow": 2, "sink": 1,
+    "settings": 2, "follow": 2, "sink": 1, "alter": 1,
 }  # fmt: skip
 LENGTH = 30
 
@@ -28,7 +28,7 @@ def case_of(seed: int, length: int = LENGTH) -> Case:
 
 def shaped(spec: dict[str, Any]) -> bool:
     """Return whether a feed's first columns are ``k`` and ``v``."""
-    return spec["kind"] != "counter" and spec.get("format") not in ("text", "bytes")
+    return spec["kind"] not in ("counter", "world") and spec.get("format") not in ("text", "bytes")
 
 
 def _view(rng: Random, feeds: list[dict[str, Any]]) -> list[Any]:
@@ -53,7 +53,7 @@ def _given(rng: Random) -> list[dict[str, Any]]:
         parts = rng.randint(1, 3)
         if rng.random() < 0.5:
             via = rng.choice(["topic", "topic", "file"])
-            feeds.append({"kind": "stated", "via": via, "partitions": parts, "options": kept})
+            feeds.append(_stated(rng, {"via": via, "partitions": parts, "options": kept}))
         else:
             envelope = rng.choice(["none", "upsert"])
             spec = {"kind": "using", "format": "json", "envelope": envelope, "partitions": parts}
@@ -61,6 +61,14 @@ def _given(rng: Random) -> list[dict[str, Any]]:
     if rng.random() < 0.5:
         feeds.append({"kind": "table", "keyed": False, "options": ["timeline = 'tl'", *kept]})
     return feeds
+
+
+def _stated(rng: Random, spec: dict[str, Any]) -> dict[str, Any]:
+    """CDCv2, with messages that do not decode, in JSON or Avro, in partitions that become more."""
+    avro = spec["via"] == "topic" and rng.random() < 0.4
+    bad, grows = rng.choice([0, 0.1, 0.3]), rng.random() < 0.3
+    form = "avro" if avro else "json"
+    return {"kind": "stated", **spec, "format": form, "bad": bad, "grows": grows}
 
 
 def _transactions(rng: Random) -> list[dict[str, Any]]:
@@ -71,19 +79,29 @@ def _transactions(rng: Random) -> list[dict[str, Any]]:
         "order": rng.choice(["strict", "complete"]), "options": ["RETAIN HISTORY FOR '1 h'"],
         "shuffled": rng.random() < 0.5,
     }  # fmt: skip
+    spec |= {"bad": rng.choice([0, 0.1, 0.3]), "grows": rng.random() < 0.3}
     feeds: list[dict[str, Any]] = [{**spec, "table": t} for t in rng.choice(["a", "ab", "ab"])]
     return [*feeds, _epoch(rng)] if epoch and rng.random() < 0.4 else feeds
 
 
 def _epoch(rng: Random) -> dict[str, Any]:
-    kind = rng.choice(["topic"] * 6 + ["file", "directory", "counter", "table", "table", "stated"])
+    kinds = ["topic"] * 8 + ["table"] * 3 + ["file", "directory", "counter", "stated", "parquet"]
+    kind = rng.choice([*kinds, "gzip file", "gzip directory", "world"])
     spec: dict[str, Any] = {"kind": kind, "before": rng.choice([0, 0, 1, 4])}
     if kind == "table":
         return {**spec, "before": 0, "keyed": rng.random() < 0.5}
     if kind == "stated":
-        return {**spec, "epoch": True, "via": "topic", "partitions": 2, "before": 0}
+        return _stated(rng, {"epoch": True, "via": "topic", "partitions": 2, "before": 0})
+    if kind == "world":
+        world = rng.choice(["bank", "bank", "person", "auction", "bid"])
+        return {**spec, "world": world, "events": rng.randint(1, 3)}
     if kind == "counter":
         return {**spec, "events": rng.randint(1, 4), "max": rng.choice([0, 3])}
+    return _read(rng, spec)
+
+
+def _read(rng: Random, spec: dict[str, Any]) -> dict[str, Any]:
+    """Feeds whose records have positions."""
     options = []
     if rng.random() < 0.3:
         options.append(f"max_rows_per_tick = {rng.randint(1, 4)}")
@@ -93,8 +111,10 @@ def _epoch(rng: Random) -> dict[str, Any]:
         options.append("retain_history = '9s'")
     spec["options"] = options
     spec["bad"] = rng.choice([0, 0, 0.02, 0.1])
-    spec["on_error"] = rng.choice(["report", "report", "inline", "skip"])
-    if kind != "topic":
+    spec["on_error"] = rng.choice(["report", "report", "inline", "skip", "stop"])
+    if spec["kind"] == "parquet":
+        return {**spec, "on_error": rng.choice(["report", "stop"]), "format": "parquet"}
+    if spec["kind"] != "topic":
         return {**spec, "format": rng.choice(["json", "csv", "text"])}
     envelope = rng.choice(["none", "none", "upsert", "upsert", "debezium", "unkeyed"])
     spec |= {"envelope": envelope, "partitions": rng.randint(1, 3), "format": "json"}
@@ -106,7 +126,8 @@ def _epoch(rng: Random) -> dict[str, Any]:
         spec["format"] = rng.choice(["json", "json", "csv"])
     else:
         spec["positions"] = rng.choice([None, "sequence", "file"])
-        spec["on_error"] = "report"
+        both = ["report", "stop"]
+        spec["on_error"] = rng.choice(["report", "skip", *both] if envelope == "debezium" else both)
     if envelope != "unkeyed":
         every = [] if envelope == "upsert" else ["KEY"]
         every += ["PARTITION", "OFFSET", "TIMESTAMP"]

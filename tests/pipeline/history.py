@@ -16,17 +16,25 @@ from typing import TYPE_CHECKING, Any
 from reclock.errors import Error
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
 
-from .feeds import KINDS, Feed, Steps
+from .containers import Compressed, Parquet
+from .feeds import Counting, Feed, Files, Steps, Table, Topic
 from .lab import Lab
 from .model import VIEWS, Broken, Row, Rows
 from .outputs import ENVELOPES, Output
-from .timed import TIMED
+from .timed import Stated, Using
+from .transactional import Transactional
+from .worlds import World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FAULTS = {"22P04", "22004", "23502"}
-"""What reading is refused with where records do not decode."""
+KINDS: dict[str, type[Feed]] = {
+    "topic": Topic, "file": Files, "directory": Files, "counter": Counting, "table": Table,
+    "stated": Stated, "using": Using, "transactional": Transactional, "parquet": Parquet,
+    "gzip file": Compressed, "gzip directory": Compressed, "world": World,
+}  # fmt: skip
+FAULTS = {"22P04", "22004", "23502", "22P02"}
+"""What reading is refused with where records do not decode, or a source has ended at one."""
 TICK_POINTS = sorted(
     n for n in NAMES if n.startswith(("durable.", "arrangement.", "tick.", "ingest.", "sink."))
 )
@@ -92,7 +100,7 @@ class Run:
         for name, value in self.case.settings.items():
             self.execute(f"ALTER SYSTEM SET {name} = '{value}'")
         for number, spec in enumerate(self.case.feeds):
-            feed = (KINDS | TIMED)[spec["kind"]](f"s{number}", spec, self.lab.kafka, self.lab.home)
+            feed = KINDS[spec["kind"]](f"s{number}", spec, self.lab.kafka, self.lab.home)
             feed.ask = self.execute
             for seed in range(spec.get("before", 0)):
                 feed.send(Random(seed + number), self)
@@ -185,6 +193,31 @@ class Run:
         )
         self.execute(f"ALTER SYSTEM SET {name} = '{rng.choice(values)}'")
 
+    def alter(self, rng: Random) -> None:
+        """Change what becomes of records that do not decode, of a source that runs."""
+        some = [name for name, feed in self.feeds.items() if feed.alterable()]
+        if not some:
+            return
+        feed: Any = self.feeds[rng.choice(some)]
+        mode = "report" if feed.on_error == "skip" and rng.random() < 0.7 else "skip"
+        self.look()
+        sql = f"ALTER SOURCE {feed.name} SET (on_error = '{mode}')"
+        if rng.random() < 0.7:
+            self.execute(sql)
+        else:
+            try:
+                with armed({rng.choice(DDL_POINTS): "raise"}):
+                    self.execute(sql)
+            except FailpointRaised:
+                self.recover(rng)
+            shown = self.execute(f"SHOW CREATE SOURCE {feed.name}").rows[0][-1]
+            if ("'skip'" in shown) != (mode == "skip"):
+                return
+        upper = self.execute(
+            "SELECT upper FROM reclock.frontiers WHERE object = $1", feed.name
+        ).rows[0][0]
+        feed.altered(upper - 1, mode)
+
     def follow(self, rng: Random) -> None:
         name = rng.choice(self.objects())
         if name not in self.following:
@@ -245,11 +278,11 @@ class Run:
         for source, time, part, offset in self.execute("SELECT * FROM reclock.bindings").rows:
             if source in found:
                 found[source].setdefault(part, []).append((time, offset))
-        for name, feed in self.feeds.items():
-            feed.observe(found[name])
         rows = self.execute("SELECT object, since, upper FROM reclock.frontiers").rows
         self.frontiers = {name: (since, upper) for name, since, upper in rows}
         for name, feed in self.feeds.items():
+            feed.published(self.frontiers[name][1])
+            feed.observe(found[name])
             limit, upper = feed.limit(), self.frontiers[name][1]
             assert limit is None or upper is None or upper <= max(limit, 0), (
                 f"{name} is complete before {upper}, but not all was said of {limit}"
@@ -380,7 +413,7 @@ class Run:
             del self.following[name]
             if error.code not in FAULTS:
                 raise
-            times = [t for t in self.times(name) if t >= follower.progress]
+            times = [t for t in self.times(name, kept=False) if t >= follower.progress]
             if not any(self.is_broken(name, t) for t in times):
                 raise AssertionError(f"{name} ended") from error
 

@@ -3,6 +3,7 @@
 Nothing here imports the product. A *record* is what somebody wrote upstream, and what it means:
 a row, nothing (a tombstone), or a fault, which is a payload that does not decode. ``bindings`` says
 at which time it belongs; the envelope says what records up to a time amount to (docs/sources.md).
+Faults that are skipped are left out before.
 
 A relation at a time is a multiset of rows, or ``Broken``: it cannot be read, because some record
 in it does not decode.
@@ -59,42 +60,40 @@ def in_order(placed: Iterable[Placed]) -> list[Record]:
     return [r for _, r in sorted(placed, key=lambda p: (p[0], p[1].part, p[1].offset))]
 
 
-def appended(placed: Iterable[Placed], width: int, on_error: str) -> Rows:
+def appended(placed: Iterable[Placed], width: int, *, inline: bool) -> Rows:
     """ENVELOPE NONE: every record is a row more."""
     rows: Rows = Counter()
     for record in in_order(placed):
         bad = isinstance(record.value, Fault)
-        if bad and on_error == "report":
+        if bad and not inline:
             raise Broken(record)
-        if bad and on_error == "skip":
-            continue
-        told = (bad,) if on_error == "inline" else ()
+        told = (bad,) if inline else ()
         value = (None,) * width if bad else record.value
         rows[(*value, *record.extra, *told)] += 1  # type: ignore[misc]
     return rows
 
 
-def upserted(placed: Iterable[Placed], width: int, on_error: str) -> Rows:
+def upserted(placed: Iterable[Placed], width: int, *, inline: bool) -> Rows:
     """ENVELOPE UPSERT: the last record of a key counts; no value is no row."""
     held: dict[Row, tuple[Record, bool]] = {}
     lost = False
     for record in in_order(placed):
         key = record.key
         if key is None or isinstance(key, Fault):
-            lost |= on_error != "skip"
+            lost = True
             continue
         bad = isinstance(record.value, Fault)
         if record.value is None:
             held.pop(key, None)
-        elif not (bad and on_error == "skip"):
+        else:
             held[key] = (record, bad)
     if lost:
         raise Broken("a record without a key")
     rows: Rows = Counter()
     for key, (record, bad) in held.items():
-        if bad and on_error == "report":
+        if bad and not inline:
             raise Broken(record)
-        told = (bad,) if on_error == "inline" else ()
+        told = (bad,) if inline else ()
         value = (None,) * (width - len(key)) if bad else record.value
         rows[(*key, *value, *record.extra, *told)] += 1  # type: ignore[misc]
     return rows

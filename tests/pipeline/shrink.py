@@ -38,7 +38,13 @@ def _smaller(case: Case) -> Iterator[Case]:
     for number in range(len(case.feeds) if len(case.feeds) > 1 else 0):
         yield _without(case, number)
     for number, spec in enumerate(case.feeds):
-        for name, plain in (("before", 0), ("options", []), ("include", []), ("bad", 0)):
+        for name, plain in (
+            ("before", 0),
+            ("options", []),
+            ("include", []),
+            ("bad", 0),
+            ("grows", False),
+        ):
             if spec.get(name):
                 feeds = list(case.feeds)
                 feeds[number] = {**spec, name: plain}

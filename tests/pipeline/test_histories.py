@@ -50,6 +50,10 @@ KEPT = [
     '"options": [], "bad": 0}, {"kind": "table", "keyed": false, '
     '"options": ["timeline = \'tl\'"]}], "views": [["joined", 1, 0]], '
     '"actions": [["jump", 780260973]], "settings": {"logical_compaction_window": "1ms"}}',
+    # A view is followed from before it can be read: the model knew of no error so early.
+    '{"feeds": [{"kind": "file", "before": 4, "options": ["max_rows_per_tick = 1"], "bad": 0.1, '
+    '"on_error": "report", "format": "csv"}], "views": [["valid", 0]], "actions": [["tick", '
+    '804256299], ["follow", 595643141]], "settings": {"logical_compaction_window": "1h"}}',
 ]
 """Histories that have failed, as they were printed."""
 

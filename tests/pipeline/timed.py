@@ -1,4 +1,4 @@
-"""Feeds that bring their times: CDCv2, bindings that a table supplies, transactions of a database.
+"""Feeds that bring their times: CDCv2, and bindings that a table supplies.
 
 The times are the sender's, so the model knows more than of other feeds: not just what is there at a
 time, but which times may be complete, and which must be in the end (docs/timelines.md).
@@ -12,14 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 from reclock.testing.kafka_conformance import Record as Message
 
-from . import payload
-from .feeds import KEYS, TEXTS, Feed, Log, Topic
-from .model import Record, Rows
+from . import payload, stated_avro
+from .feeds import KEYS, TEXTS, Feed, Topic
+from .model import Broken, Rows
 
 if TYPE_CHECKING:
     from random import Random
 
     from .feeds import Steps
+
+
+BAD: list[Any] = [
+    b"nope", b"", b"[]", b"{}", b"\xff",
+    {"array": [{"data": {"k": "x"}, "time": 2**40, "diff": 1}]},
+    {"array": [{"data": {"k": 1}, "time": -1, "diff": 1}]},
+    {"array": [{"data": {"k": 1}, "time": 2, "diff": 0}]},
+    {"array": [{"data": {"k": 1}, "diff": 1}]},
+    {"progress": {"lower": [9], "upper": [5], "counts": []}},
+    {"progress": {"lower": [0], "upper": [5], "counts": [{"time": 2, "count": -1}]}},
+    {"progress": {"lower": [0], "upper": [5], "counts": [{"time": 9, "count": 1}]}},
+    {"progress": {"lower": [0], "upper": [5]}},
+]  # fmt: skip
+"""Messages that are none of CDCv2."""
 
 
 class Stated(Feed):
@@ -33,10 +47,15 @@ class Stated(Feed):
         """Times before it are planned."""
         self.waiting: list[dict[str, Any]] = []
         self.sent: list[dict[str, Any]] = []
+        self.faults: dict[tuple[str, int], int | None] = {}
+        """Where messages are that do not decode, and from when on there is the error."""
+        self.upper_seen = 0
+        """Before which times all was published, as it was seen."""
         self.place = self.home / self.name
         self.topic = ""
+        self.size = self.spec["partitions"]
         if self.spec["via"] == "topic":
-            self.topic = self.kafka.create_topic(self.spec["partitions"])
+            self.topic = self.kafka.create_topic(self.size)
         else:
             self.place.write_bytes(b"")
 
@@ -44,12 +63,19 @@ class Stated(Feed):
         whose = "epoch_ms_timeline = true" if self.spec.get("epoch") else "timeline = 'tl'"
         options = ", ".join([whose, *self.spec.get("options", [])])
         via = f"KAFKA BROKER 'b:1' TOPIC '{self.topic}'" if self.topic else f"FILE '{self.place}'"
+        avro = self.spec.get("format") == "avro"
+        form = f"AVRO USING SCHEMA '{stated_avro.STATEMENT}'" if avro else "JSON"
         return [
             f"CREATE SOURCE {self.name} (k BIGINT, v BIGINT, s TEXT) FROM {via} "
-            f"FORMAT JSON ENVELOPE MATERIALIZE WITH ({options})"
+            f"FORMAT {form} ENVELOPE MATERIALIZE WITH ({options})"
         ]
 
     def send(self, rng: Random, run: Any) -> None:
+        if self.spec.get("bad") and rng.random() < self.spec["bad"]:
+            self.spoil(rng)
+        if self.spec.get("grows") and self.topic and rng.random() < 0.1:
+            self.size = min(self.size + 1, 4)
+            self.kafka.add_partitions(self.topic, self.size)
         if rng.random() < 0.6:
             self.plan(rng, run.lab.clock.now_ms())
         rng.shuffle(self.waiting)
@@ -97,13 +123,41 @@ class Stated(Feed):
 
     def deliver(self, message: dict[str, Any], rng: Random | None) -> None:
         self.sent.append(message)
-        value = json.dumps(message).encode()
+        avro = self.spec.get("format") == "avro"
+        self.write(stated_avro.encoded(message) if avro else json.dumps(message).encode(), rng)
+
+    def write(self, value: bytes, rng: Random | None) -> tuple[str, int]:
+        """Write a message, and return where it is."""
         if not self.topic:
             with self.place.open("ab") as file:
+                offset = file.tell()
                 file.write(value + b"\n")
-            return
-        partition = rng.randrange(self.spec["partitions"]) if rng else 0
+            return self.name, offset
+        partition = rng.randrange(self.size) if rng else 0
+        offset = self.kafka.partition(self.topic, partition).high
         self.kafka.produce(self.topic, partition, Message(value))
+        return str(partition), offset
+
+    def spoil(self, rng: Random) -> None:
+        """Write a message that does not decode: it is an error of the first time still open."""
+        avro = self.spec.get("format") == "avro"
+        bad = rng.choice(stated_avro.BAD if avro else BAD)
+        self.faults[
+            self.write(bad if isinstance(bad, bytes) else json.dumps(bad).encode(), rng)
+        ] = None
+
+    def observe(self, steps: Steps) -> None:
+        for (part, offset), begun in self.faults.items():
+            found = sorted(steps.get(part, ()))
+            time = next((t for t, stop in found if stop > offset), None)
+            if time is not None:
+                assert begun is not None, f"{self.name}: {part}:{offset} was read, and no time open"
+                assert begun <= time or time == found[0][0], f"{self.name}: bound before {begun}"
+
+    def published(self, upper: int | None) -> None:
+        if upper is not None and upper > self.upper_seen:
+            self.faults |= {p: self.upper_seen for p, begun in self.faults.items() if begun is None}
+            self.upper_seen = upper
 
     def settle(self, run: Any) -> None:
         while self.waiting:
@@ -130,9 +184,11 @@ class Stated(Feed):
         return upper == self.complete()
 
     def times(self) -> set[int]:
-        return set(self.log)
+        return {*self.log, *(t for t in self.faults.values() if t is not None)}
 
     def rows(self, time: int) -> Rows:
+        if any(at is not None and at <= time for at in self.faults.values()):
+            raise Broken("a message does not decode")
         rows: Rows = Counter()
         for at, changes in self.log.items():
             if at <= time:
@@ -217,196 +273,3 @@ class Using(Topic):
 
     def done(self, upper: int) -> bool:
         return upper == self.limit()
-
-
-class Captured:
-    """A database with two tables, whose transactions are written to topics."""
-
-    def __init__(self, kafka: Any, partitions: int) -> None:
-        self.kafka = kafka
-        self.metadata = kafka.create_topic(1)
-        self.partitions = partitions
-        self.tables: dict[str, dict[int, Any]] = {"a": {}, "b": {}}
-        self.transactions: list[dict[str, Any]] = []
-        self.lanes: dict[tuple[str, int], list[tuple[int, str, Message]]] = {}
-        self.sent: Counter[tuple[int, str]] = Counter()
-        self.again: list[tuple[tuple[str, int], Message]] = []
-        self.lsn = 0
-        for table in self.tables:
-            kafka._make(self.topic(table), partitions)
-
-    def topic(self, table: str) -> str:
-        return f"{self.metadata}.public.{table}"
-
-    def commit(self, rng: Random) -> None:
-        """Commit a transaction; its messages wait in their lanes."""
-        number = len(self.transactions) + 1
-        name = f"tx{number}"
-        changes: list[tuple[str, int, Any]] = []
-        counts: Counter[str] = Counter()
-        lane = self.lanes.setdefault((self.metadata, 0), [])
-        lane.append((number, "begin", self.said({"status": "BEGIN", "id": name})))
-        tables = rng.sample(["a", "b"], rng.choice([1, 2, 2]))
-        wanted = [(t, 1_000 + number, True) for t in tables]
-        wanted += [
-            (rng.choice(tables), rng.randrange(KEYS), False) for _ in range(rng.randrange(4))
-        ]
-        for order, (table, k, marker) in enumerate(wanted, 1):
-            before = self.tables[table].get(k)
-            gone = before is not None and not marker and rng.random() < 0.3
-            after = None if gone else (k, rng.choice([None, *range(12)]), rng.choice(TEXTS))
-            self.tables[table][k] = after
-            counts[table] += 1
-            self.lsn += 1
-            op = "d" if after is None else "c" if before is None else "u"
-            place = {"id": name, "total_order": order, "data_collection_order": counts[table]}
-            value = {
-                "before": _named(before), "after": _named(after), "op": op, "transaction": place,
-                "source": {"sequence": json.dumps([str(number), str(self.lsn)])},
-            }  # fmt: skip
-            message = Message(json.dumps(value).encode(), json.dumps({"k": k}).encode(), 0)
-            at = (self.topic(table), k % self.partitions)
-            self.lanes.setdefault(at, []).append((number, table, message))
-            changes.append((table, k, after))
-        listed = [{"data_collection": f"public.{t}", "event_count": n} for t, n in counts.items()]
-        end = {"status": "END", "id": name, "event_count": len(changes), "data_collections": listed}
-        lane.append((number, "end", self.said(end)))
-        self.transactions.append({"changes": changes, "counts": counts})
-
-    @staticmethod
-    def said(value: dict[str, Any]) -> Message:
-        return Message(json.dumps(value).encode(), b'{"id": 1}', 0)
-
-    def deliver(self, rng: Random | None, *, shuffled: bool = False) -> None:
-        """Let some of what waits arrive: each lane in its order, or in any."""
-        for at, lane in self.lanes.items():
-            for _ in range(rng.randint(0, len(lane)) if rng else len(lane)):
-                mixed = shuffled and rng is not None and at[0] != self.metadata
-                number, what, message = lane.pop(rng.randrange(len(lane)) if mixed and rng else 0)
-                self.kafka.produce(*at, message)
-                self.sent[number, what] += 1
-                self.again.append((at, message))
-        if rng is not None and rng.random() < 0.15:
-            for at, message in self.again[-rng.randint(1, 6) :]:
-                self.kafka.produce(*at, message)
-
-    def whole(self, number: int, table: str) -> bool:
-        """Return whether all of a transaction that a table has is there."""
-        counted = self.transactions[number - 1]["counts"][table]
-        return bool(self.sent[number, "end"]) and self.sent[number, table] >= counted
-
-    def rows(self, table: str, numbers: set[int]) -> Rows:
-        """Return a table after some of the transactions."""
-        held: dict[int, Any] = {}
-        for number in sorted(numbers):
-            changes = self.transactions[number - 1]["changes"]
-            held |= {k: after for name, k, after in changes if name == table}
-        return Counter([row for row in held.values() if row is not None])
-
-
-def _named(row: Any) -> Any:
-    return None if row is None else dict(zip(payload.NAMES, row, strict=True))
-
-
-class Transactional(Log):
-    """A captured table with a consistency topic: whole transactions, numbered or in system time."""
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        shared = self.kafka.__dict__.setdefault("captured", {})
-        self.captured = shared.setdefault("db", None) or Captured(self.kafka, self.spec["parts"])
-        shared["db"] = self.captured
-        self.table = self.spec["table"]
-        self.strict = self.spec["order"] == "strict"
-        self.epoch = self.spec["epoch"]
-        self.seen: dict[int, set[int]] = {}
-        self.moments: set[int] = set()
-
-    def statements(self) -> list[str]:
-        into = " RECLOCK INTO EPOCH" if self.epoch else ""
-        options = [f"consistency_topic = '{self.captured.metadata}'"]
-        options += [] if self.strict else ["transaction_order = 'complete'"]
-        options += self.spec.get("options", [])
-        return [
-            f"CREATE SOURCE {self.name} (k BIGINT PRIMARY KEY, v BIGINT, s TEXT) FROM KAFKA BROKER "
-            f"'b:1' TOPIC '{self.captured.topic(self.table)}' FORMAT JSON ENVELOPE DEBEZIUM{into} "
-            f"WITH ({', '.join(options)})"
-        ]
-
-    def send(self, rng: Random, run: Any) -> None:
-        if rng.random() < 0.6:
-            for _ in range(rng.randint(1, 2)):
-                self.captured.commit(rng)
-        self.captured.deliver(rng, shuffled=self.spec.get("shuffled", False))
-
-    def settle(self, run: Any) -> None:
-        self.captured.deliver(None)
-
-    def prefix(self) -> int:
-        """Return up to which number all transactions are whole."""
-        number = 0
-        while number < len(self.captured.transactions) and self.captured.whole(
-            number + 1, self.table
-        ):
-            number += 1
-        return number
-
-    def open_offsets(self) -> dict[str, int]:
-        return {"transaction": self.prefix() + 1} if self.strict else {}
-
-    def observe(self, steps: Steps) -> None:
-        self.moments |= {t for found in steps.values() for t, _ in found}
-        if not (self.epoch and self.strict):
-            for part, found in steps.items():
-                offsets = [offset for _, offset in sorted(found)]
-                assert offsets == sorted(offsets), f"{self.name}: bindings of {part} go back"
-            return
-        for number in range(1, len(self.captured.transactions) + 1):
-            self.records.setdefault(("transaction", number), Record("transaction", number, ()))
-        super().observe(steps)
-
-    def limit(self) -> int | None:
-        return self.prefix() + 1 if self.strict and not self.epoch else None
-
-    def done(self, upper: int) -> bool:
-        count = len(self.captured.transactions)
-        if not self.strict:
-            done = self.captured.transactions
-            mine = {n for n in range(1, count + 1) if done[n - 1]["counts"][self.table]}
-            return self.shown(upper - 1) >= mine if upper > 0 else not mine
-        if not self.epoch:
-            return upper == count + 1 or count == 0
-        return super().done(upper)
-
-    def times(self) -> set[int]:
-        if self.strict and not self.epoch:
-            return set(range(1, len(self.captured.transactions) + 1))
-        return self.moments
-
-    def shown(self, time: int) -> set[int]:
-        """Return which transactions are there, by the row that each of them adds."""
-        found = self.ask(f"SELECT k FROM {self.name} AS OF $1", time).rows
-        numbers = {k - 1_000 for (k,) in found if k >= 1_000}
-        before = self.seen.setdefault(time, numbers)
-        assert before == numbers, f"{self.name} at {time} had {before}, has {numbers}"
-        for at, some in self.seen.items():
-            assert some <= numbers if at <= time else numbers <= some, f"{self.name}: some went"
-        return numbers
-
-    def rows(self, time: int) -> Rows:
-        if not self.strict:
-            numbers = self.shown(time)
-            for number in numbers:
-                assert self.captured.whole(number, self.table), f"{number} is not whole"
-        elif self.epoch:
-            numbers = {record.offset for _, record in self.placed(time)}
-        else:
-            numbers = set(range(1, min(time, len(self.captured.transactions)) + 1))
-        return self.captured.rows(self.table, numbers)
-
-
-TIMED: dict[str, type[Feed]] = {
-    "stated": Stated,
-    "using": Using,
-    "transactional": Transactional,
-}
