@@ -239,15 +239,54 @@ def test_too_much_is_not_searched(made: Database, monkeypatch: pytest.MonkeyPatc
     assert refused(made, "SELECT 1 / x FROM t").detail is None
 
 
-def test_scheduled_views_name_none(opener: Opener) -> None:
+def test_scheduled_views_name_rows_of_their_refresh_while_inputs_have_them(opener: Opener) -> None:
     db = opener()
     db.execute(SETUP)
+    db.execute("ALTER TABLE t SET (RETAIN HISTORY FOR '1 h')")
     db.execute(
         "CREATE MATERIALIZED VIEW v WITH (REFRESH AT CREATION, REFRESH EVERY '1 h') AS "
         "SELECT 1 / x FROM t"
     )
     db.execute("DELETE FROM t WHERE k = 2")
+    assert row(refused(db, "SELECT * FROM v")) == "t.k = 2, t.x = 0"
+    db.execute("ALTER TABLE t SET (RETAIN HISTORY FOR '1 ms')")
+    for _ in range(3):
+        opener.clock.advance(10_000)
+        db.execute("DELETE FROM t WHERE k = 3")
+        db.tick()
     assert row(refused(db, "SELECT * FROM v")) is None
+
+
+MOST = 9 * 10**37
+
+
+def groups(db: Database, kind: str) -> None:
+    db.execute("CREATE TABLE m (note TEXT, x NUMERIC(38,0))")
+    rows = ", ".join(f"('n{n}', {n})" for n in range(40))
+    db.execute(f"INSERT INTO m VALUES {rows}, ('b', {MOST}), ('b', {MOST}), (NULL, 1), ('', 1)")
+    db.execute(f"CREATE {kind} v AS SELECT note, sum(x) AS s FROM m GROUP BY note")
+
+
+@pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+def test_an_error_over_a_whole_group_names_its_keys(db: Database, kind: str) -> None:
+    groups(db, kind)
+    assert row(refused(db, "SELECT * FROM v")) == "m.note = 'b'"
+    db.execute("DELETE FROM m WHERE note = 'b'")
+    db.execute(f"INSERT INTO m VALUES (NULL, {MOST}), (NULL, {MOST})")
+    assert row(refused(db, "SELECT * FROM v")) == "m.note is null"
+    db.execute("DELETE FROM m WHERE note IS NULL")
+    assert len(db.execute("SELECT * FROM v").rows) == 41
+
+
+def test_an_error_over_a_window_names_the_keys_of_its_partition(db: Database) -> None:
+    groups(db, "VIEW")
+    sql = "SELECT x, sum(x) OVER (PARTITION BY note ORDER BY x) FROM m"
+    assert row(refused(db, sql)) == "m.note = 'b'"
+
+
+def test_an_error_over_all_rows_has_no_keys(db: Database) -> None:
+    groups(db, "VIEW")
+    assert row(refused(db, "SELECT sum(x) FROM m")) is None
 
 
 def test_it_costs_no_tick(made: Database) -> None:

@@ -204,6 +204,8 @@ def test_a_registry_that_is_down_makes_no_sink(bench):
     with pytest.raises(SourceUnavailable) as caught:
         sink(bench, "t", f"KEY (k) {given} ENVELOPE UPSERT")
     assert "http://127.0.0.1:1" in caught.value.message
+    said = "see that the address is right and that the registry runs; what exists already is tried "
+    assert caught.value.hint == f"{said}again by itself"  # CREATE SINK is not
     assert bench.rows("SHOW SINKS") == []
 
 

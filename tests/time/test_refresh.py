@@ -44,6 +44,15 @@ def test_an_update_waits_for_the_first_refresh_that_is_not_before_it(schedule, t
     assert schedule.first == schedule.round_up(schedule.created) == schedule.round_up(0)
 
 
+@settings(max_examples=60)
+@given(schedules, st.integers(0, 50))
+def test_what_is_shown_is_of_the_last_refresh_that_is_not_after_it(schedule, time):
+    last = schedule.round_down(time)
+    assert last == next((t for t in range(time, -1, -1) if is_refresh(schedule, t)), None)
+    if last is not None:
+        assert schedule.round_down(last) == last
+
+
 def test_there_is_nothing_after_the_last_time_there_is():
     every = Schedule((Every(10, 5),))
     assert every.round_up(INT64_MAX - 1) is None

@@ -9,39 +9,41 @@ fails.
 Invariants. The row fails at the time of the error, with this code and message. It is named only to
 a role that may read all that the query, or the view, is computed from: a role that may read only
 the view gets the error without a row. The search itself never fails a statement: an error whose row
-cannot be found (forgotten, dropped, or too costly) is reported without one, and so are the error of
-a whole group, and that of a view WITH (REFRESH …), which has an earlier time. The search takes no
-lock, and ticks do nothing for it.
+cannot be found (forgotten, dropped, or too costly) is reported without one. Of an error over a
+whole group the keys are named. A view WITH (REFRESH …) has the errors of its last refresh, and rows
+of that time are named as long as its inputs have them. The search takes no lock, and ticks do
+nothing for it.
 
-Cost: a query over the inputs of the view, once per reported error.
+Cost: a query over the inputs of the view, once per reported error; for a group twice that, and as
+many queries as its number has bits.
 
 Tests: tests/engine/test_witness.py; with Spark: tests/engine/test_witness_spark.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.values import rows_of
 from reclock.engine.error_place import Asked, Kept
 from reclock.engine.leaves import leaves, shapes
-from reclock.errors import Error
+from reclock.errors import Error, ExpressionFailed
 from reclock.rows.copy_text import text_of
 from reclock.sql import types as t
 from reclock.sql.plan.relation import Get, walk
 from reclock.sql.plan.temporal import at_time
-from reclock.sql.witness import suspects
+from reclock.sql.witness import Group, suspects
 
 if TYPE_CHECKING:
     from reclock.dataflow.stop import Stop
     from reclock.engine.core import Core
     from reclock.engine.error_place import Place
     from reclock.engine.world import World
-    from reclock.errors import ExpressionFailed
     from reclock.ids import ObjectId
     from reclock.sql.plan.node import Node
+    from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.types import Type
     from reclock.sql.witness import Suspect
     from reclock.time.timestamp import Timestamp
@@ -103,14 +105,23 @@ class _Search:
     most: int
 
     def of_kept(self, item: ObjectId) -> str | None:
-        """Return a row of what a view reads; or, if a view that it reads has the error, of that."""
+        """Return a row of what a view reads, as of when its rows are."""
         known = self.world.items.get(item)
         if known is None:
             return None
         shape = self.world.of(known).shape
-        if item not in shape.views or shape.defined[item].schedule is not None:
+        if item not in shape.views:
             return None
-        plan = shape.views[item]
+        schedule = shape.defined[item].schedule
+        if schedule is not None:
+            last = schedule.round_down(self.timestamp)
+            if last is None:
+                return None
+            return replace(self, timestamp=last).of_view(shape.views[item])
+        return self.of_view(shape.views[item])
+
+    def of_view(self, plan: Node) -> str | None:
+        """Return a row of what a plan reads; or, if a view that it reads has the error, of that."""
         found = self.of_plan(plan, at_time(plan, int(self.timestamp)))
         if found is not None:
             return found
@@ -124,27 +135,49 @@ class _Search:
         if not all(map(self._may_read, _reads(plan))):
             return None
         for suspect in suspects(shown, "|".join(self.error)):
-            row = self._asked(suspect)
+            row = self._grouped(suspect) if isinstance(suspect, Group) else self._asked(suspect)
             if row is not None:
                 return row
         return None
 
     def _asked(self, suspect: Suspect) -> str | None:
-        shape, traces = shapes(self.world, suspect.plan)
-        there = [traces[collection_of(i.id)] for i in leaves(self.world, suspect.plan)]
-        if sum(shard.rows for shard in there) > self.most:
-            return None
-        if not all(shard.description.definite_at(self.timestamp) for shard in there):
-            return None
-        plan = suspect.plan
+        kinds = [c.type for c in suspect.plan.root.schema]
         try:
-            answer = self.core.engine.peek(plan, shape, traces, self.timestamp, stop=self.stop)
+            found = self._rows(suspect.plan)
         except Error:
             return None  # an aggregate below fails itself
-        kinds = [c.type for c in plan.root.schema]
-        for row in rows_of(answer, kinds):
-            return told(suspect.names, row, kinds)
-        return None
+        return told(suspect.names, found[0], kinds) if found else None
+
+    def _grouped(self, group: Group) -> str | None:
+        """Return the keys of a group that has the error: of the groups, half, and so on."""
+        try:
+            hashes = sorted(row[0] for row in self._rows(group.hashes))
+        except Error:
+            return None
+        if not hashes or not self._fails(group, hashes):
+            return None
+        while len(hashes) > 1:
+            half = hashes[: len(hashes) // 2]
+            hashes = half if self._fails(group, half) else hashes[len(half) :]
+        return self._asked(group.of(hashes[0]))
+
+    def _fails(self, group: Group, hashes: list[str]) -> bool:
+        try:
+            self._rows(group.among(hashes[0], hashes[-1]))
+        except ExpressionFailed as error:
+            return (error.code, error.message) == self.error
+        return False
+
+    def _rows(self, plan: QueryPlan) -> list[tuple[Any, ...]]:
+        """Return the rows of a query at the time; none if it costs too much, or is forgotten."""
+        shape, traces = shapes(self.world, plan)
+        there = [traces[collection_of(i.id)] for i in leaves(self.world, plan)]
+        if sum(shard.rows for shard in there) > self.most:
+            return []
+        if not all(shard.description.definite_at(self.timestamp) for shard in there):
+            return []
+        answer = self.core.engine.peek(plan, shape, traces, self.timestamp, stop=self.stop)
+        return list(rows_of(answer, [c.type for c in plan.root.schema]))
 
     def _may_read(self, item: ObjectId) -> bool:
         if self.role is None:

@@ -6,11 +6,16 @@ that it is written over: a relation, a join, a grouping. For an error, ``suspect
 the query of a *witness*: the first row of the base, in the order of the columns that are shown,
 for which that error is the first of the step. Steps come inputs first.
 
+A *group* is what fails over several rows: an aggregate or a window function over all that have the
+same keys. Which group it is, nobody can ask in one query, since the function fails. So it is looked
+for by halves: ``Group`` says the queries, over what part of the groups, told apart by the hashes
+of their keys.
+
 What can fail below the base leaves its rows out, as a view does, so that the query itself does not
 fail; only aggregates may still. Shown are the key of the base, or its first columns, and those that
 can fail depend on; a column is called by the relation that it comes from.
 
-Cost: that of the batch query below the step. Tests: tests/sql/test_witness.py.
+Cost: that of the batch query below the step; for a group twice that. Tests: tests/sql/test_witness.py.
 """
 
 from __future__ import annotations
@@ -41,6 +46,7 @@ from reclock.sql.plan.scalar import (
     FALSE,
     TRUE,
     Case,
+    Cast,
     ColumnRef,
     Fault,
     Literal,
@@ -56,6 +62,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from reclock.sql.plan.node import Node
+    from reclock.sql.plan.order import WindowCall
+    from reclock.sql.plan.reduce import AggregateCall
     from reclock.sql.plan.scalar import Scalar
 
 FIRST: Final = 3
@@ -63,6 +71,13 @@ FIRST: Final = 3
 
 COLUMNS: Final = 6
 """How many columns are shown at most."""
+
+NEVER_FAIL: Final = frozenset({
+    "count", "min", "max", "bool_and", "bool_or", "every", "array_agg", "string_agg", "row_number",
+    "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "first_value",
+    "last_value", "nth_value", "any_value",
+})  # fmt: skip
+"""Functions over groups that give no error."""
 
 PARTS: Final = 2_000
 """A step of more parts than this is not looked at."""
@@ -77,6 +92,49 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """A grouping, or a window, over rows that do not fail; and its keys with their names."""
+
+    node: Reduce | Window
+    keys: tuple[int, ...]
+    names: tuple[str, ...]
+
+    @property
+    def hashes(self) -> QueryPlan:
+        """What has a hash for each group."""
+        made = Distinct(Project(self.node.input, (("hash", self._hash),)))
+        return QueryPlan(made, 1)
+
+    def among(self, first: str, last: str) -> QueryPlan:
+        """Return what fails if one of the groups with these hashes, and those between, does."""
+        node = TopK(replace(self.node, input=self._between(first, last)), (), (), 1)
+        return QueryPlan(node, node.width)
+
+    def of(self, one: str) -> Suspect:
+        """Return how to find the keys of the group with this hash."""
+        first = TopK(keep(self._between(one, one), self.keys), (), (), 1)
+        return Suspect(QueryPlan(first, first.width), self.names)
+
+    def _between(self, first: str, last: str) -> Node:
+        bounds = ((">=", first), ("<=", last))
+        return Filter(
+            self.node.input,
+            tuple(call(sign, (self._hash, Literal(bound, TEXT))) for sign, bound in bounds),
+        )
+
+    @property
+    def _hash(self) -> Scalar:
+        made: Scalar = Literal("", TEXT)
+        for key in self.keys:
+            value = column(self.node.input, key)
+            text = value if value.type == TEXT else Cast(value, TEXT)
+            known = call("||", (Literal("=", TEXT), call("md5", (text,))))
+            some = call("coalesce", (known, Literal("-", TEXT)))
+            made = call("||", (made, some))
+        return call("md5", (made,))
+
+
+@dataclass(frozen=True, slots=True)
 class _Step:
     base: Node
     filters: tuple[Scalar, ...]
@@ -87,18 +145,21 @@ class _Step:
         return [scalar for scalar in (*self.filters, *self.outputs) if can_fail(scalar)]
 
 
-def suspects(root: Node, error: str) -> Iterator[Suspect]:
-    """Yield for each step of a plan that can fail how to find a row with ``error``.
+def suspects(root: Node, error: str) -> Iterator[Suspect | Group]:
+    """Yield for each step of a plan that can fail how to find a row, or group, with ``error``.
 
     It is ``SQLSTATE|message``; the plan is that of one time (``temporal.at_time``).
     """
     for step in _steps(lower_joins(root)):
+        if isinstance(step, Group):
+            yield step
+            continue
         failing = step.failing
         if failing and step.base.width and _parts(failing) <= PARTS:
             yield _suspect(step, error)
 
 
-def _steps(root: Node) -> Iterator[_Step]:
+def _steps(root: Node) -> Iterator[_Step | Group]:
     nodes = list(walk(root))
     chained = Project | Filter | FlatMap
     ends = {child for n in nodes if not isinstance(n, chained) for child in n.inputs} | {root}
@@ -109,8 +170,21 @@ def _steps(root: Node) -> Iterator[_Step]:
                 yield _Step(base, filters, (substituted(node.array, here),))
             case Join() if node.residual:
                 yield _Step(replace(node, residual=()), node.residual, ())
+            case Reduce() if node.keys and _can_fail(c for _, c in node.aggregates):
+                yield _group(node, node.keys)
+            case Window() if node.partition and _can_fail(c for _, c in node.calls):
+                yield _group(node, node.partition)
             case Project() | Filter() if node in ends:
                 yield _Step(*_chain(node))
+
+
+def _can_fail(calls: Iterable[AggregateCall | WindowCall]) -> bool:
+    return any(c.function.name not in NEVER_FAIL for c in calls)
+
+
+def _group(node: Reduce | Window, keys: tuple[int, ...]) -> Group:
+    base = transform(node.input, _without_errors)
+    return Group(replace(node, input=base), keys, tuple(_origin(base, key) for key in keys))
 
 
 def _chain(node: Node) -> tuple[Node, tuple[Scalar, ...], tuple[Scalar, ...]]:

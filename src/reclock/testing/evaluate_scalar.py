@@ -7,6 +7,7 @@ import operator
 import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from hashlib import md5
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.errors import Error
@@ -507,6 +508,7 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("||", -1): lambda *texts: "".join(texts),
     ("length", 1): len,
     ("char_length", 1): len,
+    ("md5", 1): lambda x: md5(x if isinstance(x, bytes) else x.encode()).hexdigest(),
     ("lower", 1): str.lower,
     ("upper", 1): str.upper,
     ("reverse", 1): lambda s: s[::-1],

@@ -5,17 +5,18 @@ single times, and for each ``Every`` the times ``aligned_to + k · interval`` fo
 with a schedule shows at every time what its query gave at the last of these; an update of the
 query at t is one of the view at ``round_up(t)``::
 
-    round_up(t)  =  min { r ∈ schedule : r ≥ t }          None: after the last one, never
+    round_up(t)    =  min { r ∈ schedule : r ≥ t }        None: after the last one, never
+    round_down(t)  =  max { r ∈ schedule : r ≤ t }        None: before the first one
 
-Invariants: ``round_up`` is monotone, idempotent, and never goes back. Before ``first`` the view
-has not been computed, and says so.
+Invariants: both are monotone and idempotent; ``round_up`` never goes back. Before ``first`` the
+view has not been computed, and says so.
 
 Cost O(n) in the parts of the schedule. Tests: tests/time/test_refresh.py.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -44,6 +45,11 @@ class Every:
         """Return the first of its times that is not before ``time``."""
         origin = created if self.aligned_to is None else self.aligned_to
         return time + (origin - time) % self.interval_ms
+
+    def round_down(self, time: int, created: int) -> int:
+        """Return the last of its times that is not after ``time``."""
+        origin = created if self.aligned_to is None else self.aligned_to
+        return time - (time - origin) % self.interval_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,16 @@ class Schedule:
         ]
         due = min(found, default=INT64_MAX)
         return Timestamp(due) if due < INT64_MAX else None
+
+    def round_down(self, time: int) -> Timestamp | None:
+        """Return the last refresh that is not after ``time``."""
+        times = self.times
+        nth = bisect_right(times, time)
+        found = [every.round_down(time, self.created) for every in self.every] + [
+            *times[max(nth - 1, 0) : nth]
+        ]
+        last = max(found, default=-1)
+        return Timestamp(last) if last >= self.created else None
 
     def __str__(self) -> str:
         parts = [

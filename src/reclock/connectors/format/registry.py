@@ -67,6 +67,10 @@ _MISSING: Final = frozenset({40401, 40402, 40403})
 _NOT_TAKEN: Final = frozenset({409, 422})
 """A schema that is not compatible with the one before, or is none."""
 
+_DOWN: Final = (
+    "see that the address is right and that the registry runs; what exists already is tried again "
+    "by itself"
+)
 _REFUSED: Final = {401: "28000", 403: "42501"}
 
 
@@ -214,7 +218,7 @@ def _unavailable(
     registry: Registry, does: str, said: object, code: str | None = None
 ) -> SourceUnavailable:
     secrets = [value for _, value in registry.options if isinstance(value, Secret)]
-    hint = "it is tried again by itself" if code is None else f"look at the {PREFIX}* options"
+    hint = _DOWN if code is None else f"look at the {PREFIX}* options"
     message = f"the schema registry at {registry.url} {does}"
     return SourceUnavailable(message, detail=scrub(str(said), secrets), hint=hint, code=code)
 
