@@ -78,13 +78,16 @@ def test_only_so_much_is_remembered_and_what_cannot_be_checked_is_said(feed, mon
         feed.send(updates((1, "a", time, 1)), progress(time, time + 1, (time, 1)))
         feed.tick()
     feed.crash()
-    feed.send(updates((2, "b", 3, 1)), progress(0, 5, (3, 7)))  # long ago
+    feed.send(updates((2, "b", 3, 1)))  # long ago
     feed.tick()
     said = "1 late update was left out unchecked: complete times so old or large are not remembered"
     assert feed.status() == ("running", said)
     feed.send(updates((1, "a", 2, 1), (7, "c", 1, 1)), partition=1)
     feed.tick()
     assert feed.status()[1].startswith("3 late updates were left out unchecked")
+    feed.send(progress(0, 5, (3, 7)), progress(3, 9, (8, 1), (4, 1), (7, 1)))
+    feed.tick()
+    assert feed.status()[1].startswith("3 late updates and 2 late counts were left out unchecked")
     assert caplog.messages == [f'source "cdc": {said}']  # once
     feed.send(updates((2, "b", 8, 1)))
     feed.tick()

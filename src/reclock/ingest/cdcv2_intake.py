@@ -268,14 +268,22 @@ class StatedIntake(OwnIntake):
             return "; ".join(said) or None
 
     def unchecked(self) -> str | None:
-        """Say, for a person, how many late updates nobody can compare any more; None if none."""
+        """Say, for a person, how much that came late nobody can compare any more; None if all."""
         with self.room:
             some = self.statements
-            count = some.unchecked if isinstance(some, Statements) else 0
-        if not count:
+            updates, counts = some.unchecked if isinstance(some, Statements) else (0, 0)
+        late = [
+            f"{n} late {what}{'' if n == 1 else 's'}"
+            for n, what in ((updates, "update"), (counts, "count"))
+            if n
+        ]
+        if not late:
             return None
-        many = "1 late update was" if count == 1 else f"{count} late updates were"
-        return f"{many} left out unchecked: complete times so old or large are not remembered"
+        were = "was" if updates + counts == 1 else "were"
+        return (
+            f"{' and '.join(late)} {were} left out unchecked: complete times so old or large are "
+            "not remembered"
+        )
 
     def _tell_unchecked(self) -> None:
         """Log the first of these."""

@@ -15,7 +15,9 @@ What can fail below the base leaves its rows out, as a view does, so that the qu
 fail; only aggregates may still. Shown are the key of the base, or its first columns, and those that
 can fail depend on; a column is called by the relation that it comes from.
 
-Cost: that of the batch query below the step; for a group twice that. Tests: tests/sql/test_witness.py.
+Cost: that of the batch query below the step; for a group twice that.
+
+Tests: tests/sql/test_witness.py.
 """
 
 from __future__ import annotations

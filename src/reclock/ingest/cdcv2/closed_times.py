@@ -6,7 +6,8 @@ known, and a *contradiction* otherwise: an update that was not among those that 
 another count. Of times before ``floor`` nothing is known any more, and nothing is looked at.
 
 Remembered are ``TIMES`` times with ``UPDATES`` updates in all; of a time with more, only how many.
-Late updates of times of which that is not enough are counted (``unchecked``), and reported.
+Late updates of times of which that is not enough are counted (``unchecked``), so are late counts of
+times before ``floor`` (``uncounted``); both are reported.
 What is remembered is durable with what waits, in TEMP, as statements of progress about complete
 times: ``[t, t + 1)`` with the count of t, and the hashes as its message; the floor is the message
 of one about time 0. So a restarted process tells the same (P2), and P5 holds.
@@ -77,6 +78,8 @@ class ClosedTimes:
     stored: int | None = None
     unchecked: int = 0
     """How many late updates could be repetitions or contradictions: nobody knows any more."""
+    uncounted: int = 0
+    """The same of late counts."""
     _known: dict[int, Closed] = field(default_factory=dict)  # in the order of their times
 
     def restore(self, records: Iterable[tuple[int, str, str]]) -> None:
@@ -120,6 +123,7 @@ class ClosedTimes:
 
     def check_counts(self, lower: int, upper: int, counts: Mapping[int, int]) -> None:
         """Refuse other counts of the complete times in ``[lower, upper)``."""
+        self.uncounted += sum(lower <= time < min(upper, self.floor) for time in counts)
         lower = max(lower, self.floor)
         for time in sorted({*counts, *self._known}):
             if lower <= time < upper:

@@ -258,7 +258,10 @@ class Statements:
             self._closed.settle(published.news)
             self._check_fresh(fresh, self.staged.unknown(published.pieces))
         else:  # what was published is not known here
-            self._closed = ClosedTimes(int(upper), unchecked=self._closed.unchecked)
+            known = self._closed
+            self._closed = ClosedTimes(
+                int(upper), unchecked=known.unchecked, uncounted=known.uncounted
+            )
         self._stated.forget(int(upper))
         self.staged.settle(int(upper))
         self._kept = [p for p in (p.filter(p.last >= upper) for p in kept) if len(p.last)]
@@ -312,9 +315,9 @@ class Statements:
         return faults_of((p.rows.column(-2), p.rows.column(-1)) for p in parts)
 
     @property
-    def unchecked(self) -> int:
-        """How many updates of complete times came that cannot be compared any more."""
-        return self._closed.unchecked
+    def unchecked(self) -> tuple[int, int]:
+        """How many updates, and counts, of complete times came that nobody can compare any more."""
+        return self._closed.unchecked, self._closed.uncounted
 
     @property
     def stated(self) -> int:
