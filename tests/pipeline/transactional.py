@@ -238,7 +238,8 @@ class Transactional(Log):
 
     def read(self, time: int) -> dict[str, int]:
         """Return how far each part was read when the last time up to this one was published."""
-        return self.steps[max(t for t in self.steps if t <= time)]
+        known = max((t for t in self.steps if t <= time), default=None)
+        return {} if known is None else self.steps[known]
 
     def shown(self, time: int) -> set[int]:
         """Return which transactions are released at a time, in all sources of the topic alike.
@@ -246,12 +247,7 @@ class Transactional(Log):
         Those that are complete in all of them, and have in none of them a row whose key a row has
         of an older one that is not released.
         """
-        members = self.captured.members
-        known = [set(m.steps) for m in members]
-        times = [t for t in set.intersection(*known) if t <= time]
-        if not times:
-            return set()
-        views = [m.arrived(max(times)) for m in members]
+        views = [m.arrived(time) for m in self.captured.members]
         numbers = set.intersection(*(whole for whole, _ in views))
         while True:
             held = {
