@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import signal
@@ -84,6 +85,37 @@ def test_a_file_is_applied_and_kept_running_and_goes_on_after_a_kill(tmp_path):
         assert db.execute("SELECT n FROM total").rows == [(bound(db),)]
         counted = sorted(db.execute("SELECT counter FROM numbers").rows)
         assert counted == [(n,) for n in range(1, bound(db) + 1)]
+
+
+def test_a_pipeline_over_sources_without_a_time_begins_before_its_data(tmp_path):
+    """A view over two sources that bring their times waits for both; so does the run."""
+    data = {name: tmp_path / f"{name}.json" for name in ("a", "b")}
+    made = []
+    for name, place in data.items():
+        place.write_bytes(b"")
+        made.append(
+            f"CREATE SOURCE {name} (k BIGINT, v BIGINT) FROM FILE '{place}' FORMAT JSON "
+            "ENVELOPE MATERIALIZE WITH (timeline = 'shop');"
+        )
+    made.append("CREATE MATERIALIZED VIEW both AS SELECT a.k, b.v FROM a JOIN b ON a.k = b.k;")
+    path = tmp_path / "pipeline.sql"
+    path.write_text("\n".join(made))
+    command = [sys.executable, "-m", "reclock", "run", str(path), "--state", str(tmp_path / "s")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        until(process, r"event=running")
+        for name, value in (("a", 2), ("b", 3)):
+            said = [
+                {"array": [{"data": {"k": 1, "v": value}, "time": 4, "diff": 1}]},
+                {"progress": {"lower": [0], "upper": [9], "counts": [{"time": 4, "count": 1}]}},
+            ]
+            data[name].write_text("".join(json.dumps(message) + "\n" for message in said))
+        for name in data:
+            until(process, rf"event=source name={name} state=running records=2")
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+    assert process.returncode == 0
+    with look(tmp_path / "s") as db:
+        assert db.execute("SELECT * FROM both").rows == [(1, 3)]
 
 
 def test_a_person_at_a_terminal_sees_bars_and_stops_it(tmp_path):

@@ -41,6 +41,32 @@ def test_it_listens_answers_and_ends(tmp_path: Path) -> None:
     assert "event=stopped" in rest[-1]
 
 
+def test_a_source_that_fails_is_in_the_log(tmp_path: Path) -> None:
+    """Nobody asks a server: what fails in the background says so by itself."""
+    data, init = tmp_path / "n.json", tmp_path / "init.sql"
+    data.write_text('{"n": 1}\n')
+    init.write_text(
+        f"CREATE SOURCE numbers (n INT) FROM FILE '{data}' FORMAT JSON WITH (on_error = 'stop');"
+    )
+    command = [sys.executable, "-m", "reclock", "serve", "--state", str(tmp_path / "state")]
+    with subprocess.Popen(
+        [*command, "--port", "0", "--trust-local", "--init", str(init)],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        next(line for line in lines if "event=listening" in line)
+        with data.open("a") as file:
+            file.write("nope\n")
+        said = next(line for line in lines if "name=numbers" in line and "failed" in line)
+        process.send_signal(signal.SIGTERM)
+        list(lines)
+        assert process.wait(60) == 0
+    assert "level=error" in said
+    assert "stopped at a record that cannot be decoded" in said
+
+
 def test_certificates(tmp_path: Path) -> None:
     assert tls_context(None, None) is None
     certificate = trustme.CA().issue_cert("localhost")
