@@ -278,6 +278,15 @@ def test_an_error_over_a_whole_group_names_its_keys(db: Database, kind: str) -> 
     assert len(db.execute("SELECT * FROM v").rows) == 41
 
 
+def test_the_keys_of_a_group_may_be_of_any_types(db: Database) -> None:
+    db.execute("CREATE TABLE m (a INT[], d DATE, f FLOAT8, b BOOLEAN, y BYTEA, x NUMERIC(38,0))")
+    key = "'{1,2}', '2026-01-31', 1.5, true, 'é'"
+    other = "'{1}', '2026-01-31', 1.5, true, 'é'"
+    db.execute(f"INSERT INTO m VALUES ({key}, {MOST}), ({key}, {MOST}), ({other}, {MOST})")
+    found = row(refused(db, "SELECT a, d, f, b, y, sum(x) FROM m GROUP BY 1, 2, 3, 4, 5"))
+    assert found == ("m.a = '{1,2}', m.d = '2026-01-31', m.f = 1.5, m.b = t, m.y = '\\xc3a9'")
+
+
 def test_an_error_over_a_window_names_the_keys_of_its_partition(db: Database) -> None:
     groups(db, "VIEW")
     sql = "SELECT x, sum(x) OVER (PARTITION BY note ORDER BY x) FROM m"

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from reclock.sql.plan.build.functions import call
+from reclock.sql.plan.coerce import explicit_cast
 from reclock.sql.plan.relation import (
     Distinct,
     Filter,
@@ -48,7 +49,6 @@ from reclock.sql.plan.scalar import (
     FALSE,
     TRUE,
     Case,
-    Cast,
     ColumnRef,
     Fault,
     Literal,
@@ -129,8 +129,7 @@ class Group:
         made: Scalar = Literal("", TEXT)
         for key in self.keys:
             value = column(self.node.input, key)
-            text = value if value.type == TEXT else Cast(value, TEXT)
-            known = call("||", (Literal("=", TEXT), call("md5", (text,))))
+            known = call("||", (Literal("=", TEXT), call("md5", (explicit_cast(value, TEXT),))))
             some = call("coalesce", (known, Literal("-", TEXT)))
             made = call("||", (made, some))
         return call("md5", (made,))
