@@ -182,8 +182,8 @@ class Gated(ModelEngine):
 
 SLOW = {
     "INSERT INTO r SELECT count(*), sum(a) FROM t": "SELECT n FROM r",
-    "UPDATE t SET a = a * 1": "SELECT count(*) FROM t",
-    "DELETE FROM t WHERE a = a + 1": "SELECT count(*) FROM t",
+    "UPDATE t SET a = mod(a, 9)": "SELECT count(*) FROM t",
+    "DELETE FROM t WHERE mod(a, 9) > 9": "SELECT count(*) FROM t",
     "CREATE MATERIALIZED VIEW w AS SELECT count(*) AS n FROM t": "SELECT n FROM w",
     "CREATE INDEX ON t (a)": "SELECT count(*) FROM t",
     "SUBSCRIBE (SELECT count(*) AS n FROM t) WITH (SNAPSHOT)": None,

@@ -64,7 +64,7 @@ def test_the_jobs_of_an_answer_are_in_a_pool_of_their_own(spark: Spark, tmp_path
     item = FuzzCatalog().resolve(("v",))
     types = arrow_types(item.schema)
     leaf = arranged(types, (0,), [(Counter({(1, 1): 1, (2, 2): 1}), 1)], LocalStore(tmp_path))
-    plan = plan_query(parse_query("SELECT d + 1 FROM v WHERE k > 1"), FuzzCatalog())
+    plan = plan_query(parse_query("SELECT sqrt(d) FROM v WHERE k > 1"), FuzzCatalog())
     query = rewrite_query(plan, RewriteContext(outer_joins=True))
     for answer in (peek, stream):
         settled(spark)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from reclock.sql.plan.scalar import Scalar
 
 _FAMILIES: Final = (comparison, integers, decimals, floats, moments, texts, series)
-_NONE: Final = pa.scalar(None, pa.string())
+_NONE: Final = pa.nulls(1, pa.string())[0]  # ``pa.scalar`` would import pandas
 
 
 def is_local(scalar: Scalar) -> bool:
