@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reclock.errors import NotSupported, StatementError
+from reclock.testing.local_engine import LocalEngine
 
 
 @pytest.fixture
@@ -122,3 +123,52 @@ def test_a_table_has_nothing_to_explain(tables):
     with pytest.raises(NotSupported) as raised:
         tables.execute("EXPLAIN CREATE TABLE x (a INT)")
     assert raised.value.hint
+
+
+def test_analyze_runs_a_query_and_counts_its_rows(tables):
+    for text in (
+        "ANALYZE SELECT * FROM t",
+        "(ANALYZE, VERBOSE, COSTS, BUFFERS off, FORMAT TEXT) SELECT * FROM t",
+        "analyze verbose select * from t",
+        "(analyze true, timing false) (SELECT * FROM t)",
+    ):
+        lines = explained(tables, text)
+        assert lines[0] == "Answered by: scan of t, 2 updates: without a Spark job"
+        assert "Rows: 2" in lines
+        assert lines[-1].startswith("Execution Time: ")
+    assert "Rows: 0" in explained(tables, "ANALYZE SELECT * FROM t WHERE k = 9")
+    assert not [
+        line for line in explained(tables, "(ANALYZE off) SELECT * FROM t") if "Rows" in line
+    ]
+    assert explained(tables, "(SELECT * FROM t)") == explained(tables, "SELECT * FROM t")
+    assert tables.execute("SELECT * FROM reclock.holds WHERE holder LIKE 'select/%'").rows == []
+
+
+def test_analyze_says_what_the_operators_of_a_view_took_and_keep(opener):
+    opener.engine = LocalEngine
+    tables = opener()
+    tables.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT, s TEXT)")
+    tables.execute("INSERT INTO t VALUES (1, 1, 'x'), (2, 1, 'y')")
+    tables.execute("CREATE MATERIALIZED VIEW m AS SELECT a, count(*) AS n FROM t GROUP BY a")
+    title = "Operators, on average of {} of this process:"
+    assert title.format("0 ticks") in explained(tables, "ANALYZE MATERIALIZED VIEW m")
+    for k in (3, 4):
+        tables.execute(f"INSERT INTO t VALUES ({k}, {k}, 'z'), ({k + 10}, {k}, 'z')")
+        tables.tick()
+    lines = [line.strip(" |") for line in explained(tables, "ANALYZE MATERIALIZED VIEW m")]
+    lines = lines[lines.index(title.format("2 ticks")) :]
+    at = next(i for i, line in enumerate(lines) if "Accumulate" in line)
+    assert "rows: 1, keeps: 3 records" in lines[at + 1]
+    assert "rows: 2" in lines[next(i for i, line in enumerate(lines) if "Input" in line) + 1]
+    assert explained(tables, "MATERIALIZED VIEW m")[-1] not in lines, "no numbers without ANALYZE"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ANALYZE CREATE VIEW w AS SELECT 1", "ANALYZE VIEW v", "ANALYZE SUBSCRIBE TO t",
+     "(FORMAT XML) SELECT 1"],
+)  # fmt: skip
+def test_what_cannot_be_measured_is_refused(tables, text):
+    tables.execute("CREATE VIEW v AS SELECT a FROM t")
+    with pytest.raises(NotSupported):
+        explained(tables, text)

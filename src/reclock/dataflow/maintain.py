@@ -48,7 +48,8 @@ class Tick:
     ``times`` are those of ``[lower, upper)``. ``hydrating`` says that the steps begin from
     nothing. Of a part of a graph ``given`` has the outputs of some steps, ``errors`` the error
     rows below these that are to be delayed, and only the ``wanted`` arrangements, and what they
-    need, are computed. What its steps take is noted in ``costs``, and of each in ``seconds``.
+    need, are computed. What its steps take is noted in ``costs``, and of each in ``seconds``; how
+    many updates each gives, in ``rows``.
     """
 
     def __init__(
@@ -65,8 +66,10 @@ class Tick:
         errors: Mapping[ArrangementId, Sequence[pa.RecordBatch]] | None = None,
         costs: Costs | None = None,
         seconds: dict[int, float] | None = None,
+        rows: dict[int, int] | None = None,
     ) -> None:
         self._costs = costs
+        self._rows = {} if rows is None else rows
         self._seconds = {} if seconds is None else seconds
         self._graph = graph
         self._written = written
@@ -132,6 +135,7 @@ class Tick:
 
         def finish(at: int, output: Output) -> None:
             self._outputs[at] = output
+            self._rows[at] = self._rows.get(at, 0) + output.oks.num_rows
             for reader in self._graph.readers[at]:
                 if reader in missing:
                     missing[reader] -= 1

@@ -66,6 +66,8 @@ class Effort:
     bytes: int = 0
     by_tasks: bool = False
     seconds: dict[int, float] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+    """How many updates each step gave, in this process."""
 
 
 @dataclass(frozen=True)
@@ -241,6 +243,7 @@ class InProcess:
             tick = Tick(
                 graph, changes, work.state, times,
                 limits=work.limits, costs=self.costs, seconds=work.effort.seconds,
+                rows=work.effort.rows,
             )  # fmt: skip
             return tick.run(self.evaluator)
         given = work.given

@@ -15,7 +15,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -81,6 +81,10 @@ class Steps:
     graph: Graph
     ticks: int
     seconds: dict[int, float]
+    driven: int = 0
+    """How many of the ticks the driver computed."""
+    rows: dict[int, int] = field(default_factory=dict)
+    """How many updates each step gave in these."""
 
 
 class Meters:
@@ -121,6 +125,10 @@ class Meters:
             known.ticks += 1
             for at, seconds in watch.effort.seconds.items():
                 known.seconds[at] = known.seconds.get(at, 0.0) + seconds
+            if watch.place == "driver":
+                known.driven += 1
+                for at, count in watch.effort.rows.items():
+                    known.rows[at] = known.rows.get(at, 0) + count
 
     def ticks(self) -> dict[tuple[Pace, str], int]:
         """Return how many ticks each pace had, by where they were computed."""
@@ -141,7 +149,10 @@ class Meters:
         """Return what the steps of a pace took."""
         with self._lock:
             known = self._steps.get(pace)
-            return known and Steps(known.graph, known.ticks, known.seconds.copy())
+            if known is None:
+                return None
+            spent, rows = known.seconds.copy(), known.rows.copy()
+            return Steps(known.graph, known.ticks, spent, known.driven, rows)
 
     # Merges.
 

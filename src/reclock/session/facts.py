@@ -273,7 +273,8 @@ class Facts:
     def operators(self, name: str) -> dict[str, Any] | None:
         """Return the steps that compute an object, with their state and what they took.
 
-        ``millis`` are of an average tick of this process, of steps that ran on the driver.
+        ``millis`` are of an average tick of this process, of steps that ran on the driver, and so
+        are ``rows``, the updates that a step gave.
         """
         world = self._core.world
         item = next((i for i in world.items.values() if i.name == name), None)
@@ -287,6 +288,8 @@ class Facts:
         measured = self._core.meters.steps(state.pace)
         spent = measured.seconds if measured and measured.graph is graph else {}
         ticks = measured.ticks if measured and measured.graph is graph else 0
+        gave = measured.rows if measured and measured.graph is graph else {}
+        driven = measured.driven if measured and measured.graph is graph else 0
         return {
             "ticks": ticks,
             "places": {
@@ -296,6 +299,7 @@ class Facts:
             },
             "operators": [
                 self._operator(state, at, spent.get(at, 0.0), ticks)
+                | {"rows": round(gave.get(at, 0) / driven, 2) if driven else None}
                 for at in sorted(graph.needed(frozenset({top}), frozenset(graph.references)))
             ],
         }

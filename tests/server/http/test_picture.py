@@ -36,7 +36,7 @@ def test_a_view_from_within(client: httpx.Client) -> None:
     operators = {o["operator"]: o for o in found["operators"]}
     assert {"Input", "Accumulate"} <= operators.keys()
     assert operators["Accumulate"].keys() == {
-        "step", "operator", "inputs", "keeps", "records", "bytes", "millis"
+        "step", "operator", "inputs", "keeps", "records", "bytes", "millis", "rows"
     }  # fmt: skip
 
 

@@ -11,12 +11,16 @@ it keeps, unless that is there already.
 
 Of a query: whether it is looked up, scanned, or computed by Spark; then what is computed.
 
+With ANALYZE a query is run too, as a client would, and its rows are counted. Of a materialized view
+it says what each operator took and keeps, by what this process has measured (``session.facts``).
+
 Tests: tests/session/test_explain.py.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from reclock.catalog.item import Index, MaterializedView, RelationItem, Table, View
@@ -30,7 +34,9 @@ from reclock.errors import StatementError
 from reclock.ids import ObjectId
 from reclock.rows.result import Result
 from reclock.session.definition import define_index, plan_view, schedule_of
+from reclock.session.facts import Facts
 from reclock.session.plans import plan_once
+from reclock.session.statements.select import answer
 from reclock.spark import peek
 from reclock.sql.explain import explain, explain_maintained
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
@@ -73,6 +79,10 @@ def explain_plan(context: Context, statement: ExplainPlan) -> Result:
         if context.transaction is not None and context.transaction.has_drafted:
             world = context.transaction.draft().seen
         text = _explained(statement.of, context, world)
+        if statement.analyze and isinstance(statement.of, Name):
+            text += "\n" + _measured(context, str(statement.of.parts[-1]))
+    if statement.analyze and isinstance(statement.of, SelectStatement | CatalogQuery):
+        text += "\n" + _run(context, statement.of)
     return Result("EXPLAIN", PLAN_SCHEMA.names, [(text,)], schema=PLAN_SCHEMA)
 
 
@@ -120,6 +130,41 @@ def _explained(  # noqa: PLR0911 - one per kind of statement
             return _indexed(of, catalog)
         case Subscribe():
             return _followed(plan_target(of, context.parameters, catalog), context, world)
+
+
+def _run(context: Context, of: SelectStatement | CatalogQuery) -> str:
+    """Run a query, and say how long it took and how many rows it gave."""
+    begun = perf_counter()
+    found = answer(context, of)
+    first, rows = None, 0
+    try:
+        while (batch := found.take()) is not None:
+            first = perf_counter() if first is None else first
+            rows += batch.num_rows
+    finally:
+        found.close()
+    ended = perf_counter()
+    said = f"Rows: {rows}\n"
+    if first is not None:
+        said += f"First row after: {1_000 * (first - begun):.3f} ms\n"
+    return f"{said}Execution Time: {1_000 * (ended - begun):.3f} ms"
+
+
+def _measured(context: Context, name: str) -> str:
+    """Say what the operators of a materialized view took, and what they keep."""
+    found = Facts(context.core).operators(name)
+    assert found is not None
+    ticks = found["ticks"]
+    measured = f"{ticks} {'tick' if ticks == 1 else 'ticks'}"
+    lines = [f"Operators, on average of {measured} of this process:"]
+    for one in found["operators"]:
+        reads = ", ".join(map(str, one["inputs"]))
+        lines.append(f"  {one['step']}: {one['operator']}" + (f" of {reads}" if reads else ""))
+        took = "time: not measured" if one["millis"] is None else f"time: {one['millis']:.4f} ms"
+        gave = "" if one["rows"] is None else f", rows: {one['rows']:g}"
+        kept = f", keeps: {one['records']} records, {one['bytes']} bytes" if one["keeps"] else ""
+        lines.append(f"    | {took}{gave}{kept}")
+    return "\n".join(lines)
 
 
 def _expiring(item: MaterializedView, context: Context, world: World) -> str:

@@ -9,7 +9,7 @@ from reclock.sql.parse.copy_format import parse_copy_format
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
 from reclock.sql.parse.fragment import QUERY_WORDS, query_of, sort_items_of
-from reclock.sql.parse.options import BOOLEAN, parse_options
+from reclock.sql.parse.options import BOOLEAN, STRING, parse_options
 from reclock.sql.parse.sequence_calls import calls_sequences, with_calls
 from reclock.sql.pg.parse import catalog_query
 from reclock.sql.statement.copy import Copy, CopyFrom
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 
     from reclock.sql.statement import CatalogQuery, Statement
     from reclock.sql.syntax.expression import SortItem
+
+_EXPLAIN = {
+    "format": STRING,
+    **dict.fromkeys(
+        ("analyze", "verbose", "costs", "settings", "generic_plan", "buffers", "wal",
+         "timing", "summary", "memory"), BOOLEAN,
+    ),
+}  # fmt: skip
+"""PostgreSQL's; all but ANALYZE and FORMAT say nothing here."""
 
 _SUBSCRIBE = {"snapshot": BOOLEAN, "progress": BOOLEAN}
 
@@ -135,12 +144,18 @@ def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> State
         cursor.expect("FOR")
         of = parse_subscribe(cursor) if cursor.accept("SUBSCRIBE") else parse_select(cursor)
         return ExplainTimestamp(of)
+    analyze = _explain_options(cursor)
     cursor.accept("PLAN")
     cursor.accept("FOR")
-    if cursor.accept("MATERIALIZED", "VIEW") or cursor.accept("VIEW"):
+    at, materialized = cursor.position, cursor.accept("MATERIALIZED", "VIEW")
+    if materialized or cursor.accept("VIEW"):
         name = cursor.name()
         cursor.end()
-        return ExplainPlan(name)
+        if analyze and not materialized:
+            raise _not_run(at)
+        return ExplainPlan(name, analyze)
+    if analyze and (cursor.sees("CREATE") or cursor.sees("SUBSCRIBE")):
+        raise _not_run(at)
     if cursor.accept("CREATE"):
         position = cursor.position
         made = inner(cursor)
@@ -149,4 +164,34 @@ def parse_explain(cursor: Cursor, inner: Callable[[Cursor], Statement]) -> State
             hint = "explain a query, SUBSCRIBE, CREATE … VIEW or CREATE INDEX"
             raise NotSupported(message, hint=hint, position=position)
         return ExplainPlan(made)
-    return ExplainPlan(query_or_subscribe(cursor))
+    return ExplainPlan(query_or_subscribe(cursor), analyze)
+
+
+def _explain_options(cursor: Cursor) -> bool:
+    """Read the options of EXPLAIN as PostgreSQL writes them; return whether it is ANALYZE."""
+    if cursor.sees("(") and not _opens_query(cursor):
+        position = cursor.position
+        options = parse_options(cursor, _EXPLAIN, keyword=False)
+        form = options.text("format") or "text"
+        if form.lower() != "text":
+            message = f"EXPLAIN with FORMAT {form.upper()} is not supported"
+            hint = "leave FORMAT out: a plan is a text of several lines"
+            raise NotSupported(message, hint=hint, position=position)
+        return options.boolean("analyze")
+    analyze = cursor.accept("ANALYZE")
+    cursor.accept("VERBOSE")
+    return analyze
+
+
+def _opens_query(cursor: Cursor) -> bool:
+    """Return whether a parenthesis that comes next begins a query."""
+    after = Cursor(cursor.ahead(), cursor.text)
+    while after.accept("("):
+        pass
+    return any(after.sees(word) for word in QUERY_WORDS)
+
+
+def _not_run(position: int) -> NotSupported:
+    message = "EXPLAIN ANALYZE of this statement is not supported"
+    hint = "leave ANALYZE out, or analyze a query or a MATERIALIZED VIEW that is there"
+    return NotSupported(message, hint=hint, position=position)

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExplainPlan:
-    """``EXPLAIN [PLAN] [FOR] query | SUBSCRIBE … | CREATE … | [MATERIALIZED] VIEW name``.
+    """``EXPLAIN [ANALYZE | PLAN] [FOR] query | SUBSCRIBE … | CREATE … | [MATERIALIZED] VIEW name``.
 
-    What is created is a view, a materialized view or an index.
+    What is created is a view, a materialized view or an index. With ``analyze`` a query is run, and
+    a materialized view says what its operators took.
     """
 
     of: (
@@ -30,6 +31,7 @@ class ExplainPlan:
         | CreateIndex
         | Name
     )
+    analyze: bool = False
 
 
 @dataclass(frozen=True, slots=True)
