@@ -3,7 +3,7 @@
 Every durable step calls ``hit("name")`` just where a crash would hurt most. Nothing
 happens unless the name is armed, by the environment or by a test::
 
-    RECLOCK_FAILPOINTS="remap.append.before=exit;durable.commit.after=sleep:500"
+    RECLOCK_FAILPOINTS="tick.publish.before=exit;durable.commit.after=sleep:500"
 
 Actions: ``exit`` ends the process at once, as ``kill -9`` would (no handlers, no
 flushing); ``raise`` raises ``FailpointRaised``; ``sleep:ms`` waits. ``NAMES`` lists every

@@ -2,7 +2,7 @@
 
 The collection ``remap/<source id>`` holds the elements of the bound frontiers, written by
 the gauge's codec; compare-and-append, compaction, versions and fencing are the store's.
-Keeps P2: a binding is in the store before anything is read under it.
+Keeps P2: no output is in the store before its bindings are; a tick appends both at once.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ resumes at that frontier, and nothing before it is read again::
 
     resume(R, {u}) = R(u − 1)        resume(R, {0}) = origin        resume(R, {}) = {}
 
-The order of durability makes this total: a binding is durable before anything is read
-under it, and an output's upper is published after, so ``upper ≤ R.upper`` always. If the
+The order of durability makes this total: an output's upper is published with the bindings
+below it or after them, so ``upper ≤ R.upper`` always. If the
 bindings were compacted past ``u − 1`` the positions are not known any more, which holds
 prevent; it is an error, never a guess.
 """
