@@ -1,4 +1,4 @@
-"""Rows that lie where a key wants them are not exchanged: which stages that saves.
+"""What is not exchanged: rows that lie where a key wants them, and others before they are needed.
 
 That nothing is lost by it is tested with random plans: test_job_tick.py.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from reclock.dataflow.job.parts import Parts
-from reclock.dataflow.job.schedule import Schedule
+from reclock.dataflow.job.schedule import Keyed, Schedule, keyed_inputs
 from reclock.ids import ObjectId
 from reclock.testing.evaluator import PythonEvaluator
 from reclock.testing.graphs import MemoryGraph, planned
@@ -35,3 +35,29 @@ def stages(text: str) -> int:
 )
 def test_stages(text: str, count: int) -> None:
     assert stages(text) == count
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT t.a FROM t JOIN (SELECT max(b) AS most FROM t) m ON t.b = m.most",
+        "SELECT t.a FROM t JOIN (SELECT a, max(b) AS most FROM t GROUP BY a) m ON t.b = m.most",
+        "SELECT t.a FROM t WHERE b NOT IN (SELECT max(b) FROM t GROUP BY a)",
+    ],
+)
+def test_files_are_not_sent_before_they_are_needed(text: str) -> None:
+    graph = MemoryGraph({VIEW: planned(text)}, PythonEvaluator()).graph
+    schedule = Schedule.of_tick(graph, Parts(2), graph.tables.keys())
+    late = 0
+    for number, plan in enumerate(schedule.stages):
+        for name, source in plan.exchanged.items():
+            if source in schedule.given:
+                users = {number + 1} if name in schedule.stages[number + 1].finished else set()
+                users |= {
+                    at for at, other in enumerate(schedule.stages)
+                    for step in map(graph.steps.__getitem__, other.steps)
+                    if isinstance(step, Keyed) and name in (n for _, n in keyed_inputs(step))
+                }  # fmt: skip
+                assert min(users) == number + 1
+                late += number > 0
+    assert late

@@ -11,7 +11,9 @@ A step runs in the first stage in which all of its inputs can be had:
   kept, at once; otherwise one stage after the step whose rows are to be exchanged;
 * accumulators exchange partial totals instead of rows;
 * rows that lie where the key wants them are not exchanged (``division``): the operator runs in
-  the stage of its input.
+  the stage of its input;
+* what was there before the job, in files, is exchanged in the stage before the first operator that
+  needs it: sent earlier, it would pass through every shuffle between.
 
 An arrangement is complete, and its runs are written, one stage after its source ran, or in the same
 stage if nothing is exchanged. Errors are written where they are made: runs of one interval whose
@@ -224,7 +226,26 @@ class _Scheduler:
         for name in map(errors_of, self._graph.views):
             if name in self._new:
                 self._errors(name, name)
+        self._postpone()
         return tuple(self._stages)
+
+    def _postpone(self) -> None:
+        """Exchange what was there before the job when it is needed, and not before."""
+        first: dict[ArrangementId, int] = {}
+        for number, plan in enumerate(self._stages):
+            for step in map(self._graph.steps.__getitem__, plan.steps):
+                if isinstance(step, Keyed):
+                    for _, name in keyed_inputs(step):
+                        first.setdefault(name, number)
+        early = self._stages[0]
+        for name, source in [*early.exchanged.items()]:
+            number = first.get(name, 1)
+            if source in self._given and number > 1:
+                del early.exchanged[name]
+                self._stages[number - 1].exchanged[name] = source
+                if name in self._new:
+                    self._stages[1].finished.discard(name)
+                    self._stages[number].finished.add(name)
 
     def _stage(self, number: int) -> StagePlan:
         while len(self._stages) <= number:
