@@ -15,9 +15,6 @@ import pyarrow as pa
 
 from reclock.config import parse_duration
 from reclock.connectors import letters
-from reclock.connectors.ahead import ahead
-from reclock.connectors.cdcv2 import Cdcv2Decode
-from reclock.connectors.debezium import DebeziumDecode
 from reclock.connectors.files.avro_container import AvroContainer
 from reclock.connectors.files.parquet import Parquet
 from reclock.connectors.files.source import DirectorySource, FileSource
@@ -28,8 +25,8 @@ from reclock.connectors.kafka.consistent import ConsistentSource
 from reclock.connectors.kafka.options import Connection
 from reclock.connectors.kafka.source import KafkaSource
 from reclock.connectors.kafka.start import Earliest, Start, StartTimestamp, parse_start_offset
-from reclock.connectors.records import Decode, Typed, decoded
-from reclock.connectors.transactions import TransactionsDecode
+from reclock.connectors.reading import Reading
+from reclock.connectors.records import Decode, Typed
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import OWN_TIMES, input_types
 from reclock.dataflow.error_rows import told
@@ -51,42 +48,18 @@ from reclock.sql.statement.source import (
 from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from reclock.catalog.item import Source, TableColumn
     from reclock.connectors.files.content import Content
-    from reclock.connectors.source import Reader
+    from reclock.connectors.reading import AnyDecode
     from reclock.connectors.source import Source as Connector
     from reclock.durable.keyed import Json
-    from reclock.remap.batch import Range
     from reclock.sql.statement import CreateSource
     from reclock.time.timestamp import Timestamp
 
-AnyDecode = Decode | DebeziumDecode | Cdcv2Decode | TransactionsDecode | Typed
-"""How records become input."""
-
 PLACES: Final = 2
 """The part and the offset come before a row's columns."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Reads and decodes: a value that travels to where that is done."""
-
-    reader: Reader
-    decode: AnyDecode
-    types: deltas.Types
-    skips: bool = False
-    """Whether records with a fault have what they were made of with them."""
-
-    def __call__(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
-        """Yield the records of ``ranges``, decoded while the next ones are fetched."""
-        raw = ahead(batch for batch in self.reader.read(ranges))
-        return (self._decoded(batch) for batch in raw)
-
-    def _decoded(self, raw: pa.RecordBatch) -> pa.RecordBatch:
-        made = decoded(self.decode, raw, self.types)
-        return letters.with_payload(made, raw) if self.skips else made
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from reclock.connectors.reading import Reading
     from reclock.dataflow import closing
     from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.piece import Piece
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from reclock.engine.core import Core
     from reclock.errors import SourceStopped
     from reclock.ids import ObjectId
-    from reclock.ingest.connect import Connected, Reading
+    from reclock.ingest.connect import Connected
     from reclock.ingest.timed import Plan
     from reclock.time.antichain import Antichain
 
