@@ -46,8 +46,8 @@ from reclock.dataflow.job.part import Part
 from reclock.dataflow.job.question import VERSION_BITS, Answers, Questions
 from reclock.spark.errors import carried
 from reclock.spark.evaluator import Bundle, names_of, projection, whole
-from reclock.spark.exchange import settle
 from reclock.spark.group_text import group_text
+from reclock.spark.worker import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -131,7 +131,9 @@ def _errand() -> tuple[Errand, int]:
     assert context is not None
     text = context.getLocalProperty(ERRAND)
     assert text is not None
-    return received(text), context.partitionId()
+    errand = received(text)
+    settle()
+    return errand, context.partitionId()
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,7 @@ class _Answered:
     question: GroupQuestion
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         with carried():
             inbox = Inbox()
             found: list[pa.RecordBatch] = []

@@ -9,22 +9,17 @@ A thread does not survive a fork. The linear algebra of numpy, which we do not u
 Those of the allocators of Arrow and polars are started again by the allocators themselves; polars'
 own removes files of queries that did not fit into memory, which no task has.
 
-Memory that a task frees is kept for the next one, up to a bound (``KEPT_BYTES``): by default every
-array of more than 128 KiB is a map of its own, and its pages are zeroed for each task again, which
-took a fifth of a worker's time.
-
 Used where the workers surely have this package: on this machine (``launch``). Tests:
 tests/spark/test_daemon.py.
 """
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import importlib
 import os
-from contextlib import suppress
 from typing import Final
+
+from reclock.spark.worker import settle
 
 LOADED: Final = (
     "pandas",
@@ -33,36 +28,21 @@ LOADED: Final = (
     "pyspark.worker",
     "reclock.spark.chain",
     "reclock.spark.staging",
+    "reclock.spark.tasks",
+    "reclock.dataflow.merge",
     "reclock.connectors.kafka.source",
     "reclock.connectors.cdcv2",
+    "reclock.connectors.reading",
 )
 """What a task of ours needs."""
-
-
-KEPT_BYTES: Final = 256 << 20
-"""How much free memory a worker keeps at the end of its heap."""
-
-_TRIM_THRESHOLD: Final = -1
-_MMAP_THRESHOLD: Final = -3
-_MOST_ON_HEAP: Final = 32 << 20
-"""The largest threshold that glibc takes: what is larger is a map of its own."""
-
-
-def keep_memory() -> None:
-    """Have the allocator of C keep memory that is freed; where it is not glibc's, do nothing."""
-    with suppress(OSError, AttributeError):
-        allocator = ctypes.CDLL(None)
-        allocator.mallopt(_MMAP_THRESHOLD, _MOST_ON_HEAP)
-        allocator.mallopt(_TRIM_THRESHOLD, KEPT_BYTES)
 
 
 def load() -> None:
     """Import all of it."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    keep_memory()
     for name in LOADED:
         importlib.import_module(name)
-    gc.freeze()
+    settle()
 
 
 if __name__ == "__main__":

@@ -20,14 +20,12 @@ Tests: tests/spark/test_exchange.py.
 
 from __future__ import annotations
 
-import gc
 import re
 import shutil
 import tempfile
 import weakref
 from collections import OrderedDict
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final
@@ -38,6 +36,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from reclock.spark.local_relation import local_relation
 from reclock.spark.pool import Pool, titled
 from reclock.spark.stoppable import is_stopped
+from reclock.spark.worker import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -138,10 +137,3 @@ def is_repeatable(plan: DataFrame) -> bool:
     """Return whether every execution of a plan computes all of it."""
     physical = plan._jdf.queryExecution().executedPlan()  # noqa: SLF001 - ``explain`` only prints
     return _REMEMBERS.search(physical.toString()) is None
-
-
-@cache
-def settle() -> None:
-    """Exempt what a worker has loaded from garbage collection, which Spark does per task."""
-    gc.collect()
-    gc.freeze()

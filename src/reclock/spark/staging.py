@@ -22,6 +22,7 @@ from reclock.dataflow.piece import Piece
 from reclock.spark.errors import carried, spark_errors
 from reclock.spark.pool import Pool, titled
 from reclock.spark.stoppable import is_stopped, stoppable
+from reclock.spark.worker import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -106,6 +107,7 @@ def _staged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         text = context.getLocalProperty(READING)
         assert text is not None
         stager, shares = pickle.loads(errand.data_of(text))
+        settle()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for piece in stager.staged(shares[number]):

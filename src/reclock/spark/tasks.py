@@ -17,6 +17,7 @@ from reclock.dataflow.work import Effort
 from reclock.spark.errors import carried, spark_errors
 from reclock.spark.pool import titled
 from reclock.spark.stoppable import stoppable
+from reclock.spark.worker import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,6 +74,7 @@ class _Numbered:
     items: tuple[Any, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         with carried():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
