@@ -51,9 +51,17 @@ def test_it_finds_exactly_the_updates_of_the_keys(tmp_path_factory, data):
     runs = runs_of(store, layout, lists, how, data.draw(st.integers(1, 9)))
     keys = data.draw(st.lists(rows_of(layout.key), max_size=8))
 
+    wanted = data.draw(st.none() | st.frozensets(st.integers(0, len(layout.schema) - 1)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probing, "SMALL_RUN", data.draw(st.sampled_from([0, 3, 100])))
-        found = probe(layout, runs, layout.conform_keys(keys_of(layout, keys, how)))
+        asked = layout.conform_keys(keys_of(layout, keys, how))
+        found = probe(layout, runs, asked, wanted)
+        if wanted is not None:
+            there, whole = found, probe(layout, runs, asked)
+            assert np.array_equal(there.probe, whole.probe)
+            for at in wanted:
+                assert there.updates.column(at).equals(whole.updates.column(at))
+            found = whole
 
     stored = [change for run in runs for change in changes_in(layout, run)]
     expected = Counter(

@@ -6,6 +6,7 @@ that match, columns out of place, trust in hashes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from reclock.change.model.incremental import incrementalise
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.operators.join import Join, product
-from reclock.dataflow.trace import EmptyTrace
+from reclock.dataflow.trace import DeltaTrace, EmptyTrace
 from reclock.errors import InvalidValue
 from reclock.testing.deltas import Arranged, cut, delta_of, log_of
 from reclock.testing.strategies.changes import (
@@ -96,6 +97,45 @@ def test_join_is_the_models_at_every_time(
     assert first_difference(made, expected, ALL_TIMES) is None
     at_once = run(join, a, b, (0, LAST + 1), store=store, compact=lambda: False)
     assert consolidate(at_once) == consolidate(made) == expected
+
+
+@pytest.mark.usefixtures("hashing")
+@given(
+    a=left_logs, b=right_logs, key=keys, cuts=bounds, needed=st.frozensets(st.integers(0, 5)),
+    compact=st.booleans(),
+)  # fmt: skip
+def test_columns_that_are_needed_are_as_if_all_were(
+    tmp_path_factory: pytest.TempPathFactory,
+    *,
+    a: Log,
+    b: Log,
+    key: tuple[tuple[int, ...], tuple[int, ...]],
+    cuts: tuple[int, ...],
+    needed: frozenset[int],
+    compact: bool,
+) -> None:
+    whole = Join(Keying(LEFT, key[0]), Keying(RIGHT, key[1]))
+    store = LocalStore(tmp_path_factory.getbasetemp())
+    found = [
+        [u._replace(data=tuple(u.data[i] for i in sorted(needed))) for u in log]
+        for join in (whole, replace(whole, needed=needed))
+        for log in [run(join, a, b, cuts, store=store, compact=lambda: compact)]
+    ]
+    assert consolidate(found[0]) == consolidate(found[1])
+
+
+def test_what_nobody_needs_is_not_gathered() -> None:
+    left, right = (Keying((pa.int64(), pa.string(), pa.string()), (0,)) for _ in range(2))
+    delta = deltas.build(
+        [pa.array([1, 1]), pa.array(["a", "b"]), pa.array(["c", "d"])],
+        np.array([3, 3]), np.array([1, 1]),
+    )  # fmt: skip
+    join = Join(left, right, needed=frozenset({1, 5}))
+    for stored in (EmptyTrace(right.layout), DeltaTrace(right.layout, right.arrange(delta))):
+        other = delta if isinstance(stored, EmptyTrace) else delta.slice(0, 0)
+        made = join.step(delta, EmptyTrace(left.layout), other, stored)
+        assert [column.null_count for column in made.columns[:6]] == [0, 0, 4, 0, 4, 0]
+        assert made.column(5).to_pylist() == ["c", "d", "c", "d"]
 
 
 def test_products_never_wrap() -> None:

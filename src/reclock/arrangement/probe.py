@@ -6,6 +6,9 @@ are taken, and kept if their key equals the one asked for. ::
 
     cost  O(n log S + matches), in numpy and Arrow; never a scan
 
+Who reads some columns only says which (``wanted``): the others, texts that nobody looks at for the
+most part, are not gathered, and are NULL.
+
 Colliding hashes cost their extra rows and change nothing. NULL finds NULL here, as in
 GROUP BY; a join, where NULL matches nothing, does not ask for NULL keys.
 
@@ -26,7 +29,7 @@ from reclock.arrangement.row import rows_equal
 from reclock.arrangement.stream import concat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from reclock.arrangement.family import Sorted
     from reclock.arrangement.layout import Int64s, Layout
@@ -43,23 +46,30 @@ class Matches(NamedTuple):
     updates: pa.RecordBatch
 
 
-def probe(layout: Layout, runs: Iterable[Sorted], keys: pa.RecordBatch) -> Matches:
+def probe(
+    layout: Layout,
+    runs: Iterable[Sorted],
+    keys: pa.RecordBatch,
+    wanted: Collection[int] | None = None,
+) -> Matches:
     """Return all updates of ``keys`` (``kh, <key…>``, conformed) in ``runs``.
 
     A key that is asked for twice is answered twice. Updates are as stored: those of
-    different runs may cancel.
+    different runs may cancel. Of the value columns only the ``wanted`` ones, numbered as those of
+    the layout's schema, are sure to have values.
     """
     order = by_hash(kh_of(keys))
-    wanted = kh_of(keys)[order]
+    hashes = kh_of(keys)[order]
+    chosen = None if wanted is None else with_keys(layout, wanted)
     found: list[Matches] = []
     small: list[pa.RecordBatch] = []
     for run in runs:
         if run.rows <= SMALL_RUN:
             small += run
         else:
-            found += _in_run(run, wanted)
+            found += _in_run(run, hashes, chosen)
     if small:
-        found.append(_in_batches(small, wanted))
+        found.append(_in_batches(small, hashes, chosen))
     found = [part for part in found if len(part.probe)]
     if not found:
         return Matches(np.empty(0, np.int64), layout.empty())
@@ -74,22 +84,44 @@ def probe(layout: Layout, runs: Iterable[Sorted], keys: pa.RecordBatch) -> Match
     return Matches(matches.probe[equal], matches.updates.filter(pa.array(equal)))
 
 
-def _in_run(run: Sorted, wanted: Int64s) -> Iterator[Matches]:
+def with_keys(layout: Layout, wanted: Collection[int]) -> frozenset[int]:
+    """Return some columns, and those that a look-up itself needs."""
+    count = len(layout.schema)
+    return frozenset({*wanted, *range(1 + len(layout.key)), count - 2, count - 1})
+
+
+def taken(
+    batch: pa.RecordBatch, rows: pa.Array, wanted: Collection[int] | None = None
+) -> pa.RecordBatch:
+    """Return rows of a batch; columns that are not ``wanted``, if that is said, are NULL."""
+    if wanted is None:
+        return batch.take(rows)
+    columns = [
+        column.take(rows) if i in wanted else pa.nulls(len(rows), column.type)
+        for i, column in enumerate(batch.columns)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _in_run(run: Sorted, wanted: Int64s, columns: Collection[int] | None) -> Iterator[Matches]:
     """Yield the updates with these hashes, which are sorted, of each batch that has some."""
     starts = np.searchsorted(wanted, run.first, "left")
     ends = np.searchsorted(wanted, run.last, "right")
     for index in run.ahead(np.flatnonzero(starts < ends).tolist()):
         rows, nth = _equal_hashes(run.hashes(index), wanted[starts[index] : ends[index]])
         if rows.size:
-            yield Matches(starts[index] + nth, run.batch(index).take(pa.array(rows)))
+            found = taken(run.batch(index), pa.array(rows), columns)
+            yield Matches(starts[index] + nth, found)
 
 
-def _in_batches(batches: list[pa.RecordBatch], wanted: Int64s) -> Matches:
+def _in_batches(
+    batches: list[pa.RecordBatch], wanted: Int64s, columns: Collection[int] | None
+) -> Matches:
     """Return the updates with these hashes, which are sorted, in few small batches."""
     whole = concat(batches)
     order = np.argsort(kh_of(whole), kind="stable")
     rows, nth = _equal_hashes(Hashes(kh_of(whole)[order]), wanted)
-    return Matches(nth, whole.take(pa.array(order[rows])))
+    return Matches(nth, taken(whole, pa.array(order[rows]), columns))
 
 
 def _equal_hashes(hashes: Hashes, wanted: Int64s) -> tuple[Int64s, Int64s]:

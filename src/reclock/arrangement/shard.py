@@ -34,7 +34,7 @@ from reclock.time.antichain import Antichain
 from reclock.time.description import Description
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from reclock.arrangement.cache import RunCache
     from reclock.arrangement.family import Sorted
@@ -109,12 +109,15 @@ class Shard:
                 found += run.ref.rows * (end - max(begin, lower)) / (end - begin)
         return round(found)
 
-    def lookup(self, keys: pa.Table | pa.RecordBatch) -> Matches:
+    def lookup(
+        self, keys: pa.Table | pa.RecordBatch, wanted: Collection[int] | None = None
+    ) -> Matches:
         """Return the stored updates of ``kh, <key…>``, at all times, not consolidated.
 
-        What an incremental join wants: it multiplies, adds, and consolidates once.
+        What an incremental join wants: it multiplies, adds, and consolidates once. Columns of the
+        value that are not ``wanted``, if that is said, may be NULL.
         """
-        return probe(self.layout, self.sources, self.layout.conform_keys(keys))
+        return probe(self.layout, self.sources, self.layout.conform_keys(keys), wanted)
 
     def lookup_at(self, keys: pa.Table | pa.RecordBatch, as_of: Timestamp) -> Matches:
         """Return the rows of ``keys`` as they are at ``as_of``, in the order of the keys."""

@@ -3,7 +3,8 @@
 Definition. A trace of a collection, in a tick ``[lower, upper)``, holds the updates with
 times before ``lower``, keyed by its layout. ``lookup`` of keys ``kh, <key…>`` returns all
 their updates *as stored*: of any time, not consolidated, in no order; a key asked for
-twice is answered twice; NULL finds NULL. What is stored and cancels adds up to nothing.
+twice is answered twice; NULL finds NULL. What is stored and cancels adds up to nothing. Who needs
+some columns only says which are ``wanted``: others of the value may then be NULL.
 
 ``arrangement.shard.Shard`` is a trace. ``EmptyTrace`` is that of a collection before its
 first tick, ``DeltaTrace`` that of a delta in memory.
@@ -21,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.arrangement.layout import kh_of
-from reclock.arrangement.probe import Matches
+from reclock.arrangement.probe import Matches, taken, with_keys
 from reclock.arrangement.row import rows_equal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from reclock.arrangement.layout import Int64s, Layout
     from reclock.arrangement.shard import Shard
@@ -39,7 +40,7 @@ class Trace(Protocol):
         """The columns of the arrangement."""
         ...
 
-    def lookup(self, keys: pa.RecordBatch) -> Matches:
+    def lookup(self, keys: pa.RecordBatch, wanted: Collection[int] | None = None) -> Matches:
         """Return the stored updates of ``kh, <key…>``."""
         ...
 
@@ -54,8 +55,9 @@ class EmptyTrace:
 
     layout: Layout
 
-    def lookup(self, keys: pa.RecordBatch) -> Matches:
+    def lookup(self, keys: pa.RecordBatch, wanted: Collection[int] | None = None) -> Matches:
         """Return no match."""
+        del keys, wanted
         return Matches(np.empty(0, np.int64), self.layout.empty())
 
     def within(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
@@ -84,15 +86,16 @@ class DeltaTrace:
         if low < high:
             yield self.updates.take(pa.array(order[low:high]))
 
-    def lookup(self, keys: pa.RecordBatch) -> Matches:
+    def lookup(self, keys: pa.RecordBatch, wanted: Collection[int] | None = None) -> Matches:
         """Return the updates of ``kh, <key…>``: hashes are searched, keys compared."""
         order, stored = self._sorted
-        wanted = kh_of(keys)
-        low = np.searchsorted(stored, wanted, "left")
-        count = np.searchsorted(stored, wanted, "right") - low
-        probe = np.repeat(np.arange(len(wanted)), count)
+        asked_for = kh_of(keys)
+        low = np.searchsorted(stored, asked_for, "left")
+        count = np.searchsorted(stored, asked_for, "right") - low
+        probe = np.repeat(np.arange(len(asked_for)), count)
         place = np.arange(len(probe)) - np.repeat(np.cumsum(count) - count - low, count)
-        updates = self.updates.take(pa.array(order[place]))
+        chosen = None if wanted is None else with_keys(self.layout, wanted)
+        updates = taken(self.updates, pa.array(order[place]), chosen)
         if self.layout.key and len(probe):
             at = pa.array(probe)
             asked = [column.take(at) for column in self.layout.keys(keys)]

@@ -228,9 +228,9 @@ class Part:
             errors = made.errors if made.errors.num_rows else None
             return Output(made.delta, errors, {step.state: made.state})
         if isinstance(step, Join):
-            left, right = (self._reader.collection(n) for n in (step.left_state, step.right_state))
+            left, right = (self._reader.arranged(n) for n in (step.left_state, step.right_state))
             traces = self.trace(step.left_state), self.trace(step.right_state)
-            return Output(step.operator.step(left, traces[0], right, traces[1]))
+            return Output(step.operator.keyed_step(left, traces[0], right, traces[1]))
         self._inputs = {}
         if isinstance(step, Grouped):
             self._inputs = {at: self._reader.collection(name) for at, name in keyed_inputs(step)}

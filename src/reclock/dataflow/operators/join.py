@@ -7,6 +7,9 @@ with a stored update that time is the change's, since everything stored is earli
 
     row of the result = columns of the left, then columns of the right
 
+Where only some columns of the result are ``needed``, the others are NULL: to gather texts that the
+next step throws away takes longer than all the rest.
+
 A key with NULL in it matches nothing. Without key columns every pair matches: the cross
 join. A product that int64 cannot hold is an error, never a wrong number. The result is
 consolidated if something in it is taken away: a row that was stored, retracted and compacted
@@ -20,6 +23,7 @@ Tests: tests/dataflow/test_join.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,6 +31,7 @@ import pyarrow as pa
 
 from reclock.arrangement.column import validity
 from reclock.arrangement.layout import diff_of, time_of
+from reclock.arrangement.probe import taken, with_keys
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.trace import DeltaTrace
 from reclock.errors import InvalidValue
@@ -49,6 +54,8 @@ class Join:
     right: Keying
     null_safe: tuple[bool, ...] = ()
     """Per key column, whether NULL matches NULL; nothing given: never."""
+    needed: frozenset[int] | None = None
+    """The columns of the result that somebody reads; None: all."""
 
     def __post_init__(self) -> None:
         """Refuse keys that cannot be compared."""
@@ -70,6 +77,17 @@ class Join:
         right_trace: Trace,
     ) -> pa.RecordBatch:
         """Return the change of the join, from the changes of its sides (deltas)."""
+        keyed = self.left.arrange(left), self.right.arrange(right)
+        return self.keyed_step(keyed[0], left_trace, keyed[1], right_trace)
+
+    def keyed_step(
+        self,
+        left: pa.RecordBatch,
+        left_trace: Trace,
+        right: pa.RecordBatch,
+        right_trace: Trace,
+    ) -> pa.RecordBatch:
+        """Return the same from changes that are arranged as the sides' traces are."""
         a = _matchable(self.left, left, self.null_safe)
         b = _matchable(self.right, right, self.null_safe)
         parts = []
@@ -91,26 +109,41 @@ class Join:
     ) -> pa.RecordBatch:
         """Return the pairs of changed updates with those of the other side's trace."""
         mine, yours = (self.left, self.right) if changed_is_left else (self.right, self.left)
-        probe, found = other.lookup(mine.keys(changed))
-        taken = changed.take(pa.array(probe))
-        one, two = mine.columns(taken), yours.columns(found)
+        i_want, you_want = self._wanted if changed_is_left else reversed(self._wanted)
+        probe, found = other.lookup(mine.keys(changed), you_want)
+        if i_want is not None:
+            i_want = with_keys(mine.layout, i_want)
+        matched = taken(changed, pa.array(probe), i_want)
+        one, two = mine.columns(matched), yours.columns(found)
         return deltas.build(
             [*one, *two] if changed_is_left else [*two, *one],
-            np.maximum(time_of(taken), time_of(found)),
-            product(diff_of(taken), diff_of(found)),
+            np.maximum(time_of(matched), time_of(found)),
+            product(diff_of(matched), diff_of(found)),
+        )
+
+    @cached_property
+    def _wanted(self) -> tuple[frozenset[int] | None, frozenset[int] | None]:
+        """Which columns of the arrangements of both sides are needed."""
+        if self.needed is None:
+            return None, None
+        width = len(self.left.types)
+        return (
+            frozenset(self.left.place(i) for i in self.needed if i < width),
+            frozenset(self.right.place(i - width) for i in self.needed if i >= width),
         )
 
 
-def _matchable(side: Keying, delta: pa.RecordBatch, null_safe: tuple[bool, ...]) -> pa.RecordBatch:
-    """Return the updates keyed, without those whose key has a NULL that matches nothing."""
+def _matchable(
+    side: Keying, updates: pa.RecordBatch, null_safe: tuple[bool, ...]
+) -> pa.RecordBatch:
+    """Return keyed updates without those whose key has a NULL that matches nothing."""
     there: npt.NDArray[np.bool_] | None = None
-    for i, safe in zip(side.key, null_safe or [False] * len(side.key), strict=True):
-        if safe:
-            continue
-        valid = validity(delta.column(i))
+    safe = null_safe or (False,) * len(side.key)
+    for column, is_safe in zip(side.layout.keys(updates), safe, strict=True):
+        valid = None if is_safe else validity(column)
         if valid is not None:
             there = valid if there is None else there & valid
-    return side.arrange(delta if there is None else delta.filter(pa.array(there)))
+    return updates if there is None else updates.filter(pa.array(there))
 
 
 def product(one: Int64s, other: Int64s) -> Int64s:

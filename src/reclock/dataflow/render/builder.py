@@ -23,7 +23,10 @@ from reclock.dataflow.graph import (
     input_of,
 )
 from reclock.dataflow.keying import Keying
+from reclock.dataflow.steps.linear import Linear
 from reclock.dataflow.steps.multiset import Union
+from reclock.dataflow.steps.stateful import Join
+from reclock.sql.plan.scalar import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -155,7 +158,7 @@ class Builder:
         """Return what was built."""
         reads = {at: frozenset(state) for at, state in self._reads.items()}
         return Graph(
-            tuple(self._steps),
+            self._narrowed(),
             dict(self._arrangements),
             self._tables,
             self._views,
@@ -164,6 +167,23 @@ class Builder:
             frozenset(self._references),
             self._passing,
             self._delayed,
+        )
+
+    def _narrowed(self) -> tuple[Step, ...]:
+        """Return the steps; a join gives only what is read of it, if all who read it say what."""
+        held = {kept.source for kept in (*self._arrangements.values(), *self._passing.values())}
+        held |= set(self._views.values())
+        read: dict[int, set[int]] = {}
+        for step in self._steps:
+            if isinstance(step, Linear):
+                read.setdefault(step.source, set()).update(*map(columns_of, step.scalars))
+            else:
+                held |= set(step.inputs)
+        return tuple(
+            replace(step, operator=replace(step.operator, needed=frozenset(read.get(at, ()))))
+            if isinstance(step, Join) and at not in held
+            else step
+            for at, step in enumerate(self._steps)
         )
 
     def _collect(self, item: ObjectId, step: int, key: tuple[int, ...]) -> None:
