@@ -27,11 +27,14 @@ FAULTS = """
 import sys
 import resource
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from reclock.spark.worker import keep_memory
 if sys.argv[1] == "keep":
     keep_memory()
-for _ in range(20):
-    [np.full(1 << 17, 1) for _ in range(16)]  # 16 MiB, and free again
+for _ in range(40):
+    arrays = [np.full(1 << 17, 1) for _ in range(16)]  # 16 MiB, and free again
+    [pc.add(pa.array(array), 1) for array in arrays]
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
 """
 
