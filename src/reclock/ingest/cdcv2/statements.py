@@ -258,9 +258,9 @@ class Statements:
             self._closed.settle(published.news)
             self._check_fresh(fresh, self.staged.unknown(published.pieces))
         else:  # what was published is not known here
-            known = self._closed
+            before = self._closed
             self._closed = ClosedTimes(
-                int(upper), unchecked=known.unchecked, uncounted=known.uncounted
+                int(upper), unchecked=before.unchecked, uncounted=before.uncounted
             )
         self._stated.forget(int(upper))
         self.staged.settle(int(upper))
