@@ -40,6 +40,19 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         assert list(who.let_pass(range(3))) == [0, 1, 2]
 
 
+def test_one_who_waits_goes_on_when_the_tick_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precedence, "PATIENCE", 60.0)
+    who = Precedence()
+    who.wait()  # for nothing
+    with who.going_first():
+        thread = threading.Thread(target=who.wait)
+        thread.start()
+        thread.join(0.05)
+        assert thread.is_alive()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
 def test_an_error_lets_the_others_go_on() -> None:
     who = Precedence()
     with pytest.raises(RuntimeError), who.going_first():

@@ -3,7 +3,7 @@
 Threads of one process share one interpreter, which changes hands every few milliseconds: a tick
 that runs while a merge does waits for it at each of a thousand small steps, and takes twice as
 long. So a tick announces itself (``going_first``), and a merge waits between its blocks
-(``let_pass``) until no tick is running.
+(``let_pass``) until no tick is running. So do pictures and metrics before they are made (``wait``).
 
 It waits a bounded time: ticks without a pause slow merges down and do not stop them, so
 there are never more runs than merges, one block per ``PATIENCE``, can keep up with.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PATIENCE: Final = 0.2
-"""For how many seconds one block of a merge lets ticks pass."""
+"""For how many seconds one block of a merge, or one picture, lets ticks pass."""
 
 Item = TypeVar("Item")
 
@@ -49,12 +49,16 @@ class Precedence:
                 self._first -= 1
                 self._changed.notify_all()
 
+    def wait(self) -> None:
+        """Wait for running ticks, for a while."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._first, PATIENCE)
+
     def let_pass(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield ``items``; before each is made, wait for running ticks, for a while."""
         source = iter(items)
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: not self._first, PATIENCE)
+            self.wait()
             try:
                 item = next(source)
             except StopIteration:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -36,6 +35,7 @@ from reclock.server.protocol.report import error_response
 from reclock.server.protocol.startup import Key, greet
 from reclock.server.protocol.throttle import Throttle
 from reclock.server.protocol.wire import Disconnected
+from reclock.server.switching import SWITCHING
 from reclock.session.file_roots import FileRoots
 
 if TYPE_CHECKING:
@@ -50,13 +50,6 @@ if TYPE_CHECKING:
 
 LOGIN_SECONDS: Final = 30
 """So long a client may take to log in."""
-
-_GIVE_WAY: Final = 0.0005
-"""After so many seconds a thread of this process lets another one have its turn.
-
-Look-ups are answered by the thread that listens; with Python's 5 ms a tick next to many of them
-waits that long after each of its steps.
-"""
 
 _BEYOND: Final = 32
 """So many more connections than sessions there may be, of those who have not logged in."""
@@ -96,7 +89,6 @@ class Server:
         self.pepper = secrets.token_bytes(32)
         self.throttle = Throttle(clock or SystemClock())
         self._pool = ThreadPoolExecutor(options.max_connections, "reclock-session")
-        self._switched = sys.getswitchinterval()
         self._keys: dict[int, tuple[Key, Connection]] = {}
         self._sessions = 0
         self._strangers: dict[Connection, None] = {}
@@ -117,7 +109,6 @@ class Server:
 
     async def start(self) -> None:
         """Begin to listen."""
-        sys.setswitchinterval(min(self._switched, _GIVE_WAY))
         loop = asyncio.get_running_loop()
         options = self._options
         try:
@@ -130,11 +121,14 @@ class Server:
             message = f"cannot listen at {options.host}:{options.port}"
             hint = "choose another --port, or stop what listens there"
             raise InvalidValue(message, detail=str(cause), hint=hint) from cause
+        SWITCHING.begin()
 
     async def close(self) -> None:
         """Let no one in, and see everybody out."""
         if self._listening is not None:
             self._listening.close()
+            SWITCHING.end()
+            self._listening = None
         for _, connection in self._keys.values():
             connection.stop()
         await self._gone(self._options.grace)
@@ -145,7 +139,6 @@ class Server:
             connection.abort()
         await self._gone(self._options.grace)
         await asyncio.get_running_loop().run_in_executor(None, self._pool.shutdown)
-        sys.setswitchinterval(self._switched)
 
     async def _gone(self, seconds: float) -> None:
         if self._tasks:

@@ -14,7 +14,10 @@ Tests: tests/session/test_facts.py.
 from __future__ import annotations
 
 import shutil
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reclock.arrangement.store import LocalStore
@@ -28,7 +31,7 @@ from reclock.time.position import offsets_of
 from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from reclock.catalog.item import Item
     from reclock.dataflow.graph import ArrangementId
@@ -128,6 +131,29 @@ class TimelineFacts:
     failure: Error | None
 
 
+class Moving(NamedTuple):
+    """All that should move, looked at once."""
+
+    timelines: list[TimelineFacts]
+    sources: list[SourceFacts]
+    sinks: list[SinkFacts]
+
+
+class Binding(NamedTuple):
+    """The offsets that a source is bound to from a time on."""
+
+    time: int
+    offsets: dict[str, int]
+
+
+class Held(NamedTuple):
+    """Who keeps history of an object, and from when on."""
+
+    object: str
+    holder: str
+    since: int | None
+
+
 @dataclass(frozen=True)
 class Disk:
     """The disk that files of the database are on."""
@@ -214,6 +240,10 @@ class Facts:
                 None if failure is None else failure.error,
             )  # fmt: skip
 
+    def moving(self) -> Moving:
+        """Return how all does that should move."""
+        return Moving(list(self.timelines()), list(self.sources()), list(self.sinks()))
+
     def is_late(self, timeline: TimelineFacts) -> bool:
         """Return whether a timeline has not ticked for too long."""
         most = LATE_MS + 3 * self._core.settings.timestamp_interval_ms
@@ -231,6 +261,27 @@ class Facts:
             least = min((t for t in (first, since) if t is not None), default=None)
             found[name] = count + 1, least
         return found
+
+    def holders(self) -> list[Held]:
+        """Return who keeps history of what; what has a name is called by it, as a person would."""
+        items = self._core.world.items
+        names = {str(item.id): item.name for item in items.values()}
+        found = []
+        for held in self._core.holds.rows():
+            item = items.get(held.object)
+            kind, _, number = str(held.holder).partition("/")
+            holder = f"{kind} {names.get(number, number)}".strip()
+            name = str(held.object) if item is None else item.name
+            found.append(Held(name, holder, _time(held.since)))
+        return found
+
+    def bindings(self) -> Iterator[tuple[ObjectId, str, Callable[[int], list[Binding]]]]:
+        """Yield each source, its name, and what gives its bindings after a time."""
+        world = self._core.world
+        for source in world.catalog.of_kind(Source):
+            found = None if source.parent else world.of(source).bindings.get(source.id)
+            if found is not None:
+                yield source.id, source.name, partial(_bindings_after, found.remap)
 
     def expirations(self) -> dict[str, int]:
         """Return by object how many milliseconds are left until it keeps nothing."""
@@ -384,6 +435,16 @@ def _sink(exporter: Exporter, name: str, state: TimelineState) -> SinkFacts:
         exporter.in_flight, None if reached is None else max(0, state.upper - reached), why,
         exporter.target.topic, exporter.target.consistency, tuple(exporter.recent),
     )  # fmt: skip
+
+
+def _bindings_after(remap: Remap[Any], time: int) -> list[Binding]:
+    first = bisect_right(remap.bindings, time, key=attrgetter("time"))
+    found = []
+    for bound in remap.bindings[first:]:
+        offsets = {str(p): n for p, n in offsets_of(bound.frontier).items() if p != TRANSACTION}
+        if offsets:
+            found.append(Binding(int(bound.time), offsets))
+    return found
 
 
 def _sum(frontier: Antichain[Any]) -> int:

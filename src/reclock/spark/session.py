@@ -122,6 +122,8 @@ class Spark:
         if client or is_connect(self._wanted.settings.get(MASTER, "")):
             raise _no_connect()
         self._preflight = Preflight()
+        self._shown: tuple[SparkContext, str | None] | None = None
+        """Where a context shows what it does."""
         self.store: Store | None = None
         """Where tasks read and write files."""
 
@@ -161,9 +163,12 @@ class Spark:
     def ui(self) -> str | None:
         """Where Spark shows what it does; None if it is not up, or shows nothing."""
         context = _shared.running(self._wanted)
-        if context is None or context.getConf().get("spark.ui.enabled", "true") == "false":
+        if context is None:
             return None
-        return context.uiWebUrl
+        if self._shown is None or self._shown[0] is not context:  # the JVM is asked once
+            shows = context.getConf().get("spark.ui.enabled", "true") != "false"
+            self._shown = context, context.uiWebUrl if shows else None
+        return self._shown[1]
 
     @property
     def own_cores(self) -> int | None:

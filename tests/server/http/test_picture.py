@@ -45,8 +45,8 @@ def test_words_of_errors_are_for_superusers(db: Database) -> None:
     intake = db._core.intakes[source.id]
     intake.stall = SourceUnavailable("it has hunter2", hint="ask")
     try:
-        told = picture.overview(db, told=True)["sources"][0]["error"]
-        kept = picture.overview(db, told=False)["sources"][0]["error"]
+        told = picture.overview(db, History(db), told=True)["sources"][0]["error"]
+        kept = picture.overview(db, History(db), told=False)["sources"][0]["error"]
     finally:
         intake.stall = None
     assert told["message"] == "it has hunter2"
@@ -65,6 +65,14 @@ def test_history_is_an_hour_and_no_more(db: Database) -> None:
     }  # fmt: skip
     assert json.loads(history.since(samples[-1]["t"])) == {"samples": []}
     assert history._samples.maxlen == KEPT
+
+
+def test_an_overview_has_the_last_samples(db: Database) -> None:
+    history = History(db)
+    for _ in range(picture.LAST + 2):
+        history.sample()
+    samples = json.loads(history.since(0))["samples"]
+    assert picture.overview(db, history, told=False)["samples"] == samples[-picture.LAST :]
 
 
 def test_a_source_that_is_a_moment_behind_runs(db: Database) -> None:

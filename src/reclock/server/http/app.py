@@ -38,6 +38,7 @@ from reclock.server.http.limits import (
     body_of,
     checked,
 )
+from reclock.server.http.looks import in_turn
 from reclock.server.http.metrics import CONTENT_TYPE
 from reclock.server.http.openapi import description
 from reclock.server.http.sending import Sending
@@ -92,6 +93,7 @@ class App:
             Route("/api/subscribe", self._answered(self.subscribe), methods=["GET", "POST"]),
             Route("/api/overview", self._answered(self.overview)),
             Route("/api/history", self._answered(self.history)),
+            Route("/api/time", self._answered(self.time)),
             Route("/api/pipeline", self._answered(self.pipeline)),
             Route("/api/object", self._answered(self.inside)),
             Mount("/static", StaticFiles(directory=str(static))),
@@ -111,8 +113,7 @@ class App:
             try:
                 if free:
                     return await endpoint(request)
-                caller = await asyncio.to_thread(self._p.door.caller, request)
-                return await endpoint(request, caller)
+                return await endpoint(request, await self._caller(request))
             except Error as error:
                 return self._refused(request, error)
             except Exception as error:
@@ -120,6 +121,11 @@ class App:
                 return _json(error_of(error), 500)
 
         return answer
+
+    async def _caller(self, request: Request) -> Caller:
+        """Return who asks; only a password that was not checked yet takes a thread."""
+        door = self._p.door
+        return door.known(request) or await asyncio.to_thread(door.caller, request)
 
     def _refused(self, request: Request, error: Error) -> Response:
         status = status_of(error)
@@ -143,7 +149,7 @@ class App:
         to = To.SUPERUSER if self._p.door.trusts(request) else To.STRANGER
         if request.headers.get("authorization") or request.cookies.get(self._p.door.cookie):
             with suppress(Rejected):  # a session that has ended changes nothing of how things are
-                caller = await asyncio.to_thread(self._p.door.caller, request)
+                caller = await self._caller(request)
                 to = To.SUPERUSER if is_superuser(self._p.db, caller) else To.ROLE
         ready, reasons = readiness(self._p.db, to)
         made = {"status": "ready" if ready else "not ready", "reasons": reasons}
@@ -152,7 +158,7 @@ class App:
     async def metrics(self, request: Request, caller: Caller) -> Response:
         """Give all metrics."""
         del request, caller
-        text = await asyncio.to_thread(self._p.metrics.text)
+        text = await asyncio.to_thread(in_turn, self._p.metrics.text)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
     async def openapi(self, request: Request) -> Response:
@@ -253,16 +259,22 @@ class App:
 
     async def overview(self, request: Request, caller: Caller) -> Response:
         """Say how everything does."""
-        db, told = self._p.db, is_superuser(self._p.db, caller)
-        look = partial(picture.overview, db, told=told)
+        told = is_superuser(self._p.db, caller)
+        look = partial(picture.overview, self._p.db, self._p.history, told=told)
         return (await self._p.looks.at("overview", told=told, look=look)).answer(request)
 
     async def history(self, request: Request, caller: Caller) -> Response:
         """Give the samples of the last hour after a time."""
         del caller
-        since = request.query_params.get("since", "0")
-        known = since.isascii() and since.isdigit() and len(since) <= 18
-        found = self._p.history.since(int(since) if known else 0)
+        found = self._p.history.since(_since(request))
+        return Response(found, media_type="application/json")
+
+    async def time(self, request: Request, caller: Caller) -> Response:
+        """Give the bindings after a number that an earlier answer had, and all holds."""
+        del caller
+        look = self._p.remaps.look
+        holds = (await self._p.looks.at("time", told=False, look=look)).plain
+        found = self._p.remaps.since(_since(request), holds)
         return Response(found, media_type="application/json")
 
     async def pipeline(self, request: Request, caller: Caller) -> Response:
@@ -275,7 +287,7 @@ class App:
         """Give the operators of an object."""
         del caller
         name = request.query_params.get("name", "")
-        found = await asyncio.to_thread(picture.inside, self._p.db, name)
+        found = await asyncio.to_thread(in_turn, partial(picture.inside, self._p.db, name))
         if found is None:
             message = f'"{name[:60]}" does not exist, or computes nothing'
             raise UndefinedName(message, code="42P01", hint="/api/pipeline has all names")
@@ -363,6 +375,12 @@ _STATUS: Final = {
 
 def _json(value: Any, status: int = 200) -> Response:
     return Response(dumps(value), status, media_type="application/json")
+
+
+def _since(request: Request) -> int:
+    """Return the number in a query; 0, which is before all others, if there is none."""
+    since = request.query_params.get("since", "0")
+    return int(since) if since.isascii() and since.isdigit() and len(since) <= 18 else 0
 
 
 async def _body(request: Request, most: int = BODY_BYTES) -> bytes:

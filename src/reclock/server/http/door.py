@@ -116,6 +116,13 @@ class Door:
 
     # Who it is.
 
+    def known(self, request: HTTPConnection) -> Caller | None:
+        """Return who asks, or refuse; None: there is a password to be checked."""
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "basic":
+            return self._proven(*_credentials(given))
+        return self.caller(request)
+
     def caller(self, request: HTTPConnection) -> Caller:
         """Return who asks, or refuse; a password takes a moment to check."""
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
@@ -123,7 +130,7 @@ class Door:
             case "bearer":
                 return self._known(given.strip())
             case "basic":
-                return self._basic(given, address_of(request))
+                return self._check(*_credentials(given), address_of(request))
         if (token := request.cookies.get(self.cookie)) is not None:
             try:
                 return self._known(token)
@@ -189,33 +196,47 @@ class Door:
         role = self._db.roles.find(caller.role)
         return role is not None and role.login and role.verifier == caller.verifier
 
-    def _basic(self, given: str, address: str) -> Caller:
-        try:
-            user, colon, password = b64decode(given, validate=True).decode().partition(":")
-        except ValueError:
-            colon = user = password = ""
-        if not colon:
-            message = "malformed credentials"
-            raise Rejected(message, hint="send Authorization: Basic base64(role:password)")
-        return self._check(user, password, address)
+    def _proven(self, user: str, password: str) -> Caller | None:
+        """Return who shows a password that was right a moment ago, and still is."""
+        known = self._verifier(user)
+        if known is not None and self._proved.get(self._shown(user, password)) == known:
+            return Caller(user, known)
+        return None
+
+    def _verifier(self, user: str) -> Verifier | None:
+        role = self._db.roles.find(user)
+        return None if role is None or not role.login else role.verifier
+
+    def _shown(self, user: str, password: str) -> bytes:
+        return hmac.digest(self._pepper, f"{user}\0{password}".encode(), "sha256")
 
     def _check(self, user: str, password: str, address: str) -> Caller:
         """Check a password; one that was right a moment ago is not computed again."""
-        role = self._db.roles.find(user)
-        known = None if role is None or not role.login else role.verifier
-        shown = hmac.digest(self._pepper, f"{user}\0{password}".encode(), "sha256")
-        if known is not None and self._proved.get(shown) == known:
-            return Caller(user, known)
+        if (proven := self._proven(user, password)) is not None:
+            return proven
+        known = self._verifier(user)
         self._throttle.check(address)
         verifier = nobody(user, self._pepper) if known is None else known
         if not verifier.accepts(password) or known is None:
             self._throttle.failed(address, user)
             raise wrong(user)
         self._throttle.succeeded(address, user)
-        self._proved[shown] = known
+        self._proved[self._shown(user, password)] = known
         while len(self._proved) > SESSIONS:
             self._proved.popitem(last=False)
         return Caller(user, known)
+
+
+def _credentials(given: str) -> tuple[str, str]:
+    """Return the role and the password of ``Authorization: Basic``."""
+    try:
+        user, colon, password = b64decode(given, validate=True).decode().partition(":")
+    except ValueError:
+        colon = user = password = ""
+    if not colon:
+        message = "malformed credentials"
+        raise Rejected(message, hint="send Authorization: Basic base64(role:password)")
+    return user, password
 
 
 def is_superuser(db: Database, caller: Caller) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from reclock.errors import Error
     from reclock.session.database import Database
+    from reclock.session.facts import Moving
 
 Reason = dict[str, Any]
 
@@ -30,26 +31,25 @@ class To(IntEnum):
     SUPERUSER = 2
 
 
-def readiness(db: Database, to: To) -> tuple[bool, list[Reason]]:
-    """Return whether everything moves, and what does not."""
-    found = list(_wrong(db, to))
+def readiness(db: Database, to: To, moving: Moving | None = None) -> tuple[bool, list[Reason]]:
+    """Return whether everything moves, and what does not; ``moving`` is what was just looked at."""
+    found = list(_wrong(db, to, moving or db.facts.moving()))
     return not found, found
 
 
-def _wrong(db: Database, to: To) -> Iterator[Reason]:
+def _wrong(db: Database, to: To, moving: Moving) -> Iterator[Reason]:
     if (failure := db.failure) is not None:
         yield _reason("process", "reclock", "failed", failure, to)
-    facts = db.facts
-    for timeline in facts.timelines():
+    for timeline in moving.timelines:
         if timeline.failure is not None:
             yield _reason("timeline", timeline.name, "failing", timeline.failure, to)
-        elif facts.is_late(timeline):
+        elif db.facts.is_late(timeline):
             yield _reason("timeline", timeline.name, "late", None, to)
-    for source in facts.sources():
+    for source in moving.sources:
         waits = source.state == "loading" and not source.is_loaded
         if waits or source.state in {"starting", "stalled", "failed"}:
             yield _reason("source", source.name, source.state, source.why, to, said=source.said)
-    for sink in facts.sinks():
+    for sink in moving.sinks:
         if sink.state != "running":
             yield _reason("sink", sink.name, sink.state, sink.why, to)
 

@@ -10,7 +10,7 @@ Tests: tests/server/http/test_picture.py.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reclock.server.http.values import dumps
 
@@ -27,23 +27,28 @@ class History:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._samples: deque[tuple[int, bytes]] = deque(maxlen=KEPT)
+        self._last: deque[dict[str, Any]] = deque(maxlen=10)
 
     def sample(self) -> None:
         """Look once more."""
         facts, meters, now = self._db.facts, self._db.meters, self._db.now_ms
-        total = meters.phases["total"].now()
-        sources = list(facts.sources())
+        total, moving = meters.phases["total"].now(), facts.moving()
         made = {
             "t": now,
-            "lag": {x.name: x.lag_ms for x in facts.timelines() if x.lag_ms is not None},
-            "behind": {x.name: x.lag_records for x in sources},
-            "read": sum(x.records for x in sources),
+            "lag": {x.name: x.lag_ms for x in moving.timelines if x.lag_ms is not None},
+            "behind": {x.name: x.lag_records for x in moving.sources},
+            "read": sum(x.records for x in moving.sources),
             "changed": sum(x.changed for x in facts.objects()),
-            "written": sum(x.messages for x in facts.sinks()),
+            "written": sum(x.messages for x in moving.sinks),
             "ticks": sum(total.buckets),
             "tick_seconds": round(total.total, 6),
         }
+        self._last.append(made)
         self._samples.append((now, dumps(made)))
+
+    def last(self, count: int) -> list[dict[str, Any]]:
+        """Return the last few samples."""
+        return list(self._last)[-count:]
 
     def since(self, ms: int) -> bytes:
         """Return the samples after a time, as JSON."""

@@ -1,7 +1,8 @@
 """Pictures that many look at, made once: an answer is as old as ``FRESH_SECONDS``, and no older.
 
-Ten consoles that ask at the same moment cost one look, one text and one compression. Who asks
-while it is made waits for it.
+A page asks every two seconds. Ten consoles that do cost one look, one text and one compression in
+that time. Who asks while it is made waits for it; and a look begins when no tick is running
+(``arrangement.precedence``), or after a while.
 
 Tests: tests/server/http/test_looks.py.
 """
@@ -11,10 +12,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.responses import Response
 
+from reclock.arrangement.precedence import PRECEDENCE
 from reclock.server.http.values import dumps
 
 if TYPE_CHECKING:
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-FRESH_SECONDS: Final = 0.9
+T = TypeVar("T")
+
+FRESH_SECONDS: Final = 1.9
 SMALL: Final = 1_024
 """What is smaller is not compressed."""
 
@@ -60,6 +64,11 @@ class Looks:
         async with self._turns.setdefault(key, asyncio.Lock()):
             found = self._made.get(key)
             if found is None or monotonic() - found.made > FRESH_SECONDS:
-                found = await asyncio.to_thread(lambda: Picture(look()))
-                self._made[key] = found
+                found = self._made[key] = await asyncio.to_thread(in_turn, lambda: Picture(look()))
             return found
+
+
+def in_turn(work: Callable[[], T]) -> T:
+    """Do something that shows how all does, when no tick is running, or after a while."""
+    PRECEDENCE.wait()
+    return work()

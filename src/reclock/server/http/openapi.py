@@ -220,6 +220,14 @@ PATHS: Final[dict[str, Json]] = {
             "the last hour", _answer("Picture", "samples"), 401, parameters=[_in_query("since")]
         )
     },
+    "/api/time": {
+        "get": _operation(
+            "the bindings of sources, and who holds what",
+            _answer("Picture", "bindings and holds"),
+            401,
+            parameters=[_in_query("since")],
+        )
+    },
     "/api/pipeline": {"get": _operation("the graph", _answer("Picture", "objects"), 401)},
     "/api/object": {
         "get": _operation(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reclock.server.http.gauges import Gauges
     from reclock.server.http.history import History
     from reclock.server.http.metrics import Metrics
+    from reclock.server.http.remaps import Remaps
     from reclock.server.http.streams import Streams
     from reclock.session.database import Database
     from reclock.session.file_roots import FileRoots
@@ -39,6 +40,7 @@ class Parts:
     gauges: Gauges
     metrics: Metrics
     history: History
+    remaps: Remaps
     streams: Streams
     pool: Executor
     files: FileRoots

@@ -16,20 +16,25 @@ from reclock.server.http.health import To, readiness
 from reclock.server.http.health import told as told_of
 
 if TYPE_CHECKING:
+    from reclock.server.http.history import History
     from reclock.session.database import Database
     from reclock.session.facts import SourceFacts
 
 Json = dict[str, Any]
 
+LAST: Final = 4
+"""So many samples are in an overview: who asks at least every fifteen seconds misses none."""
+
 MOMENT_MS: Final = 10_000
 """What came since the last ticks is no backlog."""
 
 
-def overview(db: Database, *, told: bool) -> Json:
-    """Return how everything does."""
+def overview(db: Database, history: History, *, told: bool) -> Json:
+    """Return how everything does, with the last samples, so that a page need not ask for them."""
     facts, meters = db.facts, db.meters
     to = To.SUPERUSER if told else To.ROLE
-    ready, reasons = readiness(db, to)
+    moving = facts.moving()
+    ready, reasons = readiness(db, to, moving)
     total = meters.phases["total"].now()
     done, failed = meters.merges()
     disk = facts.disk()
@@ -41,7 +46,7 @@ def overview(db: Database, *, told: bool) -> Json:
         "interval_ms": db.interval_ms,
         "timelines": [
             {"name": x.name, "upper": x.upper, "lag_ms": x.lag_ms, "failing": x.failure is not None}
-            for x in facts.timelines()
+            for x in moving.timelines
         ],
         "sources": [
             {
@@ -50,7 +55,7 @@ def overview(db: Database, *, told: bool) -> Json:
                 "bindings": x.bindings, "error": _error(x.why, to),
                 "said": x.said if told else None, "partitions": x.partitions,
             }
-            for x in facts.sources()
+            for x in moving.sources
         ],
         "sinks": [
             {
@@ -59,7 +64,7 @@ def overview(db: Database, *, told: bool) -> Json:
                 "in_flight": x.in_flight, "lag_ms": x.lag_ms, "error": _error(x.why, to),
                 "topic": x.topic, "consistency": x.consistency, "recent": x.recent,
             }
-            for x in facts.sinks()
+            for x in moving.sinks
         ],
         "objects": [
             {
@@ -74,6 +79,7 @@ def overview(db: Database, *, told: bool) -> Json:
         "expirations": facts.expirations(),
         "disk": None if disk is None else {"free": disk.free, "size": disk.size},
         "spark_ui": facts.spark_ui(),
+        "samples": history.last(LAST),
     }  # fmt: skip
 
 

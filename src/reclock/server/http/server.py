@@ -25,9 +25,12 @@ from reclock.server.http.door import Door
 from reclock.server.http.gauges import Gauges
 from reclock.server.http.history import EVERY_SECONDS, History
 from reclock.server.http.limits import STATEMENTS
+from reclock.server.http.looks import in_turn
 from reclock.server.http.metrics import Metrics
 from reclock.server.http.parts import Parts
+from reclock.server.http.remaps import Remaps
 from reclock.server.http.streams import Streams
+from reclock.server.switching import SWITCHING
 from reclock.session.file_roots import FileRoots
 
 if TYPE_CHECKING:
@@ -77,13 +80,14 @@ class HttpServer:
         gauges = Gauges(options.connections)
         door = Door(db, trusts_local=options.trusts_local, encrypts=options.tls is not None)
         self.parts = Parts(
-            db, door, gauges, Metrics(db, gauges), History(db), Streams(self._readers),
-            self._pool, options.files, say,
+            db, door, gauges, Metrics(db, gauges), History(db), Remaps(db),
+            Streams(self._readers), self._pool, options.files, say,
         )  # fmt: skip
         self._server: uvicorn.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="reclock-http-loop", daemon=True)
         self._ready = threading.Event()
+        self._closed = False
 
     @property
     def port(self) -> int:
@@ -115,13 +119,16 @@ class HttpServer:
             hint = "choose another --http, or stop what listens there"
             raise InvalidValue(message, detail=str(cause), hint=hint) from cause
         self._socket = made
+        SWITCHING.begin()
         self._thread.start()
         self._ready.wait()
 
     def close(self) -> None:
         """Let no one in, and see everybody out."""
-        if self._socket is None:
+        if self._socket is None or self._closed:
             return
+        self._closed = True
+        SWITCHING.end()
         loop = self._loop
         if loop is not None and self._thread.is_alive():
             with suppress(RuntimeError):
@@ -179,7 +186,7 @@ class HttpServer:
         """Take samples for the graphs, and let go of abandoned streams."""
         while True:
             try:
-                await asyncio.to_thread(self.parts.history.sample)
+                await asyncio.to_thread(in_turn, self.parts.history.sample)
             except Exception as error:
                 self.parts.fault(error)
             self.parts.streams.sweep()

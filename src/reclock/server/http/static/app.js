@@ -70,7 +70,7 @@ function App() {
 const LOADED = new Map([[Overview, Overview]]);
 function Shown({ title, page, theme, rest, who, left }) {
   const { data, error } = usePoll(() => get("/api/overview"), 2000);
-  const samples = useHistory(), speed = useSpeed(data);
+  const samples = useHistory(data), speed = useSpeed(data);
   const [, again] = useState(0), [missing, miss] = useState(null);
   useEffect(() => { if (error?.status === 401) left(); }, [error]);
   useEffect(() => { if (!LOADED.has(page)) page().then((found) => { LOADED.set(page, found); again((n) => n + 1); }, () => miss({ message: "this page could not be fetched", hint: "reload the console when the server is there" })); }, [page]);
@@ -79,15 +79,20 @@ function Shown({ title, page, theme, rest, who, left }) {
     ${shown ? html`<${shown} now=${data} samples=${samples} speed=${speed} theme=${theme} rest=${rest} who=${who} />` : html`<h1>${title}</h1><${Problem} error=${missing} />`}`;
 }
 
+// An overview has the last samples; the hour before is asked for once, and what was missed.
 const KEPT = [];
-function useHistory() {
+function useHistory(now) {
   const [, again] = useState(0);
-  usePoll(async () => {
-    const { samples } = await get(`/api/history?since=${KEPT.at(-1)?.t ?? 0}`);
-    KEPT.push(...samples);
-    if (KEPT.length > 720) KEPT.splice(0, KEPT.length - 720);
-    again((n) => n + 1);
-  }, 5000);
+  useEffect(() => {
+    const add = ({ samples }) => {
+      KEPT.push(...samples.filter((s) => s.t > (KEPT.at(-1)?.t ?? 0)));
+      if (KEPT.length > 720) KEPT.splice(0, KEPT.length - 720);
+      again((n) => n + 1);
+    };
+    const last = KEPT.at(-1)?.t ?? 0, first = now?.samples[0]?.t ?? 0;
+    if (first > last) get(`/api/history?since=${last}`).then(add, () => {}); // or with the next overview
+    else if (now?.samples.at(-1)?.t > last) add(now);
+  }, [now]);
   return KEPT;
 }
 

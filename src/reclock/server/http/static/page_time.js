@@ -1,37 +1,36 @@
 // The remap as a picture: which offsets of each partition became visible when, what is kept, what is
 // complete, and who holds what. Bindings that the database has folded since are remembered, paler.
 import { useRef, useState } from "./vendor/core.js";
-import { rows } from "./api.js";
+import { get } from "./api.js";
 import { clock, html, isTime, moment, number, Problem, round, span, usePoll, useWidth } from "./parts.js";
 
 const H = 300, LEFT = 66, RIGHT = 18, TOP = 26, BOTTOM = 30, HELD = 13, MINUTES = 3;
 
 export function Time({ now }) {
-  const kept = useRef(new Map()), known = useRef(new Map());
+  const kept = useRef(new Map()), next = useRef(0);
   const { data, error } = usePoll(async () => {
-    const [bindings, held] = await Promise.all([
-      rows('SELECT source, "timestamp", "partition", "offset" FROM reclock.bindings'),
-      rows("SELECT object, holder, since FROM reclock.holds")]);
-    const holders = held.map((h) => [h, ...h.holder.split("/")]);
-    if (holders.some(([, kind, id]) => kind !== "subscribe" && !known.current.has(id))) {
-      for (const [, , id] of holders) known.current.set(id, null); // what has no name is asked for once
-      for (const o of await rows("SELECT id, name FROM reclock.objects")) known.current.set(o.id, o.name);
+    const found = await get(`/api/time?since=${next.current}`); // what is new: a binding never changes
+    next.current = found.next;
+    const gone = new Set(kept.current.keys());
+    for (const { id, name, steps } of found.sources) {
+      gone.delete(id);
+      if (!steps.length) continue;
+      const source = kept.current.get(id) ?? kept.current.set(id, { name, parts: new Map() }).get(id);
+      source.name = name;
+      for (const [time, offsets] of steps) for (const [part, offset] of Object.entries(offsets)) {
+        const partition = source.parts.get(part) ?? source.parts.set(part, new Map()).get(part);
+        partition.set(time, offset);
+      }
     }
-    const holds = holders.map(([h, kind, id]) => { const name = kind !== "subscribe" && known.current.get(id); return { ...h, holder: name ? `${kind} ${name}` : h.holder.replace("/", " ") }; });
-    for (const b of bindings) {
-      const source = kept.current.get(b.source) ?? kept.current.set(b.source, new Map()).get(b.source);
-      const partition = source.get(b.partition) ?? source.set(b.partition, new Map()).get(b.partition);
-      partition.set(b.timestamp, b.offset);
-    }
-    return { holds };
+    for (const id of gone) kept.current.delete(id);
+    return { holds: found.holds };
   }, 2000);
   const frontiers = now?.objects.map((o) => ({ ...o, object: o.name })).sort((a, b) => a.object.localeCompare(b.object));
-  if (frontiers) for (const [name] of kept.current) if (!frontiers.some((f) => f.object === name)) kept.current.delete(name);
   if (!data || !frontiers) return html`<h1>Time</h1><${Problem} error=${error} />`;
-  const names = [...kept.current.keys()].sort();
+  const sources = [...kept.current.values()].filter((s) => frontiers.some((f) => f.object === s.name)).sort((a, b) => a.name.localeCompare(b.name));
   return html`<div class="head"><div><h1>Time</h1><p>Which offsets of a source became visible at which time: decided once, and the same after every restart.</p></div></div><${Problem} error=${error} />
-    ${names.length === 0 && html`<p class="empty">There is no source yet. Tables get their times when they are written.</p>`}
-    ${names.map((name) => html`<${Remap} key=${name} name=${name} partitions=${kept.current.get(name)} frontier=${frontiers.find((f) => f.object === name)} holds=${data.holds.filter((x) => x.object === name)} />`)}
+    ${sources.length === 0 && html`<p class="empty">There is no source yet. Tables get their times when they are written.</p>`}
+    ${sources.map(({ name, parts }) => html`<${Remap} key=${name} name=${name} partitions=${parts} frontier=${frontiers.find((f) => f.object === name)} holds=${data.holds.filter((x) => x.object === name)} />`)}
     <section class="card"><h2>What is kept of every object</h2><${Ranges} frontiers=${frontiers} holds=${data.holds} /></section>`;
 }
 
