@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import promql_parser
 import pytest
 import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from debian import program
 from reclock.server.http.metrics import FAMILIES
@@ -52,11 +57,47 @@ def test_legends_and_texts_name_labels_that_there_are() -> None:
 def test_what_must_not_go_unnoticed_has_an_alert() -> None:
     text = " ".join(rule["expr"] for rule in RULES)
     for metric in ("source_lag_records", "timeline_lag_seconds", "source_state", "sink_state",
-                   "state_disk_free_bytes", "expiration_remaining_seconds"):  # fmt: skip
+                   "state_disk_free_bytes", "expiration_remaining_seconds", "failed",
+                   "object_errors", "timeline_failing"):  # fmt: skip
         assert f"reclock_{metric}" in text
     for rule in RULES:
         assert rule["labels"]["severity"] in {"warning", "critical"}
         assert rule["annotations"]["summary"]
+
+
+def test_every_metric_has_a_panel() -> None:
+    shown = " ".join(t["expr"] for p in GRAFANA["panels"] for t in p["targets"])
+    assert [f.name for f in FAMILIES if not re.search(rf"\b{f.name}(_bucket)?\b", shown)] == []
+
+
+def lost(given: Any, kept: Any, path: str = "") -> list[str]:
+    """Return what of JSON is not in another, or is something else there."""
+    if isinstance(given, dict) and isinstance(kept, dict):
+        return [x for key in given for x in lost(given[key], kept.get(key), f"{path}/{key}")]
+    if isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
+        pairs = enumerate(zip(given, kept, strict=True))
+        return [x for n, (a, b) in pairs for x in lost(a, b, f"{path}/{n}")]
+    return [] if given == kept and type(given) is type(kept) else [path]
+
+
+def read_by_grafana(dashboard: Any) -> Any:
+    """Return of a dashboard what the types have that Grafana generates of its schemas."""
+    register_default_plugins()
+    return json.loads(JSONEncoder().encode(Dashboard.from_json(dashboard)))
+
+
+def test_grafana_knows_every_property() -> None:
+    assert lost(GRAFANA, read_by_grafana(GRAFANA)) == []
+
+
+def test_a_property_that_grafana_does_not_know_is_noticed() -> None:
+    wrong = copy.deepcopy(GRAFANA)
+    wrong["panels"][0]["fieldConfig"]["defaults"]["custom"]["lineWitdh"] = 2
+    wrong["panels"][1]["targets"][0]["legend"] = "x"
+    wrong["refersh"] = "1s"
+    assert sorted(lost(wrong, read_by_grafana(wrong))) == [
+        "/panels/0/fieldConfig/defaults/custom/lineWitdh", "/panels/1/targets/0/legend", "/refersh"
+    ]  # fmt: skip
 
 
 def test_panels_have_numbers_and_places_of_their_own() -> None:

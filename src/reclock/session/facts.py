@@ -2,8 +2,8 @@
 
 Read from the published world and from counters, without the lock, without a file and without a
 query: a reader delays nothing, and sees each object as it was at one moment of its own. A count may
-be a moment older than the one next to it; none is ever wrong for good. What takes reading (errors
-of views, what is pending) is in the system relations.
+be a moment older than the one next to it; none is ever wrong for good. What takes reading is in the
+system relations, but for the errors of views, which are read when they have changed (``faults``).
 
 Cost: a few microseconds for each object and arrangement. Which arrangement is whose is found once
 for each shape of a timeline.
@@ -25,6 +25,7 @@ from reclock.catalog.item import Index, MaterializedView, Sink, Source, Table
 from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.dataflow.graph import collection_of
 from reclock.ingest.condition import Condition, Glimpses
+from reclock.session.faults import Faults
 from reclock.spark.engine import SparkEngine
 from reclock.system.arrangement_sizes import owners
 from reclock.time.position import offsets_of
@@ -169,6 +170,8 @@ class Facts:
         self._core = core
         self._owners: dict[Pace, tuple[Shape, Owners]] = {}
         self._glimpses = Glimpses()
+        self.faults: Final = Faults(core)
+        """What cannot be read because of errors."""
 
     def sources(self) -> Iterator[SourceFacts]:
         """Yield how each source does."""
@@ -296,6 +299,11 @@ class Facts:
                         left = until - now
                         found[item.name] = min(left, found.get(item.name, left))
         return found
+
+    @property
+    def lifetime_ms(self) -> int:
+        """For how long a process keeps future retractions; 0 is for ever."""
+        return self._core.expirations.lifetime.offset_ms
 
     def disk(self) -> Disk | None:
         """Return how full the disk of the files is; None if they are elsewhere."""

@@ -30,8 +30,9 @@ class History:
         self._last: deque[dict[str, Any]] = deque(maxlen=10)
 
     def sample(self) -> None:
-        """Look once more."""
+        """Look once more; metrics tell of faults what was seen then."""
         facts, meters, now = self._db.facts, self._db.meters, self._db.now_ms
+        facts.faults.look()
         total, moving = meters.phases["total"].now(), facts.moving()
         made = {
             "t": now,

@@ -66,6 +66,8 @@ class Scrape:
         self.objects = list(facts.objects())
         self.sizes = list(facts.sizes())
         self.timelines = list(facts.timelines())
+        self.faults = facts.faults.last()
+        self.failed = db.failure is not None
         self.holds = facts.holds()
         self.expirations = facts.expirations()
         self.disk = facts.disk()
@@ -107,6 +109,11 @@ _metric("reclock_info", "gauge", "version", "1; the version is a label")(
     lambda _: [((reclock.__version__,), 1.0)]
 )
 
+_metric(
+    "reclock_failed", "gauge", "",
+    "1 when nothing goes on in the background and only a new process helps, else 0",
+)(lambda s: [((), float(s.failed))])  # fmt: skip
+
 # Sources.
 _metric("reclock_source_records_total", "counter", "source", "Records read by this process")(
     lambda s: [((x.name,), x.records) for x in s.sources]
@@ -142,6 +149,11 @@ _metric(
     "reclock_object_changed_rows_total", "counter", "object kind",
     "Updates of its rows that ticks have published",
 )(lambda s: [((x.name, x.kind), x.changed) for x in s.objects])  # fmt: skip
+
+_metric(
+    "reclock_object_errors", "gauge", "object kind",
+    "Errors that it holds in the place of rows, up to 10,000: who reads it gets one",
+)(lambda s: [((x.name, x.kind), x.errors) for x in s.faults])  # fmt: skip
 
 # Sinks.
 _metric(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import reclock
 from reclock.server.http.health import To, readiness
 from reclock.server.http.health import told as told_of
+from reclock.server.http.trouble import trouble
 
 if TYPE_CHECKING:
     from reclock.server.http.history import History
@@ -34,14 +35,15 @@ def overview(db: Database, history: History, *, told: bool) -> Json:
     facts, meters = db.facts, db.meters
     to = To.SUPERUSER if told else To.ROLE
     moving = facts.moving()
-    ready, reasons = readiness(db, to, moving)
+    _, reasons = readiness(db, to, moving)
+    reasons += trouble(db, to, {reason["name"] for reason in reasons})
     total = meters.phases["total"].now()
     done, failed = meters.merges()
     disk = facts.disk()
     return {
         "version": reclock.__version__,
         "now": db.now_ms,
-        "ready": ready,
+        "ready": not reasons,
         "reasons": reasons,
         "interval_ms": db.interval_ms,
         "timelines": [
