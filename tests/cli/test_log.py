@@ -6,6 +6,7 @@ import io
 import json
 import logging
 
+import pytest
 from rich.console import Console
 
 from reclock import ManualClock
@@ -59,6 +60,60 @@ def test_what_libraries_say_is_a_line_too():
     assert (found["level"], found["message"], found["logger"]) == (
         "warning", "look: 7", "reclock.some",
     )  # fmt: skip
+
+
+def adopted(form, tell):
+    file = io.StringIO()
+    log = Log(Console(file=file, width=40), ManualClock(0), form)
+    handler = log.adopt()
+    try:
+        tell()
+    finally:
+        logging.getLogger().removeHandler(handler)
+    return file.getvalue()
+
+
+def test_errors_of_libraries_have_codes_and_tracebacks_are_of_one_line():
+    def broken():
+        try:
+            raise ValueError("no\nway")
+        except ValueError:
+            logging.getLogger("asyncio").exception("it broke")
+
+    (line,) = adopted("json", broken).splitlines()
+    found = json.loads(line)
+    assert (found["level"], found["code"], found["message"]) == ("error", "XX000", "it broke")
+    assert found["error"].startswith("Traceback")
+    assert found["error"].endswith("ValueError: no\nway\n")
+    (line,) = adopted("text", broken).splitlines()
+    assert "code=XX000" in line
+    assert r"ValueError: no\nway" in line
+    for name, code in (("confluent_kafka", "58000"), ("reclock.some", "XX000")):
+        said = adopted("json", lambda name=name: logging.getLogger(name).error("gone"))
+        assert json.loads(said)["code"] == code
+
+    def known():
+        try:
+            raise Corrupt("no")
+        except Corrupt:
+            logging.getLogger("reclock.some").exception("look")
+
+    assert json.loads(adopted("json", known))["code"] == "XX001"
+    calm = json.loads(adopted("json", lambda: logging.getLogger("a").warning("careful")))
+    assert "code" not in calm
+
+
+def test_what_a_command_ends_with_is_a_line_for_machines():
+    file = io.StringIO()
+    log = Log(Console(file=file, width=40), ManualClock(0), "json")
+    with pytest.raises(SystemExit) as ended, log.ending():
+        raise Corrupt("no", detail="why")
+    assert ended.value.code == 1
+    found = json.loads(file.getvalue())
+    assert (found["event"], found["level"], found["code"]) == ("failed", "error", "XX001")
+    assert found["error"] == "no\ndetail: why"
+    with pytest.raises(Corrupt), Log(Console(file=file), ManualClock(0)).ending():
+        raise Corrupt("no")
 
 
 def test_people_get_words():

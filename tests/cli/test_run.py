@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+import httpx
 import pexpect
 import pytest
 from click.testing import CliRunner
@@ -116,6 +117,27 @@ def test_a_pipeline_over_sources_without_a_time_begins_before_its_data(tmp_path)
     assert process.returncode == 0
     with look(tmp_path / "s") as db:
         assert db.execute("SELECT * FROM both").rows == [(1, 3)]
+
+
+def test_it_serves_http_if_it_is_asked_to(tmp_path):
+    path = tmp_path / "pipeline.sql"
+    path.write_text(PIPELINE)
+    command = [sys.executable, "-m", "reclock", "run", str(path), "--state", str(tmp_path / "s")]
+    command += ["--http", "127.0.0.1:0", "--trust-local"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        said = until(process, "event=http ")
+        url = re.search(r"url=(\S+)", said)[1]
+        assert httpx.get(f"{url}healthz", timeout=30).json() == {"status": "ok"}
+        until(process, r"event=source name=numbers state=running")
+        deadline = time.monotonic() + 60
+        while httpx.get(f"{url}readyz", timeout=30).status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        sources = httpx.get(f"{url}api/overview", timeout=30).json()["sources"]
+        assert [source["name"] for source in sources] == ["numbers"]
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+    assert process.returncode == 0
 
 
 def test_a_person_at_a_terminal_sees_bars_and_stops_it(tmp_path):

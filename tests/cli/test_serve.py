@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import httpx
 import psycopg
 import pytest
 import trustme
@@ -65,6 +68,46 @@ def test_a_source_that_fails_is_in_the_log(tmp_path: Path) -> None:
         assert process.wait(60) == 0
     assert "level=error" in said
     assert "stopped at a record that cannot be decoded" in said
+
+
+def test_it_serves_http_and_says_all_in_json(tmp_path: Path) -> None:
+    """Each line is an object, up to the last; probes need no log-in."""
+    state = ["--state", str(tmp_path / "state"), "--log-format", "json"]
+    command = [sys.executable, "-m", "reclock", "serve", *state, "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--http", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        lines = []
+        for line in iter(process.stderr.readline, ""):
+            lines.append(json.loads(line))
+            if lines[-1]["event"] == "http":
+                break
+        url = lines[-1]["url"]
+        assert httpx.get(f"{url}healthz", timeout=30).json() == {"status": "ok"}
+        assert httpx.get(f"{url}readyz", timeout=30).status_code == 200
+        assert httpx.get(f"{url}metrics", timeout=30).status_code == 401
+        process.send_signal(signal.SIGTERM)
+        lines += [json.loads(line) for line in iter(process.stderr.readline, "")]
+        assert process.wait(60) == 0
+    events = {line["event"]: line for line in lines}
+    assert {"opening", "no_users", "listening", "http", "http_refused", "stopped"} <= events.keys()
+    assert all(line.keys() >= {"time", "level", "event"} for line in lines)
+    assert (events["http_refused"]["code"], events["http_refused"]["level"]) == ("28000", "warning")
+
+
+def test_what_it_cannot_begin_with_is_said_in_json(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        state = ["--state", str(tmp_path / "state"), "--log-format", "json"]
+        done = subprocess.run(
+            [sys.executable, "-m", "reclock", "serve", *state, "--port", "0", "--http", place],
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+    assert done.returncode == 1
+    last = [json.loads(line) for line in done.stderr.splitlines()][-1]
+    assert (last["event"], last["level"], last["code"]) == ("failed", "error", "22023")
+    assert "cannot listen for HTTP" in last["error"]
 
 
 def test_certificates(tmp_path: Path) -> None:

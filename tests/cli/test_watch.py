@@ -65,7 +65,7 @@ def test_a_source_that_stalls_and_goes_on(server):
     assert server.look() == []
     server.kafka.running = False
     (line,) = server.look()
-    assert line.startswith("event=source name=s state=stalled detail=")
+    assert line.startswith("event=source name=s state=stalled code=08006 detail=")
     assert server.look() == []
     server.kafka.running = True
     assert server.look() == ["event=source name=s state=running"]
@@ -75,7 +75,7 @@ def test_a_source_that_fails_for_good(server):
     server.source()
     server.kafka.delete_topic(server.topic)
     said = server.look()
-    assert any(line.startswith("event=source name=s state=failed") for line in said)
+    assert any(line.startswith("event=source name=s state=failed code=55000") for line in said)
     assert any("event=error name=s state=failing code=55000" in line for line in said)
     assert server.look() == []
 
@@ -89,7 +89,7 @@ def test_a_sink_that_stalls(server):
     server.kafka.running = False
     server.db.execute("INSERT INTO t VALUES (1)")
     (line,) = server.look()
-    assert line.startswith("event=sink name=k state=stalled detail=")
+    assert line.startswith("event=sink name=k state=stalled code=08006 detail=")
 
 
 def test_errors_of_views_and_when_they_go(server):

@@ -4,7 +4,9 @@
 event first and the level last, as log collectors read them; values with blanks, quotes or line
 ends are quoted as JSON does. ``json`` is one object in a line, always. Lines below the level that
 was asked for are not written. What libraries and reclock itself tell Python's ``logging`` is
-written the same way (``adopt``). Tests: tests/cli/test_log.py.
+written the same way (``adopt``), and so is, for machines, the error that a command ends with
+(``ending``). Every error has a code; that of a library, which has none, is 58000, and that of a bug
+XX000, with its traceback as ``error``. Tests: tests/cli/test_log.py, test_serve.py.
 """
 
 from __future__ import annotations
@@ -12,12 +14,17 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
+import traceback
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from reclock.errors import Error
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from reclock.clock import Clock
@@ -58,6 +65,17 @@ class Log:
         words = str(error)
         self.say(event, words, level="error", code=code, error=words, **facts)
 
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Write the error that a command ends with as its last line, if machines read them."""
+        try:
+            yield
+        except Error as error:
+            if self._form != "json":
+                raise
+            self.fault("failed", error)
+            sys.exit(1)
+
     def adopt(self) -> logging.Handler:
         """Write what is told to ``logging`` too; return what does, to be removed at the end."""
         handler = _Adopted(self)
@@ -94,9 +112,15 @@ class _Adopted(logging.Handler):
         if record.levelno < logging.WARNING:
             level = "info"
         error = record.exc_info[1] if record.exc_info else None
-        code = error.code if isinstance(error, Error) else None
-        words = record.getMessage()
-        self._log.say("log", words, level=level, logger=record.name, message=words, code=code)
+        code = where = None
+        if isinstance(error, Error):
+            code = error.code
+        elif error is not None:
+            code, where = "XX000", "".join(traceback.format_exception(error))
+        elif level == "error":
+            code = "XX000" if record.name.partition(".")[0] == "reclock" else "58000"
+        words, facts = record.getMessage(), {"logger": record.name, "code": code, "error": where}
+        self._log.say("log", words, level=level, message=words, **facts)
 
 
 def quoted(value: object) -> str:

@@ -21,6 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from reclock.cli.watch import NO_ROOM, codes_of
 from reclock.rows.moment import with_moment
 
 if TYPE_CHECKING:
@@ -140,8 +141,9 @@ class PipelineProgress:
     def _line(self, kind: str, name: str, state: str, **facts: object) -> None:
         if self._states.get(name) != state:
             self._states[name] = state
-            level = "warning" if state in {"stalled", "failed"} else "info"
-            told: dict[str, Any] = {"name": name, "state": state, **facts}
+            level = {"stalled": "warning", "failed": "error"}.get(state, "info")
+            code = None if level == "info" else codes_of(self._db).get((kind, name), NO_ROOM)
+            told: dict[str, Any] = {"name": name, "state": state, "code": code, **facts}
             self._log.say(kind, f"{kind} {name}: {state}", level=level, **told)
 
 

@@ -77,7 +77,7 @@ def run(
     try:
         _on_signals(_interrupt)
         log.say("opening", f"opening {state} …", state=state)
-        with reclock.open(state, **options.opened(place)) as db:
+        with log.ending(), reclock.open(state, **options.opened(place)) as db:
             apply(db, text, log)
             _on_signals(lambda *_: stopped.set())  # again: Spark, once started, has its own
             words = f"running, state in {state}; interrupt to stop"

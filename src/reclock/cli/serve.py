@@ -81,7 +81,7 @@ def serve(
         http or DEFAULT, tls=tls, trusts_local=trust_local, files=files, must=http is not None
     )
     log.say("opening", f"opening {state} …", state=state)
-    with reclock.open(state, **options.opened(place)) as db:
+    with log.ending(), reclock.open(state, **options.opened(place)) as db:
         if text is not None:
             apply(db, text, log)
         if not trust_local and not any(role.login for role in db.roles.given.values()):

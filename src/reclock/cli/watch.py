@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from reclock.cli.log import Log
     from reclock.session.database import Database
 
+NO_ROOM: Final = "53200"
+"""The code of what stalls without an error: what waits for its time is as much as may wait."""
 _FAILING: Final = ("stalled", "failed")
 _STATES: Final = {
     "source": "SELECT source, state, detail FROM reclock.source_status",
@@ -53,10 +55,11 @@ class Watch:
                 self._log.say("skipped", words, level="warning", name=source, skipped=skipped)
 
     def _found(self) -> Iterator[tuple[tuple[str, str], tuple[str, str | None, str | None]]]:
+        codes = codes_of(self._db)
         for kind, query in _STATES.items():
             for name, state, detail in self._db.execute(query).rows:
                 if state in _FAILING:
-                    yield (kind, name), (state, detail, None)
+                    yield (kind, name), (state, detail, codes.get((kind, name), NO_ROOM))
         for name, code, message, detail in self._db.execute(_ERRORS).rows:
             if name is None:  # of the loop; the detail counts attempts
                 yield ("tick", message), ("failing", message, code)
@@ -70,3 +73,10 @@ class Watch:
         told = f"{shown}: {state}" + ("" if reason is None else f": {reason}")
         level = "info" if state == "running" else "error" if state == "failed" else "warning"
         self._log.say(kind, told, level=level, name=given, state=state, code=code, detail=reason)
+
+
+def codes_of(db: Database) -> dict[tuple[str, str], str]:
+    """Return the codes of what is wrong with sources and sinks, by kind and name."""
+    found = [("source", x.name, x.why) for x in db.facts.sources()]
+    found += [("sink", x.name, x.why) for x in db.facts.sinks()]
+    return {(kind, name): why.code for kind, name, why in found if why is not None}

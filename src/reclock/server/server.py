@@ -232,12 +232,14 @@ class Server:
     def failed(self, user: str, address: str, error: Error) -> None:
         """Log a log-in that failed."""
         words = f"log-in of {user!r:.64} from {address} failed: {error.message}"
-        self._say("login_failed", words, user=user[:64], address=address, code=error.code)
+        facts = {"user": user[:64], "address": address, "code": error.code}
+        self._say("login_failed", words, level="warning", **facts)
 
     def _fault(self, error: BaseException) -> None:
         with suppress(Exception):
             where = "".join(traceback.format_exception(error))
-            self._say("bug", f"a bug, please report it: {where}", error=where)
+            words = f"a bug, please report it: {where}"
+            self._say("bug", words, level="error", code="XX000", error=where)
 
 
 def _soon(loop: asyncio.AbstractEventLoop, job: Callable[[], None]) -> None:

@@ -125,7 +125,8 @@ class App:
     async def _caller(self, request: Request) -> Caller:
         """Return who asks; only a password that was not checked yet takes a thread."""
         door = self._p.door
-        return door.known(request) or await asyncio.to_thread(door.caller, request)
+        known = door.known(request)
+        return await asyncio.to_thread(door.caller, request) if known is None else known
 
     def _refused(self, request: Request, error: Error) -> Response:
         status = status_of(error)
