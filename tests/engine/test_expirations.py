@@ -69,6 +69,9 @@ class Opened:
         sql = "SELECT pending FROM reclock.arrangement_sizes WHERE operator = 'temporal'"
         return sum(n for (n,) in self(sql).rows)
 
+    def upper(self, name: str) -> int:
+        return dict(self("SELECT object, upper FROM reclock.frontiers").rows)[name]
+
     def expiration(self, name: str = "v") -> tuple:
         return self(
             f"SELECT expiration, reason, dropped FROM reclock.expirations WHERE object = '{name}'"
@@ -600,52 +603,94 @@ def test_more_random_histories_with_expiration_are_those_without(seed, tmp_path,
     check(seed, tmp_path)
 
 
+BOUNDS = {
+    "until": ("mz_now() < id + {1}", (1,)),
+    "from": ("mz_now() >= id + {0}", (0,)),
+    "between": ("mz_now() >= id + {0} AND mz_now() < id + {1}", (0, 1)),
+}
+
+
+class Waiting:
+    """A view with temporal bounds, or an index on one, and what must be stored for it.
+
+    ``due`` are the times of the updates that wait for each row, by when the row came.
+    """
+
+    def __init__(self, db: Opened, name: str, random: Random, given: dict[int, int]) -> None:
+        self.db, self.name = db, name
+        condition, which = BOUNDS[random.choice(sorted(BOUNDS))]
+        alone = random.randrange(500)  # views with equal filters share what waits
+        widths = (
+            random.choice([0, 2_000, 20_000]) + alone,
+            random.choice([20_500, 50_000]) + alone,
+        )
+        self.widths = [widths[n] for n in which]
+        kind = random.choice(["MATERIALIZED VIEW", "VIEW"])
+        self.kept = name if kind == "MATERIALIZED VIEW" else f"{name}_id"
+        self.kind = kind
+        db(f"CREATE {kind} {name} AS SELECT id FROM t WHERE {condition.format(*widths)}")
+        if kind == "VIEW":
+            db(f"CREATE INDEX {self.kept} ON {name} (id)")
+        self.came = dict.fromkeys(given, db.upper(self.kept) - 1)
+
+    def drop(self) -> None:
+        self.db(f"DROP {self.kind} {self.name}{' CASCADE' if self.kind == 'VIEW' else ''}")
+
+    def check(self, given: dict[int, int], where: object) -> None:
+        """What waits is there once; of what has come, no more than had to wait."""
+        upper, end = self.db.upper(self.kept), self.db.expiration(self.kept)[0] or 2**62
+        due = [(came, n + width) for n, came in self.times(given) for width in self.widths]
+        waiting = sum(upper <= time < end for _, time in due)
+        passed = sum(came < time < upper for came, time in due)
+        records, pending = stored(self.db, self.kept).get("temporal", (0, 0))
+        assert pending == waiting, (where, self.name, end)
+        assert records - pending <= passed, (where, self.name, end)
+
+    def times(self, given: dict[int, int]) -> list[tuple[int, int]]:
+        return [(n, max(came, self.came.get(n, came))) for n, came in given.items()]
+
+
 def check_stored(seed: int, path: Path) -> None:
     """Whatever was set, with one bound and with two, each update that waits is there once.
 
-    Those are the bounds of every row that have not come, before the end that the table gives.
+    Those are the bounds of every row that have not come, before the end that the table gives; of
+    views and of indexes on views, made before and after rows and settings.
     """
     random = Random(seed)
     db = Opened(path)
-    first = random.choice([0, 2_000, 20_000])
-    bounds = {"v": (random.choice([500, 5_000, 30_000]),), "w": (first, first + 30_000)}
     db("CREATE TABLE t (id bigint)")
-    db(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE mz_now() < id + {bounds['v'][0]}")
-    between = f"mz_now() >= id + {first} AND mz_now() < id + {first + 30_000}"
-    db(f"CREATE MATERIALIZED VIEW w AS SELECT id FROM t WHERE {between}")
+    given: dict[int, int] = {}
+    views = [Waiting(db, f"v{n}", random, given) for n in range(2)]
     db.set("expiration_renewal", random.choice(["true", "false"]))
-    given: set[int] = set()
 
     def act() -> None:
-        match random.choice(["settings", "settings", "insert", "restart", "pass"]):
+        match random.choice(["settings", "settings", "insert", "restart", "view", "pass"]):
             case "settings":
                 for _ in range(random.choice([1, 1, 3])):
                     db.set(OFFSET, random.choice(["0", "3s", "20s", "40s", "10min"]))
             case "insert":
                 now = db.clock.now_ms()
-                new = {now + random.randint(-2_000, 3_000) for _ in range(20)} - given
-                given.update(new)
-                db(f"INSERT INTO t VALUES {', '.join(f'({n})' for n in new)}")
+                new = {now + random.randint(-2_000, 3_000) for _ in range(20)} - given.keys()
+                written = db(f"INSERT INTO t VALUES {', '.join(f'({n})' for n in new)}").timestamp
+                given.update(dict.fromkeys(new, int(written)))
             case "restart":
                 db.restart()
+            case "view":
+                if len(views) == 4:
+                    views.pop(random.randrange(4)).drop()
+                views.append(Waiting(db, f"w{db.clock.now_ms()}", random, given))
         db.pass_to(db.clock.now_ms() + random.choice([1, 100, 2_500]))
         db.db._core.expirations.wait()
         db.pass_to(db.clock.now_ms() + 1)
 
-    for _ in range(14):
+    for step in range(14):
         try:
             act()
         except DataflowExpired:
             db.restart()
             db.pass_to(db.clock.now_ms() + 1)
-        uppers = dict(db("SELECT object, upper FROM reclock.frontiers").rows)
-        for name, widths in bounds.items():
-            end = db.expiration(name)[0] or 2**62
-            due = [n + width for n in given for width in widths]
-            waiting = sum(uppers[name] <= time < end for time in due)
-            records, pending = stored(db, name)["temporal"]
-            assert pending == waiting, (seed, name, end)
-            assert records <= len(due), (seed, name, end)
+        for view in views:
+            view.check(given, (seed, step))
     assert not db.db.check()
     db.db.close()
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from reclock.errors import Error
 from reclock.testing.kafka_conformance import Record as Message
 
 from . import payload
@@ -102,6 +103,8 @@ class Log(Feed):
         """From which time on what becomes of records that do not decode."""
         self.stopped: int | None = None
         """From which time on there is an error, as the source has ended: on_error = 'stop'."""
+        self.seen = 0
+        """Before which times all was published, as it was seen."""
 
     def open_offsets(self) -> dict[str, int]:
         """Return for parts the first offset that nobody may read yet."""
@@ -160,11 +163,23 @@ class Log(Feed):
 
     def published(self, upper: int | None) -> None:
         if self.on_error == "stop" and self.stopped is None and upper is not None:
-            count = "SELECT count(*) FROM reclock.errors WHERE object = $1"
-            if self.ask(count, self.name).rows != [(0,)]:
-                self.stopped = upper - 1
+            if self.has_ended(upper - 1):
+                first, last = self.seen, upper - 1  # several times may be new
+                while first < last:
+                    middle = (first + last) // 2
+                    first, last = (first, middle) if self.has_ended(middle) else (middle + 1, last)
+                self.stopped = first
                 bad = [p for p, r in self.records.items() if is_bad(r)]
                 assert bad, f"{self.name}: it ended, and all is well"
+            self.seen = upper
+
+    def has_ended(self, time: int) -> bool:
+        """Ask when the source ended: that it had to, and that it stays so, the model knows."""
+        try:
+            self.ask(f"SELECT count(*) FROM {self.name} AS OF $1", time)
+        except Error as error:
+            return error.code == "22P02"
+        return False
 
     def alterable(self) -> bool:
         can = self.spec.get("envelope") != "unkeyed" and self.spec.get("format") != "parquet"
