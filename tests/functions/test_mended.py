@@ -71,7 +71,7 @@ MENDED: dict[str, str | None] = {
     "concat_ws('-', c0 = 1, array[c0, null])": "=t-{1,NULL}",
     "array[left('a b', c0 + 5), '', 'null', null]::text": '={"a b","","null",NULL}',
     "chr(-c0)": "!22023",
-    "encode(left(repeat('\\x41', c0), 4)::text::bytea, 'hex')": "!42846",
+    "encode(left(repeat('\\x41', c0), 4)::text::bytea, 'hex')": "!0A000",
     "left('on', c0 + 5)::boolean": "=t",
     "(c0 || '0000000000')::integer": "!22003",
     "(c0 || 'e40')::numeric(12,2)": "!22003",

@@ -103,8 +103,11 @@ class _Parser(PostgresParser):
         if self._match(TokenType.INTERVAL):
             said = f"{self._interval_fields()}{self._interval_digits()}"
             if said and not self._match(TokenType.STRING, advance=False):
-                unit = exp.Var(this=said)
-                return self.expression(exp.DataType(this=exp.Interval(unit=unit)))
+                made = self.expression(exp.DataType(this=exp.Interval(unit=exp.Var(this=said))))
+                while self._match_pair(TokenType.L_BRACKET, TokenType.R_BRACKET):
+                    kind = exp.DataType.Type.ARRAY
+                    made = exp.DataType(this=kind, expressions=[made], nested=True)
+                return made
         self._retreat(index)
         return super()._parse_types(*args, **named)
 

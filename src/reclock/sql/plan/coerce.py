@@ -10,7 +10,7 @@ from __future__ import annotations
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
-from reclock.errors import StatementError, WrongType
+from reclock.errors import NotSupported, StatementError, WrongType
 from reclock.interval import Interval
 from reclock.sql import types as t
 from reclock.sql.float_text import read_float
@@ -213,7 +213,10 @@ _TO_TEXT = (t.BOOLEAN, *t.INTEGERS, *t.FLOATS, *t.DATETIMES, t.INTERVAL, t.JSON,
 
 
 def explicit_cast(scalar: Scalar, wanted: Type, position: int | None = None) -> Scalar:
-    """Return ``CAST(scalar AS wanted)``, or refuse a conversion that does not exist (42846)."""
+    """Return ``CAST(scalar AS wanted)``, or refuse a conversion.
+
+    One that PostgreSQL has is not supported (0A000), others do not exist (42846).
+    """
     source = scalar.type
     allowed = (
         source in {wanted, t.UNKNOWN}
@@ -225,10 +228,20 @@ def explicit_cast(scalar: Scalar, wanted: Type, position: int | None = None) -> 
         or (wanted == t.TEXT and isinstance(source, t.Array | t.Record))
         or (isinstance(source, t.Array) and isinstance(wanted, t.Array) and _each(source, wanted))
     )
-    if not allowed:
-        message = f"cannot cast type {source} to {wanted}"
-        raise WrongType(message, code="42846", position=position)
-    return convert(scalar, wanted)
+    if allowed:
+        return convert(scalar, wanted)
+    if _is_of_text(source, wanted):
+        message = f"a cast from type {source} to {wanted} is not supported"
+        raise NotSupported(message, position=position)
+    message = f"cannot cast type {source} to {wanted}"
+    raise WrongType(message, code="42846", position=position)
+
+
+def _is_of_text(source: Type, wanted: Type) -> bool:
+    """Return whether PostgreSQL reads values of a type, or elements, from text that is computed."""
+    if isinstance(source, t.Array) and isinstance(wanted, t.Array):
+        return _is_of_text(source.element, wanted.element)
+    return source == t.TEXT
 
 
 def _each(source: t.Array, wanted: t.Array) -> bool:
@@ -237,7 +250,7 @@ def _each(source: t.Array, wanted: t.Array) -> bool:
         return False  # texts are read by a function that takes no elements
     try:
         explicit_cast(ColumnRef(0, source.element), wanted.element)
-    except WrongType:
+    except (WrongType, NotSupported):
         return False
     return True
 
