@@ -65,3 +65,18 @@ def test_that_of_a_row_goes_with_it(opener):
     db.execute("INSERT INTO t VALUES (0)")
     error = told(db, opener, "SELECT * FROM v")
     assert "the error goes when its row does; for example where" in error.detail
+
+
+def test_that_of_a_message_of_cdcv2_stays_and_says_so(opener):
+    db, topic = opener(), opener.kafka.create_topic(1)
+    db.execute(
+        f"CREATE SOURCE s (id INT) FROM KAFKA BROKER 'b' TOPIC '{topic}' FORMAT JSON "
+        "ENVELOPE MATERIALIZE"
+    )
+    end = b'{"progress": {"lower": [0], "upper": [5], "counts": []}}'
+    opener.kafka.produce(topic, 0, Record(b"nope"), Record(end))
+    error = told(db, opener, "SELECT * FROM s")
+    with pytest.raises(Error, match="on_error = 'skip' is not for ENVELOPE MATERIALIZE"):
+        db.execute("ALTER SOURCE s SET (on_error = 'skip')")
+    assert "a source that refuses this (ENVELOPE MATERIALIZE, " in error.hint
+    assert error.hint.endswith("must be created again")

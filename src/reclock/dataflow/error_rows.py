@@ -20,13 +20,16 @@ from reclock.errors import ExpressionFailed
 ERROR_TYPES: Final = (pa.string(), pa.string())
 """An error row is (SQLSTATE, message)."""
 
+_RECORD: Final = (
+    "send the key again, if the source has ENVELOPE UPSERT; or go on without the record, if later "
+    "ones do not need it: ALTER SOURCE … SET (on_error = 'skip'); a source that refuses this "
+    "(ENVELOPE MATERIALIZE, a consistency topic, no key) must be created again"
+)
 _HINTS: Final = {
     "22012": "divide by nullif(…, 0) to get NULL instead",
     "22003": "cast to a wider type before computing: bigint, numeric or double precision",
-    "22P04": "send the key again, if the source has ENVELOPE UPSERT; or go on without the record, "
-    "if later ones do not need it: ALTER SOURCE … SET (on_error = 'skip')",
-    "22004": "send the key again, if the source has ENVELOPE UPSERT; or go on without the record, "
-    "if later ones do not need it: ALTER SOURCE … SET (on_error = 'skip')",
+    "22P04": _RECORD,
+    "22004": _RECORD,
     "23502": "records of an upsert source need a key; go on without such a record: "
     "ALTER SOURCE … SET (on_error = 'skip')",
     "55000": "drop the source and create it again",
