@@ -210,6 +210,18 @@ def test_a_process_that_runs_follows_the_offset(db):
     assert not db.db.check()
 
 
+def test_what_is_stored_is_told_until_the_next_tick_follows_the_offset(db):
+    begin(db, "0")
+    fill(db)
+    db.set(OFFSET, "20s")
+    said = f"{OFFSET} is 20000ms"
+    assert db.expiration()[:2] == (None, f"{said}, from the next tick on")
+    assert db.pending() == 100
+    db.pass_to(1_100)
+    assert db.expiration()[:2] == (21_000, said)
+    assert db.pending() == 0
+
+
 def test_a_shorter_window_that_is_over_begins_with_the_change(db):
     begin(db, "0")
     fill(db)

@@ -138,6 +138,10 @@ class Expirations:
             found[name] = None if forever else max(int(end.element()) for end in ends)
         return found
 
+    def is_followed(self, pace: Pace) -> bool:
+        """Return whether what a pace stores is what the decisions say: since its last tick."""
+        return pace in self._begun
+
     # The guard.
 
     def closing(

@@ -47,8 +47,11 @@ def expiring(core: Core, world: World) -> Iterator[Expiring]:
         own = [name for name, views in state.shape.filters.items() if item.id in views]
         untils = [u for name in own if (u := state.arrangements.untils.get(name)) is not None]
         decided = None if made.expiration.is_closed else int(made.expiration.element())
-        end = min(untils, default=decided)
+        follows = not own or expirations.is_followed(state.pace)
+        end = min(untils, default=decided if follows else None)
         offset = f"compute_replica_expiration_offset is {expirations.lifetime.offset_ms}ms"
+        if end is None and decided is not None:
+            offset += ", from the next tick on"
         waiting = [run for name in own for run in state.traces[name].runs]
         yield Expiring(
             item.name,
