@@ -10,7 +10,7 @@ import reclock
 from reclock import ManualClock
 from reclock.errors import ExpressionFailed
 
-from .test_witness import QUERIES, SETUP, groups, refused, row
+from .test_witness import QUERIES, SETUP, refused, row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,12 +66,3 @@ def test_an_answer_in_batches_names_a_row(db: Database, monkeypatch: pytest.Monk
         with pytest.raises(ExpressionFailed) as caught:
             session.run(parsed).rows()  # type: ignore[union-attr]
     assert row(caught.value) == "t.k = 2, t.x = 0"
-
-
-@pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
-def test_an_error_over_a_whole_group_names_its_keys(db: Database, kind: str) -> None:
-    groups(db, kind)
-    assert row(refused(db, "SELECT * FROM v")) == "m.note = 'b'"
-    sql = "SELECT x, sum(x) OVER (PARTITION BY note ORDER BY x) FROM m"
-    assert row(refused(db, sql)) == "m.note = 'b'"
-    db.execute(f"DROP {kind} v; DROP TABLE m")
