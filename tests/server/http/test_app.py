@@ -84,6 +84,10 @@ def test_a_bug_says_nothing_of_itself(db: Database, monkeypatch: pytest.MonkeyPa
         answer = client.get("/api/overview")
     assert answer.status_code == 500
     assert "hunter2" not in answer.text
+    assert answer.json() == {"error": {
+        "code": "XX000", "message": "internal error", "detail": None,
+        "hint": "the log says more", "position": None,
+    }}  # fmt: skip
     assert said == ["bug"]
 
 

@@ -118,7 +118,7 @@ class App:
                 return self._refused(request, error)
             except Exception as error:
                 self._p.fault(error)
-                return _json(error_of(error), 500)
+                return _json({"error": error_of(error)}, 500)
 
         return answer
 
