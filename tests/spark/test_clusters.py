@@ -176,7 +176,9 @@ with reclock.open("state", background=False, master=sys.argv[1], conf=conf) as d
     asked = [json.load(urllib.request.urlopen(f"{pages}/{what}")) for what in ("jobs", "stages")]
     jobs = [[job.get("description"), job.get("jobGroup")] for job in asked[0]]
     pools = sorted({stage["schedulingPool"] for stage in asked[1]})
-print(json.dumps({"jobs": jobs, "pools": pools}))
+    link = [db.facts.spark_ui(), context.uiWebUrl]
+    sales = db.facts.operators("sales")
+print(json.dumps({"jobs": jobs, "pools": pools, "link": link, "sales": sales}))
 """
 
 
@@ -191,6 +193,11 @@ def test_a_standalone_cluster_needs_nothing_and_its_pages_say_what_runs(tmp_path
     assert all(titles), titles
     assert all(groups), groups
     assert {"queries", "ticks"} <= set(said["pools"]) <= {"merges", "queries", "ticks"}
+    assert said["link"][0] == said["link"][1]
+    assert said["link"][0].startswith("http://")
+    assert said["sales"]["ticks"]["spark"] >= 1
+    took = {o["operator"]: o["millis"]["spark"] for o in said["sales"]["operators"]}
+    assert took["Accumulate"] > 0, took
 
 
 WRONG = """

@@ -58,8 +58,9 @@ _ROW_BY_ROW: Final = (Linear, FlatMap, Union, Negate, Temporal)
 class Effort:
     """What some work took: of Spark so many tasks, which sent one another so many bytes.
 
-    Of this process, ``seconds`` of each step of the graph. ``by_tasks``: whether a job computed the
-    updates. Tasks may also have looked at what came in, for work that this process then did.
+    ``by_tasks``: whether a job computed the updates. Tasks may also have looked at what came in,
+    for work that this process then did. ``seconds`` are of each step of the graph: in this process,
+    or in all tasks of the job together, without expressions, which Spark computes between tasks.
     """
 
     tasks: int = 0
@@ -68,6 +69,11 @@ class Effort:
     seconds: dict[int, float] = field(default_factory=dict)
     rows: dict[int, int] = field(default_factory=dict)
     """How many updates each step gave, in this process."""
+
+    def note(self, took: Mapping[str, int]) -> None:
+        """Note the nanoseconds of the steps of a task."""
+        for step, nanoseconds in took.items():
+            self.seconds[int(step)] = self.seconds.get(int(step), 0.0) + nanoseconds / 1e9
 
 
 @dataclass(frozen=True)

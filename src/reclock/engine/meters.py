@@ -76,15 +76,16 @@ class Histogram:
 
 @dataclass
 class Steps:
-    """What the steps of one graph took on the driver, since the graph is what it is."""
+    """What the steps of one graph took, by where its ticks ran, since the graph is what it is.
+
+    Seconds on Spark are of all tasks together.
+    """
 
     graph: Graph
-    ticks: int
-    seconds: dict[int, float]
-    driven: int = 0
-    """How many of the ticks the driver computed."""
+    ticks: Counter[str]
+    seconds: dict[str, dict[int, float]]
     rows: dict[int, int] = field(default_factory=dict)
-    """How many updates each step gave in these."""
+    """How many updates each step gave in the ticks that the driver computed."""
 
 
 class Meters:
@@ -121,12 +122,12 @@ class Meters:
                 self._changed[name] += rows
             known = self._steps.get(pace)
             if known is None or known.graph is not graph:
-                known = self._steps[pace] = Steps(graph, 0, {})
-            known.ticks += 1
+                known = self._steps[pace] = Steps(graph, Counter(), {})
+            known.ticks[watch.place] += 1
+            spent = known.seconds.setdefault(watch.place, {})
             for at, seconds in watch.effort.seconds.items():
-                known.seconds[at] = known.seconds.get(at, 0.0) + seconds
+                spent[at] = spent.get(at, 0.0) + seconds
             if watch.place == "driver":
-                known.driven += 1
                 for at, count in watch.effort.rows.items():
                     known.rows[at] = known.rows.get(at, 0) + count
 
@@ -151,8 +152,8 @@ class Meters:
             known = self._steps.get(pace)
             if known is None:
                 return None
-            spent, rows = known.seconds.copy(), known.rows.copy()
-            return Steps(known.graph, known.ticks, spent, known.driven, rows)
+            spent = {place: seconds.copy() for place, seconds in known.seconds.items()}
+            return Steps(known.graph, known.ticks.copy(), spent, known.rows.copy())
 
     # Merges.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import shutil
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -24,6 +25,7 @@ from reclock.arrangement.store import LocalStore
 from reclock.catalog.item import Index, MaterializedView, Sink, Source, Table
 from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.dataflow.graph import collection_of
+from reclock.engine.meters import Steps
 from reclock.ingest.condition import Condition, Glimpses
 from reclock.session.faults import Faults
 from reclock.spark.engine import SparkEngine
@@ -332,8 +334,9 @@ class Facts:
     def operators(self, name: str) -> dict[str, Any] | None:
         """Return the steps that compute an object, with their state and what they took.
 
-        ``millis`` are of an average tick of this process, of steps that ran on the driver, and so
-        are ``rows``, the updates that a step gave.
+        ``millis`` are of an average tick since the graph is what it is, by where ticks ran; on
+        Spark of all tasks together. ``rows`` are the updates that a step gave in an average tick on
+        the driver.
         """
         world = self._core.world
         item = next((i for i in world.items.values() if i.name == name), None)
@@ -343,30 +346,23 @@ class Facts:
         graph = state.shape.graph
         top = collection_of(item.id)
         if top not in graph.arrangements:
-            return {"operators": [], "ticks": 0, "places": {}}
+            return {"operators": [], "ticks": {}}
         measured = self._core.meters.steps(state.pace)
-        spent = measured.seconds if measured and measured.graph is graph else {}
-        ticks = measured.ticks if measured and measured.graph is graph else 0
-        gave = measured.rows if measured and measured.graph is graph else {}
-        driven = measured.driven if measured and measured.graph is graph else 0
+        if measured is None or measured.graph is not graph:
+            measured = Steps(graph, Counter(), {})
         return {
-            "ticks": ticks,
-            "places": {
-                place: n
-                for (pace, place), n in self._core.meters.ticks().items()
-                if pace == state.pace
-            },
+            "ticks": dict(measured.ticks),
             "operators": [
-                self._operator(state, at, spent.get(at, 0.0), ticks)
-                | {"rows": round(gave.get(at, 0) / driven, 2) if driven else None}
+                self._operator(state, at, measured)
                 for at in sorted(graph.needed(frozenset({top}), frozenset(graph.references)))
             ],
         }
 
     @staticmethod
-    def _operator(state: TimelineState, at: int, seconds: float, ticks: int) -> dict[str, Any]:
+    def _operator(state: TimelineState, at: int, measured: Steps) -> dict[str, Any]:
         graph = state.shape.graph
         held = [state.arrangements.runs.get(name, ()) for name in graph.reads.get(at, ())]
+        driven = measured.ticks["driver"]
         return {
             "step": at,
             "operator": type(graph.steps[at]).__name__,
@@ -374,7 +370,11 @@ class Facts:
             "keeps": bool(held),
             "records": sum(ref.rows for refs in held for ref in refs),
             "bytes": sum(ref.length for refs in held for ref in refs),
-            "millis": round(1_000 * seconds / ticks, 4) if ticks else None,
+            "millis": {
+                place: round(1_000 * measured.seconds[place].get(at, 0.0) / ticks, 4)
+                for place, ticks in measured.ticks.items()
+            },
+            "rows": round(measured.rows.get(at, 0) / driven, 2) if driven else None,
         }
 
     def spark(self) -> dict[str, tuple[int, int, int]]:

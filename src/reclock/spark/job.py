@@ -20,7 +20,7 @@ from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow.changes import Stamped
 from reclock.dataflow.graph import ArrangementId, collection_of, errors_of
 from reclock.dataflow.job.errand import Errand, Kept
-from reclock.dataflow.job.message import COUNTED, FINISHED, SENT
+from reclock.dataflow.job.message import COUNTED, FINISHED, SENT, TOOK
 from reclock.dataflow.job.parts import Parts
 from reclock.dataflow.job.reader import by_hash
 from reclock.dataflow.job.schedule import Keyed, Schedule, keyed_inputs
@@ -118,6 +118,8 @@ class Job:
                 elif kind == SENT:
                     work.effort.tasks += 1
                     work.effort.bytes += int(blob)
+                elif kind == TOOK:
+                    work.effort.note(json.loads(blob))
         return {name: tuple(refs) for name, refs in found.items()}
 
     def _inputs(

@@ -33,6 +33,7 @@ def test_the_graph_has_what_each_object_reads(client: httpx.Client) -> None:
 
 def test_a_view_from_within(client: httpx.Client) -> None:
     found = client.get("/api/object", params={"name": "total"}).json()
+    assert found["ticks"]["driver"] >= 1
     operators = {o["operator"]: o for o in found["operators"]}
     assert {"Input", "Accumulate"} <= operators.keys()
     assert operators["Accumulate"].keys() == {

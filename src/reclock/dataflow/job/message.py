@@ -9,6 +9,7 @@ A message goes to a part of the next stage, or to the driver after the last one.
     FINISHED   a run that was written: its reference as JSON
     COUNTED    how many updates a limit left out: a number
     SENT       how many bytes a task sent to others: a number, from every task
+    TOOK       what each step of a task took: nanoseconds by step, as JSON
 
 ``source`` and ``nth`` order the messages of one name, whatever the shuffle does. Bytes are cut
 at ``BLOB_BYTES``, far below what a cell may hold.
@@ -34,6 +35,7 @@ ANSWERS: Final = 2
 FINISHED: Final = 3
 COUNTED: Final = 4
 SENT: Final = 5
+TOOK: Final = 6
 
 BLOB_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 32 << 20

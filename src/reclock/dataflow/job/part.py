@@ -3,14 +3,16 @@
 What steps see of it is a ``graph.Tick``. It reads what others sent, and what is kept; it
 returns messages: rows for other parts, and the references of the runs that it wrote. A part
 that is run again, after a failure or at the same time, writes the same files and sends the
-same messages.
+same messages, but for what its steps took.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from functools import partial
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -19,7 +21,7 @@ from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import ArrangementId, Limits, Output, delayed_of, errors_of, is_delayed
-from reclock.dataflow.job.message import COUNTED, EXCHANGED, FINISHED, ROWS, SENT, Outbox
+from reclock.dataflow.job.message import COUNTED, EXCHANGED, FINISHED, ROWS, SENT, TOOK, Outbox
 from reclock.dataflow.job.reader import Reader, by_hash
 from reclock.dataflow.job.schedule import Grouped, keyed_inputs
 from reclock.dataflow.steps.accumulate import Accumulate
@@ -78,6 +80,7 @@ class Part:
         self._answers = answers
         self._outputs: dict[int, Output] = {}
         self._inputs: Mapping[int, pa.RecordBatch] = {}
+        self._took: Counter[int] = Counter()
         self.limits = Limits(errand.untils, Counter())
 
     # What a step sees.
@@ -131,7 +134,8 @@ class Part:
         for name, source in self._plan.placed.items():
             self._reader.place(name, partial(self._arranged, name, source))
         for at in self._plan.steps:
-            self._outputs[at] = self._ran(at, self._graph.steps[at])
+            with self._timed(at):
+                self._outputs[at] = self._ran(at, self._graph.steps[at])
         self._exchange()
         self._finish()
         for name, count in self.limits.dropped.items():
@@ -141,10 +145,17 @@ class Part:
             self._outbox.count()
         elif self._number + 1 == len(self._schedule.stages):
             self._outbox.put(SENT, "", b"0")
+        self._outbox.put(TOOK, "", json.dumps(self._took).encode())  # last: no size depends on it
         return self._outbox.messages
 
+    @contextmanager
+    def _timed(self, at: int) -> Iterator[None]:
+        begun = perf_counter_ns()
+        yield
+        self._took[at] += perf_counter_ns() - begun
+
     def _is_needed_later(self, kind: int, name: str) -> bool:
-        if kind in (FINISHED, COUNTED, SENT):
+        if kind in (FINISHED, COUNTED, SENT, TOOK):
             return True
         return self._schedule.last_uses.get((kind, name), -1) > self._number
 
@@ -152,12 +163,13 @@ class Part:
         for name, at in self._plan.exchanged.items():
             keying = self._graph.keying(name)
             step = self._graph.steps[at]
-            if isinstance(step, Accumulate) and step.state == name:
-                rows = self._rows(step.source)
-                updates = step.operator.partial(rows, self.trace(name), self.first)
-            else:
-                updates = keying.arrange(self._rows(at))
-            self._outbox.exchange(name, by_hash(updates))
+            with self._timed(at):
+                if isinstance(step, Accumulate) and step.state == name:
+                    rows = self._rows(step.source)
+                    updates = step.operator.partial(rows, self.trace(name), self.first)
+                else:
+                    updates = keying.arrange(self._rows(at))
+                self._outbox.exchange(name, by_hash(updates))
         for name in self._plan.delayed_errors:
             if errs := self._errors(name):
                 keying = self._graph.keying(name)

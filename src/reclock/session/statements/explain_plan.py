@@ -154,13 +154,17 @@ def _measured(context: Context, name: str) -> str:
     """Say what the operators of a materialized view took, and what they keep."""
     found = Facts(context.core).operators(name)
     assert found is not None
-    ticks = found["ticks"]
-    measured = f"{ticks} {'tick' if ticks == 1 else 'ticks'}"
-    lines = [f"Operators, on average of {measured} of this process:"]
+    ticks = found["ticks"].get("driver", 0)
+    measured = f"{ticks} {'tick' if ticks == 1 else 'ticks'} of this process"
+    if by_tasks := found["ticks"].get("spark", 0):
+        measured += f", and of {by_tasks} on Spark"
+    lines = [f"Operators, on average of {measured}:"]
     for one in found["operators"]:
         reads = ", ".join(map(str, one["inputs"]))
         lines.append(f"  {one['step']}: {one['operator']}" + (f" of {reads}" if reads else ""))
-        took = "time: not measured" if one["millis"] is None else f"time: {one['millis']:.4f} ms"
+        millis = {place: f"{took:.4f} ms" for place, took in one["millis"].items()}
+        took = f"time: {millis.get('driver', 'not measured')}"
+        took += f", in tasks: {millis['spark']}" if "spark" in millis else ""
         gave = "" if one["rows"] is None else f", rows: {one['rows']:g}"
         kept = f", keeps: {one['records']} records, {one['bytes']} bytes" if one["keeps"] else ""
         lines.append(f"    | {took}{gave}{kept}")

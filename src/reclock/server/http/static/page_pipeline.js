@@ -3,10 +3,9 @@ import { useEffect, useMemo, useState } from "./vendor/core.js";
 import { dagre } from "./vendor/graph.js";
 import { get, rows, sql } from "./api.js";
 import { Code } from "./code.js";
-import { bytes, html, number, Pill, Problem, rate, span, Table, usePoll, useWidth } from "./parts.js";
+import { bytes, html, number, Pill, Problem, rate, span, STRIPES, Table, usePoll, useWidth } from "./parts.js";
 
 const H = 70, SMALLEST = 0.66;
-const STRIPES = { source: "--c1", table: "--c7", "materialized view": "--c0", view: "--c5", index: "--c6", sink: "--c2" };
 
 // From left to right, unless from top to bottom is easier to read in so much room.
 function placed(objects, room) {
@@ -66,28 +65,38 @@ export function Pipeline({ now, speed: fast, rest }) {
 const EXPLAINED = ["view", "materialized view", "index"];
 const quoted = (name) => name.split(".").map((p) => `"${p.replaceAll('"', '""')}"`).join(".");
 
+// Where a view's ticks run; on Spark a time is of all tasks together.
+const PLACES = [["driver", "on the driver"], ["spark", "on Spark"]];
+
 // What an operator takes in a tick, and how much of the slowest one that is.
 function Spent({ millis, most }) {
-  if (millis === null) return "–";
+  if (millis === undefined) return "–";
   return html`${millis < 1 ? `${(millis * 1000).toFixed(0)} µs` : span(millis)}<svg class="bar" viewBox="0 0 48 5" width="48" height="5" aria-hidden="true"><rect class="all" width="48" height="5" rx="2.5" /><rect class="part" width=${Math.max(millis > 0 ? 2.5 : 0, most > 0 ? (48 * millis) / most : 0)} height="5" rx="2.5" /></svg>`;
 }
 
 function Inside({ name, kind, now }) {
   const [text, tell] = useState({});
-  const { data } = usePoll(() => get(`/api/object?name=${encodeURIComponent(name)}`).catch(() => null), 5000, [name]);
+  const found = usePoll(() => get(`/api/object?name=${encodeURIComponent(name)}`).catch(() => null), 5000, [name]).data;
+  const data = found?.name === name ? found : null; // not of the one before
   useEffect(() => {
+    let live = true;
+    const add = (more) => live && tell((t) => ({ ...t, ...more }));
     tell({});
-    rows("SELECT sql, owner FROM reclock.objects WHERE name = $1", [name]).then(([o]) => tell((t) => ({ ...t, sql: o?.sql, owner: o?.owner })), (error) => tell((t) => ({ ...t, error })));
-    if (EXPLAINED.includes(kind)) sql(`EXPLAIN ${kind.toUpperCase()} ${quoted(name)}`).then((a) => tell((t) => ({ ...t, plan: a.rows.map((r) => r[0]).join("\n") })), () => {});
+    rows("SELECT sql, owner FROM reclock.objects WHERE name = $1", [name]).then(([o]) => add({ sql: o?.sql, owner: o?.owner }), (error) => add({ error }));
+    if (EXPLAINED.includes(kind)) sql(`EXPLAIN ${kind.toUpperCase()} ${quoted(name)}`).then((a) => add({ plan: a.rows.map((r) => r[0]).join("\n") }), () => {});
+    return () => { live = false; };
   }, [name, kind]);
+  const ran = PLACES.filter(([place]) => data?.ticks?.[place] > 0);
+  const slowest = Object.fromEntries(ran.map(([place]) => [place, Math.max(...(data.operators ?? []).map((x) => x.millis[place] ?? 0))]));
   const o = now.objects.find((x) => x.name === name), s = [...now.sources, ...now.sinks].find((x) => x.name === name), size = now.sizes[name];
   return html`<aside class="card inside" aria-label=${name}><div><div class="row"><h2 class="grow">${name}</h2><a class="button small" href="#/pipeline" aria-label="Close">✕</a></div>
     <p class="row"><span class="pill">${kind ?? "unknown"}</span>${s && html`<${Pill} state=${s.state} />`}${text.owner && html`<span class="soft small">of ${text.owner}</span>`}</p>
     ${s?.error && html`<${Problem} error=${{ message: s.error.message ?? s.error.code, ...s.error }} />`}
     <p class="small">${o && html`lag ${span(o.lag_ms)} · history ${o.since !== null && o.upper !== null ? span(o.upper - o.since) : "–"} · ${number(o.changed)} rows changed`}${size && html` · ${number(size.records)} updates, ${bytes(size.bytes)}, ${size.runs} runs`}</p>
-    ${data?.operators?.length > 0 && html`<h3>Operators, on average of ${number(data.ticks)} ticks</h3><${Table} caption=${`Operators of ${name}`} rows=${data.operators.map((x) => ({ ...x, key: x.step }))} columns=${[
+    ${data?.operators?.length > 0 && html`<h3>Operators</h3><${Table} caption=${`Operators of ${name}`} rows=${data.operators.map((x) => ({ ...x, key: x.step }))} columns=${[
       { title: "operator", of: (x) => html`<span class="mono">${x.step}</span> ${x.operator}` }, { title: "records", right: true, of: (x) => (x.keeps === false ? "–" : number(x.records)) },
-      { title: "bytes", right: true, of: (x) => (x.keeps === false ? "–" : bytes(x.bytes)) }, { title: "a tick", right: true, of: (x) => html`<${Spent} millis=${x.millis} most=${Math.max(...data.operators.map((y) => y.millis ?? 0))} />` }]} />`}
-    ${data?.places && Object.keys(data.places).length > 0 && html`<p class="small soft">Where it runs: ${Object.entries(data.places).map(([place, n]) => `${number(n)} ticks on ${place === "spark" ? "Spark" : "the driver"}`).join(", ")}.${now.spark_ui && html` <a href=${now.spark_ui} rel="noreferrer">Spark’s pages</a>`}</p>`}
+      { title: "bytes", right: true, of: (x) => (x.keeps === false ? "–" : bytes(x.bytes)) },
+      ...ran.map(([place, where]) => ({ title: ran.length > 1 ? where : "a tick", right: true, of: (x) => html`<${Spent} millis=${x.millis[place]} most=${slowest[place]} />` }))]} />
+      <p class="small soft">${ran.length > 0 ? `Where it runs: ${ran.map(([place, where]) => `${number(data.ticks[place])} ${data.ticks[place] === 1 ? "tick" : "ticks"} ${where}`).join(", ")}; times are averages of them${data.ticks.spark ? ", on Spark of all tasks together" : ""}.` : "No tick has run since the views of its timeline last changed."}${now.spark_ui && html` <a href=${now.spark_ui} rel="noreferrer">Spark’s pages</a>`}</p>`}
     </div><div>${text.sql && html`<h3>SQL</h3><${Code} text=${text.sql} />`}${text.plan && html`<h3>EXPLAIN</h3><pre tabindex="0" class="plan">${text.plan}</pre>`}<${Problem} error=${text.error} /></div></aside>`;
 }

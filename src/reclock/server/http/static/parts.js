@@ -25,6 +25,8 @@ export const clock = (ms) => new Date(ms).toLocaleTimeString([], { hour12: false
 export const isTime = (ms) => ms > 1e11 && ms < 1e14;
 export const moment = (ms) => (ms === null || ms === undefined ? "–" : isTime(ms) ? `${clock(ms)}.${String(ms % 1000).padStart(3, "0")}` : number(ms));
 
+// The colour of each kind of object.
+export const STRIPES = { source: "--c1", table: "--c7", "materialized view": "--c0", view: "--c5", index: "--c6", sink: "--c2" };
 const TONES = { running: "ok", complete: "ok", waiting: "ok", loading: "warn", starting: "warn", recovering: "warn", stalled: "bad", failed: "bad", failing: "bad", late: "bad" };
 export const Pill = ({ state }) => html`<span class=${`pill ${TONES[state] ?? ""}`}>${state}</span>`;
 
@@ -84,18 +86,25 @@ export function round(low, high, count) {
 
 const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+function faded(u, hue) {
+  if (!Number.isFinite(u.bbox.top + u.bbox.height)) return null; // not laid out yet
+  const made = u.ctx.createLinearGradient(0, u.bbox.top, 0, u.bbox.top + u.bbox.height);
+  made.addColorStop(0, `${hue}55`); made.addColorStop(1, `${hue}06`);
+  return made;
+}
+
 export function Chart({ title, times, series, format, theme }) {
   const place = useRef(null), plot = useRef(null);
   const names = series.map((s) => s.name).join("\n");
   useEffect(() => {
     const box = place.current;
     const width = () => box.clientWidth || 300;
-    const axis = { stroke: variable("--soft"), grid: { stroke: variable("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui", size: 44 };
+    const axis = { stroke: variable("--soft"), grid: { stroke: variable("--line"), width: 1 }, ticks: { show: false }, font: "11px Inter, system-ui, sans-serif", size: 44 };
     plot.current = new uPlot({
       width: width(), height: 190, legend: { show: series.length <= 8 }, cursor: { points: { size: 7 } },
       scales: { y: { range: (u, low, high) => [0, high > 0 ? high * 1.15 : 1] } },
       axes: [{ ...axis, size: 26, space: 76, values: (u, ticks) => ticks.map((t) => (u.scales.x.max - u.scales.x.min < 900 ? clock(t * 1000) : clock(t * 1000).slice(0, 5))) }, { ...axis, size: 58, values: (u, ticks) => ticks.map((t) => format(t)) }],
-      series: [{ label: "", value: () => "" }, ...series.map((s, at) => ({ label: s.name, stroke: colour(at), width: 2, fill: series.length === 1 ? colour(at) + "22" : undefined, points: { show: false }, value: (u, v) => (v === null || v === undefined ? "–" : format(v)) }))],
+      series: [{ label: "", value: () => "" }, ...series.map((s, at) => ({ label: s.name, stroke: colour(at), width: 2, fill: series.length === 1 ? (u) => faded(u, colour(at)) : undefined, points: { show: false }, value: (u, v) => (v === null || v === undefined ? "–" : format(v)) }))],
     }, [times, ...series.map((s) => s.values)], box);
     const watch = new ResizeObserver(() => plot.current?.setSize({ width: width(), height: 190 }));
     watch.observe(box);
