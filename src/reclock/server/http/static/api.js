@@ -24,20 +24,20 @@ const posted = (body, signal) => ({
 export const get = (path) => ask(path);
 export const login = (user, password) => ask("/api/login", posted({ user, password }));
 export const logout = () => ask("/api/logout", posted({}));
-export const sql = (query, params = [], limit = 1000, signal) => ask("/api/sql", posted({ query, params, limit }, signal));
+export const sql = (query, { params = [], limit = 1000, at = null, signal } = {}) => ask("/api/sql", posted({ query, params, limit, as_of: at }, signal));
 
 // Rows as objects; bigint as numbers: for what is known to be small, such as times and counts.
 export async function rows(query, params) {
-  const found = await sql(query, params, 20000);
+  const found = await sql(query, { params, limit: 20000 });
   return found.rows.map((row) => Object.fromEntries(row.map((value, at) => {
     const { name, type } = found.columns[at];
     return [name, type === "bigint" && value !== null ? Number(value) : value];
   })));
 }
 
-// A subscription; `tell(event, data)` gets what comes. Cut off, it goes on after the last time that came,
+// A subscription, from a time or from now; `tell(event, data)` gets what comes. Cut off, it goes on after the last time that came,
 // without gap or repeat; `tell("cut")` says so. Returns how to end it.
-export function subscribe(query, tell) {
+export function subscribe(query, at, tell) {
   const stop = new AbortController();
   let last = null, wait = 500;
   const read = async (answer) => {
@@ -58,7 +58,7 @@ export function subscribe(query, tell) {
   const go = async () => {
     while (!stop.signal.aborted) {
       try {
-        const ask = posted({ query }, stop.signal);
+        const ask = posted({ query, as_of: at }, stop.signal);
         const headers = { ...ask.headers, accept: "application/x-ndjson", ...(last && { "last-event-id": last }) };
         const answer = await fetch("/api/subscribe", { credentials: "same-origin", ...ask, headers });
         if (answer.ok) { wait = 500; if (await read(answer)) return; }

@@ -33,13 +33,25 @@ function Login({ done }) {
 }
 
 const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
-const wanted = () => window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+const DARK = window.matchMedia("(prefers-color-scheme: dark)");
+const wanted = () => (DARK.matches ? "dark" : "light");
+
+// What one role has written is not for the next that logs in.
+function forget(user) {
+  if (sessionStorage.getItem("role") !== String(user)) sessionStorage.clear();
+  if (user !== undefined) sessionStorage.setItem("role", String(user));
+}
 
 function App() {
   const [who, know] = useState(undefined);
   const [route, go] = useState(location.hash.slice(2) || "overview");
   const [theme, dress] = useState(localStorage.getItem("theme") ?? wanted());
-  const look = () => get("/api/session").then(know, () => know(null));
+  useEffect(() => {
+    const follow = () => dress(localStorage.getItem("theme") ?? wanted());
+    DARK.addEventListener("change", follow);
+    return () => DARK.removeEventListener("change", follow);
+  }, []);
+  const look = () => get("/api/session").then((found) => { forget(found.user); know(found); }, () => know(null));
   useEffect(() => { look(); }, []);
   useEffect(() => {
     const moved = () => go(location.hash.slice(2) || "overview");
@@ -56,13 +68,17 @@ function App() {
   }, [page, who]);
   if (who === undefined) return html`<main id="main" aria-busy="true"></main>`;
   if (who === null) return html`<${Login} done=${look} />`;
-  const toggle = () => { const next = theme === "dark" ? "light" : "dark"; localStorage.setItem("theme", next); dress(next); };
+  const toggle = () => {
+    const next = theme === "dark" ? "light" : "dark";
+    if (next === wanted()) localStorage.removeItem("theme"); else localStorage.setItem("theme", next); // as the system says needs no choice
+    dress(next);
+  };
   return html`<div class="shell"><header class="side">
     <div class="brand"><img src="/static/icon.svg" alt="" />reclock</div>
     <nav aria-label="Pages">${PAGES.map(([id, title, , d]) => html`<a href=${`#/${id}`} aria-current=${id === page[0] ? "page" : null}>${icon(d)}${title}</a>`)}</nav>
     <div class="foot"><span>${who.user ?? "this machine"}${who.superuser ? " · superuser" : ""}</span>
       <span class="row"><button onClick=${toggle} aria-label=${`Switch to ${theme === "dark" ? "light" : "dark"}`}>${theme === "dark" ? "☀" : "☾"}</button>
-      ${who.user && html`<button onClick=${() => logout().finally(() => know(null))}>Log out</button>`}</span></div>
+      ${who.user && html`<button onClick=${() => logout().finally(() => { know(null); forget(); })}>Log out</button>`}</span></div>
   </header><main id="main" tabindex="-1"><${Shown} title=${page[1]} page=${page[2]} key=${page[0]} theme=${theme} rest=${decoded(rest)} who=${who} left=${() => know(null)} /></main></div>`;
 }
 
