@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 from debian import chromium
@@ -13,6 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser, Page
+
+
+DESKTOP: Final[dict[str, Any]] = {"viewport": {"width": 1360, "height": 860}}
+PHONE: Final[dict[str, Any]] = {
+    "viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True,
+    "device_scale_factor": 2,
+}  # fmt: skip
+DEVICES: Final = {"desktop": DESKTOP, "phone": PHONE}
+RULES: Final = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+"""All that axe checks by itself, and whether fingers can hit what they should."""
 
 
 @contextmanager
@@ -46,6 +57,12 @@ class Wrong(list[str]):
                 None if r.url.startswith(("http://127.0.0.1", "data:")) else self.append(r.url)
             ),
         )
+
+
+def violations(page: Page) -> list[tuple[str, list[str]]]:
+    """Return what axe finds that keeps people from using a page: rule and places."""
+    found = Axe().run(page, options=RULES).response["violations"]
+    return [(v["id"], [node["html"][:160] for node in v["nodes"]]) for v in found]
 
 
 def written(page: Page, text: str) -> None:

@@ -14,17 +14,19 @@ import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
 from prometheus_client.parser import text_string_to_metric_families
 
 import reclock
-from browser import Wrong, running, written
+from browser import DEVICES, PHONE, Wrong, running, violations, written
+from reclock.errors import SinkUnavailable, SourceUnavailable
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.session.database import Database
 from reclock.testing.kafka_conformance import Record
-from reclock.testing.model_engine import ModelEngine
+from reclock.testing.local_engine import LocalEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +62,16 @@ CREATE SINK sales_out FROM sales INTO KAFKA BROKER '{broker}' TOPIC '{out}' KEY 
 """
 
 
+HOSTILE = "<img src=x onerror=alert(1)>"
+BAD = f"""
+CREATE MATERIALIZED VIEW "v{HOSTILE}" AS SELECT id, 100 / (amount - amount) AS n FROM orders;
+CREATE MATERIALIZED VIEW "w{HOSTILE}" AS SELECT region, count(*) AS n FROM orders GROUP BY region;
+CREATE SINK "k{HOSTILE}" FROM "w{HOSTILE}" INTO KAFKA BROKER '{{broker}}' TOPIC '{{bad}}'
+  KEY (region) FORMAT JSON ENVELOPE UPSERT;
+"""
+"""What fails, under names that mean harm."""
+
+
 class Feed(threading.Thread):
     """Orders, and payments of most of them, some less than was asked for; now and then, rubbish."""
 
@@ -93,7 +105,7 @@ class Feed(threading.Thread):
 def topics(kafka: RealKafka) -> dict[str, str]:
     names = {"orders": kafka.create_topic(3), "payments": kafka.create_topic()}
     kafka.produce(names["orders"], 1, Record(b'{"id": "<b>not a number</b>", "region": 7}'))
-    return {**names, "out": f"sales-{names['orders'][-6:]}"}
+    return {**names, "out": f"sales-{names['orders'][-6:]}", "bad": f"bad-{names['orders'][-6:]}"}
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +119,7 @@ def db(
         request.getfixturevalue("spark")  # which outlives this file
     feed = Feed(kafka, topics["orders"], topics["payments"])
     state = tmp_path_factory.mktemp("console") / "state"
-    with reclock.open(state) if PICTURES else Database(state, ModelEngine()) as made:
+    with reclock.open(state) if PICTURES else Database(state, LocalEngine()) as made:
         made.execute(MADE.format(broker=kafka.address, **topics))
         feed.start()
         try:
@@ -170,9 +182,13 @@ def test_pipeline(page: Page) -> None:
     ).to_be_visible()
     expect(inside.get_by_text("CREATE MATERIALIZED VIEW open_orders")).to_be_visible()
     expect(inside.get_by_text("Timeline: EpochMilliseconds")).to_be_visible()
-    if PICTURES:  # the model keeps no state
-        kept = table.locator("tbody tr", has_text="Join").locator("td:nth-child(2)")
-        expect(kept.first).not_to_have_text("0")
+    row = table.locator("tbody tr", has_text="Join").first.locator("td")
+    expect(row.nth(1)).to_have_text(re.compile("^[1-9]"))  # records
+    expect(row.nth(2)).to_have_text(re.compile("^[1-9].* K?B$"))
+    expect(row.nth(3)).to_have_text(re.compile("^[0-9.]+ (µs|ms|s)$"))
+    rates = re.compile("^[1-9.][0-9.]*/s · lag [0-9.]+ m?s$")
+    expect(page.get_by_role("button", name="source orders").locator("text.m")).to_have_text(rates)
+    expect(page.get_by_role("button", name="sink sales_out").locator("text.m")).to_have_text(rates)
     taken(page, "pipeline")
 
 
@@ -191,7 +207,7 @@ def test_sql_live(page: Page) -> None:
 
 def test_time(page: Page) -> None:
     page.goto("/#/time")
-    picture = page.get_by_role("img", name=re.compile("orders: 3 partitions"))
+    picture = page.get_by_role("img", name=re.compile("orders: 3 partitions;"))
     expect(picture).to_be_visible()
     expect(picture.get_by_text("since", exact=True)).to_be_visible()
     expect(picture.get_by_text("upper", exact=True)).to_be_visible()
@@ -199,6 +215,7 @@ def test_time(page: Page) -> None:
     if PICTURES:
         page.get_by_role("button", name="Switch to dark").click()
         page.wait_for_timeout(5_000)
+        page.locator("svg.remap").first.hover(position={"x": 560, "y": 170})
         taken(page, "time")
         page.get_by_role("button", name="Switch to light").click()
 
@@ -245,8 +262,7 @@ def test_metrics_of_sources_and_sinks_move(page: Page) -> None:
 
 def test_on_a_phone(page: Page, browser: Browser) -> None:
     small = browser.new_context(
-        viewport={"width": 390, "height": 844}, base_url=page.url.partition("#")[0],
-        device_scale_factor=2, has_touch=True, is_mobile=True,
+        base_url=page.url.partition("#")[0], **PHONE,
     )  # fmt: skip
     phone = small.new_page()
     for name in ("overview", "pipeline", "sql", "time", "sources", "sinks", "settings"):
@@ -265,3 +281,65 @@ def test_on_a_phone(page: Page, browser: Browser) -> None:
             )
             assert min(sizes) >= 9, "the letters of the picture are too small"
     small.close()
+
+
+@pytest.fixture(scope="module")
+def broken(db: Database, topics: dict[str, str], kafka: RealKafka) -> Iterator[None]:
+    """A view with errors, a source that stalls and a sink that has failed."""
+    db.execute(BAD.format(broker=kafka.address, **topics))
+    named = {item.name: item.id for item in db._core.world.catalog.items.values()}
+    sink = next(sink for sink in db.facts.sinks() if sink.name == f"k{HOSTILE}")
+    intake, exporter = db._core.intakes[named["payments"]], db._core.exporters[named[sink.name]]
+    until = time.monotonic() + PATIENCE / 1_000
+    while not exporter.recent and time.monotonic() < until:
+        time.sleep(0.1)
+    pull, intake.pull = intake.pull, lambda: False  # type: ignore[method-assign]
+    intake.stall = SourceUnavailable(f"no broker {HOSTILE}", detail="refused", hint="start it")
+    exporter.failure = SinkUnavailable(f"no topic {HOSTILE}", detail="gone", hint="create it")
+    yield
+    intake.stall, intake.pull = None, pull  # type: ignore[method-assign]
+    exporter.failure = None
+
+
+@pytest.mark.usefixtures("broken")
+def test_problems_have_cards_and_hostile_names_are_shown(page: Page) -> None:
+    page.goto("/#/overview")
+    cards = page.locator("section.problem")
+    source, sink = cards.filter(has_text="payments"), cards.filter(has_text=f"sink k{HOSTILE}")
+    expect(source).to_contain_text("08006")
+    expect(source).to_contain_text("What to do: start it")
+    expect(sink).to_contain_text(f"no topic {HOSTILE}: gone")
+    expect(sink).to_contain_text("What to do: create it")
+    sink.get_by_role("link", name=f"k{HOSTILE}").click()
+    expect(page.get_by_role("complementary", name=f"k{HOSTILE}")).to_be_visible()
+    page.goto("/#/sinks")
+    expect(page.get_by_role("cell", name=f"k{HOSTILE}")).to_be_visible()
+    card = page.locator("section.card").filter(has=page.get_by_role("heading", name=f"k{HOSTILE}"))
+    expect(card.get_by_role("table", name=f"Last transactions of k{HOSTILE}")).to_be_visible()
+    expect(card).to_contain_text(f'CREATE SINK "k{HOSTILE}"')
+    page.goto("/#/pipeline")
+    page.get_by_role("button", name=f"sink k{HOSTILE}, failed").click()
+    expect(page.get_by_role("complementary", name=f"k{HOSTILE}")).to_contain_text("create it")
+    page.goto("/#/time")
+    expect(page.get_by_role("cell", name=f"sink k{HOSTILE}").first).to_be_visible()
+    assert page.locator("img[src=x]").count() == 0
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize(("scheme", "device"), [("light", "desktop"), ("dark", "phone")])
+def test_axe_finds_nothing(page: Page, browser: Browser, scheme: str, device: str) -> None:
+    """With problems, errors, skipped records and transactions on the pages."""
+    context = browser.new_context(
+        base_url=page.url.partition("#")[0], color_scheme=scheme, bypass_csp=True,
+        reduced_motion="reduce", **DEVICES[device],
+    )  # fmt: skip
+    other, found = context.new_page(), {}
+    for name in ("overview", "pipeline", f"pipeline/{quote(f'k{HOSTILE}')}", "sql", "time",
+                 "sources", "sinks", "settings"):  # fmt: skip
+        other.goto(f"/#/{name}")
+        other.get_by_role("heading", level=1).wait_for()
+        other.wait_for_timeout(800)
+        if wrong := violations(other):
+            found[name] = wrong
+    context.close()
+    assert found == {}

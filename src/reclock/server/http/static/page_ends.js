@@ -16,8 +16,8 @@ export function Sources({ now, speed }) {
     { title: "records", right: true, of: (s) => number(s.records) }, { title: "bytes", right: true, of: (s) => bytes(s.bytes) }, { title: "errors", right: true, of: (s) => number(s.errors) },
     { title: "waiting", right: true, of: (s) => number(s.lag_records) }, { title: "lag", right: true, of: (s) => span(s.lag_ms) }, { title: "bindings", right: true, of: (s) => number(s.bindings) }]} />
   ${now.sources.filter((s) => s.error).map((s) => html`<${Problem} error=${{ message: `${s.name}: ${s.error.message ?? s.state}`, ...s.error, message: `${s.name}: ${s.error.message ?? s.state}` }} />`)}
-  <h2 class="sub">Partitions</h2><${Table} caption="Partitions" rows=${now.sources.flatMap((s) => s.partitions.map(([partition, bound, end]) => ({ source: s.name, partition, bound, end, key: `${s.name} ${partition}` })))} columns=${[
-    { title: "source", of: (p) => p.source }, { title: "partition", of: (p) => p.partition }, { title: "bound up to offset", right: true, of: (p) => exact(p.bound) }, { title: "ends at offset", right: true, of: (p) => exact(p.end) },
+  <h2 class="sub">Offsets of partitions</h2><${Table} caption="Partitions" rows=${now.sources.flatMap((s) => s.partitions.map(([partition, bound, end]) => ({ source: s.name, partition, bound, end, key: `${s.name} ${partition}` })))} columns=${[
+    { title: "source", of: (p) => p.source }, { title: "partition", of: (p) => p.partition }, { title: "bound up to", right: true, of: (p) => exact(p.bound) }, { title: "ends at", right: true, of: (p) => exact(p.end) },
     { title: "waiting", right: true, of: (p) => (p.end === null ? "–" : exact(Math.max(0, p.end - p.bound))) }]} />
   <h2 class="sub">Errors</h2><${Problem} error=${wrong.error} /><${Table} caption="Errors" empty="None." rows=${(wrong.data?.errors ?? []).filter((e) => named.has(e.object)).map((e, n) => ({ ...e, key: n }))} columns=${[
     { title: "source", of: (e) => e.object }, { title: "code", of: (e) => html`<code>${e.code}</code>` }, { title: "what", wide: true, of: (e) => e.message }, { title: "detail", wide: true, of: (e) => e.detail }]} />

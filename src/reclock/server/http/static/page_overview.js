@@ -1,5 +1,5 @@
 // Is all well; the last hour; what failed and what to do.
-import { bytes, Chart, html, number, Pill, rate, rates, span } from "./parts.js";
+import { bytes, Chart, html, number, rate, rates, span } from "./parts.js";
 
 const sum = (found) => Object.values(found).reduce((a, b) => a + b, 0);
 
@@ -7,6 +7,14 @@ const sum = (found) => Object.values(found).reduce((a, b) => a + b, 0);
 const most = (sources) => { const found = new Set([...sources].sort((a, b) => (b.lag_records ?? 0) - (a.lag_records ?? 0)).slice(0, 8)); return sources.length <= 8 ? sources : sources.filter((x) => found.has(x)); };
 
 const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+
+// What is not well, and what to do; an object can be looked into.
+function Reason({ reason: r, known }) {
+  const said = [r.message, r.detail].filter(Boolean).join(": ") || (r.code && "A superuser sees what went wrong.");
+  return html`<section class="card problem"><h2>${r.kind} ${known ? html`<a href=${`#/pipeline/${encodeURIComponent(r.name)}`}>${r.name}</a>` : r.name} <span class="pill bad">${r.state}</span></h2>
+    ${said && html`<p>${said} ${r.code && html`<code>${r.code}</code>`}</p>`}
+    ${r.hint && html`<p class="hint"><strong>What to do:</strong> ${r.hint}</p>`}</section>`;
+}
 
 export function Overview({ now, samples, theme }) {
   if (!now) return html`<h1>Overview</h1>`;
@@ -20,9 +28,7 @@ export function Overview({ now, samples, theme }) {
   <div class=${`well ${now.ready ? "ok" : "bad"}`} role="status">
     <svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><circle cx="12" cy="12" r="10" /><path d=${now.ready ? "M7.5 12.5l3 3 6-7" : "M12 7v6m0 3.5v.1"} /></svg>
     <span>${now.ready ? "All is well: every timeline ticks, every source and sink runs." : `${now.reasons.length} ${now.reasons.length === 1 ? "thing is" : "things are"} not well.`}</span></div>
-  ${now.reasons.map((r) => html`<section class="card problem"><h2>${r.kind} ${r.name} <${Pill} state=${r.state} /></h2>
-    ${r.code && html`<p>${r.message ?? "A superuser sees what went wrong."}${r.detail && html`: ${r.detail}`} <code>${r.code}</code></p>`}
-    ${r.hint && html`<p class="hint"><strong>What to do:</strong> ${r.hint}</p>`}</section>`)}
+  ${now.reasons.map((r) => html`<${Reason} key=${`${r.kind} ${r.name}`} reason=${r} known=${[...now.objects, ...now.sinks].some((o) => o.name === r.name)} />`)}
   <dl class="tiles">
     <div class="tile"><dt>Lag</dt><dd>${span(lag)}<small>behind the clock</small></dd></div>
     <div class="tile"><dt>Records read</dt><dd>${rate(read.at(-1))}<small>${number(samples.at(-1)?.read ?? 0)} in all</small></dd></div>
