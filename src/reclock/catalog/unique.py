@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from reclock.dataflow.keying import Keying
 
 if TYPE_CHECKING:
-    from reclock.catalog.item import Table
     from reclock.ids import ObjectId
 
 
@@ -32,6 +31,6 @@ class UniqueKey:
     nulls_distinct: bool = True
     constraint: bool = True
 
-    def keying(self, table: Table) -> Keying:
-        """Return how rows of the table are arranged by it."""
-        return table.keying if self.index is None else Keying(table.keying.types, self.columns)
+    def keying(self, primary: Keying) -> Keying:
+        """Return how rows of the table are arranged by it; ``primary`` is the table's own way."""
+        return primary if self.index is None else Keying(primary.types, self.columns)

@@ -198,7 +198,7 @@ def _there(
         return
     if key.index in state.shape.kept:
         (arranged,) = state.shape.kept[key.index]
-        yield key.keying(table).layout, state.traces[arranged].sources
+        yield key.keying(table.keying).layout, state.traces[arranged].sources
     yield keys_only(table, key), [_by_key(table, key, run, state) for run in pending]
 
 
@@ -259,7 +259,7 @@ def check_staged(
 
 def net_keys(table: Table, key: UniqueKey, updates: pa.RecordBatch) -> pa.RecordBatch:
     """Return how often each key comes, net of how often it goes; of rows that have it."""
-    keying = key.keying(table)
+    keying = key.keying(table.keying)
     if key.index is not None:
         updates = keying.arrange(table.keying.restore(updates))
     layout = keys_only(table, key)
@@ -276,7 +276,7 @@ def _all_known(updates: pa.RecordBatch, key: UniqueKey) -> pa.Array:
 
 def keys_only(table: Table, key: UniqueKey) -> Layout:
     """Return the layout of keys without their rows."""
-    return Layout(key.keying(table).layout.key, ())
+    return Layout(key.keying(table.keying).layout.key, ())
 
 
 def key_values(keys: pa.RecordBatch) -> list[tuple[object, ...]]:
