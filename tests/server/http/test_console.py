@@ -548,7 +548,7 @@ def test_a_phone_scrolls_in_one_direction_only(browser: Browser, trusting: HttpS
     context = browser.new_context(base_url=trusting.url, **PHONE)
     page = context.new_page()
     opened(page)
-    written(page, "SELECT 1 AS a_column_with_a_long_name, 2 AS another_with_a_long_name, 3 AS third")
+    written(page, "SELECT 1 AS a_column_with_a_long_name, 2 AS another_with_a_long_name, 3 AS c")
     expect(page.get_by_label("Queries before").locator("option")).to_have_count(2)
     for name in PAGES:
         page.goto(f"/#/{name}")

@@ -9,7 +9,7 @@ import { isSubscribe, mayRemember, named } from "./text.js";
 
 const STYLE = HighlightStyle.define([
   { tag: tags.keyword, color: "var(--c0)", fontWeight: "600" }, { tag: [tags.string, tags.special(tags.string)], color: "var(--c3)" },
-  { tag: tags.number, color: "var(--c2)" }, { tag: tags.comment, color: "var(--soft)", fontStyle: "italic" }, { tag: tags.typeName, color: "var(--c1)" },
+  { tag: tags.number, color: "var(--c2)" }, { tag: tags.comment, color: "var(--soft)", fontStyle: "italic" }, { tag: tags.typeName, color: "var(--type)" },
 ]);
 const MOST = 500;
 const REMEMBERED = 50;
