@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import operator
 from decimal import ROUND_HALF_UP, Decimal
+from functools import reduce
 from statistics import pstdev, pvariance, stdev, variance
 from typing import TYPE_CHECKING, Any
 
 from reclock.sql.plan.functions.length import MAX_BYTES, TOO_LONG
 from reclock.sql.types import INTERVAL, Numeric
 from reclock.testing import evaluate_interval as model
-from reclock.testing.evaluate_scalar import EvaluationError, fits
+from reclock.testing.evaluate_scalar import EvaluationError, fits, normal
 
 if TYPE_CHECKING:
     from reclock.sql.plan.order import WindowCall
     from reclock.sql.plan.reduce import AggregateCall
 
 Row = tuple[object, ...]
+_BITS = {"bit_and": operator.and_, "bit_or": operator.or_, "bit_xor": operator.xor}
+KNOWN = frozenset(
+    {"count", "array_agg", "any_row", "string_agg", "sum", "avg", "min", "max", "bool_and",
+     "bool_or", *_BITS}
+)  # fmt: skip
+"""Aggregates that are computed here to the last digit."""
 
 
 def aggregate(call: AggregateCall, rows: list[Row]) -> object:
@@ -30,6 +38,10 @@ def aggregate(call: AggregateCall, rows: list[Row]) -> object:
 
 def apply_aggregate(call: AggregateCall | WindowCall, arguments: list[Row]) -> object:
     """Return the value of the function of ``call`` over its argument tuples."""
+    return normal(_applied(call, arguments))
+
+
+def _applied(call: AggregateCall | WindowCall, arguments: list[Row]) -> object:
     name = call.function.name
     if name == "count":
         return sum(all(v is not None for v in a) for a in arguments)
@@ -49,7 +61,7 @@ def apply_aggregate(call: AggregateCall | WindowCall, arguments: list[Row]) -> o
     return fits(_value(name, present, call), call.type)
 
 
-def _value(name: str, values: list[Any], call: AggregateCall | WindowCall) -> object:  # noqa: PLR0911  # one per function
+def _value(name: str, values: list[Any], call: AggregateCall | WindowCall) -> object:  # noqa: PLR0911, PLR0912  # one per function
     if call.type == INTERVAL:
         return _of_intervals(name, values)
     match name:
@@ -69,6 +81,8 @@ def _value(name: str, values: list[Any], call: AggregateCall | WindowCall) -> ob
             return all(values)
         case "bool_or":
             return any(values)
+        case "bit_and" | "bit_or" | "bit_xor":
+            return reduce(_BITS[name], values)
         case "stddev_samp":
             return stdev(values) if len(values) > 1 else None
         case "var_samp":

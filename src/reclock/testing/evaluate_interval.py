@@ -60,7 +60,7 @@ def moved(time: datetime, months: int, days: int, micros: int) -> datetime:
     try:
         last = calendar.monthrange(year, month)[1]
         found = time.replace(year=year, month=month, day=min(time.day, last))
-        return found + timedelta(days=days) + timedelta(microseconds=micros)
+        return found + timedelta(days=days, microseconds=micros)
     except (ValueError, OverflowError, calendar.IllegalMonthError) as error:
         message = "timestamp out of range"
         raise OutOfRange(message) from error

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 import re
+import struct
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from hashlib import md5
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.errors import Error
-from reclock.interval import Interval
+from reclock.interval import DAY, Interval
 from reclock.sql import types as t
-from reclock.sql.float_text import float_text, nearest
+from reclock.sql.float_text import nearest
 from reclock.sql.plan.coerce import read_literal
 from reclock.sql.plan.comparable import NAME
 from reclock.sql.plan.functions import interval
@@ -30,9 +32,12 @@ from reclock.sql.plan.scalar import (
     Literal,
     Or,
     Scalar,
+    walk,
 )
 from reclock.sql.zone import DEFAULT, in_zone, local_text, moment, named, tzinfo_of
 from reclock.testing import evaluate_interval as model
+from reclock.testing import evaluate_text as texts
+from reclock.testing.evaluate_moment import FIELDS, made_date
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,16 +54,51 @@ class EvaluationError(Error):
         super().__init__(message, code=code)
 
 
+class _NaN(float):
+    """NaN as SQL has it: it equals itself, and is greater than every number."""
+
+    __slots__ = ()
+    __hash__ = float.__hash__
+
+    def __new__(cls) -> _NaN:
+        return super().__new__(cls, "nan")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, float) and math.isnan(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __le__(self, other: object) -> bool:
+        return self == other
+
+    def __gt__(self, other: object) -> bool:
+        return not self == other
+
+    def __ge__(self, other: object) -> bool:
+        return True
+
+
+NAN: Final = _NaN()
+
+
 def normal(value: object) -> object:
-    """Return ``value`` with −0.0 as 0.0, as keys compare."""
-    return 0.0 if isinstance(value, float) and value == 0 else value
+    """Return ``value`` with −0.0 as 0.0 and one NaN, as keys compare."""
+    if isinstance(value, tuple):
+        return tuple(map(normal, value))
+    if not isinstance(value, float):
+        return value
+    return NAN if math.isnan(value) else value if value else 0.0
 
 
 def evaluate_scalar(scalar: Scalar, row: Row) -> object:  # noqa: PLR0911, PLR0912 - one per case
     """Return the value of ``scalar`` for ``row``; raise ``EvaluationError`` if it has none."""
     match scalar:
         case ColumnRef():
-            return row[scalar.index]
+            return normal(row[scalar.index])
         case Literal():
             return normal(scalar.value)
         case And() | Or():
@@ -76,7 +116,8 @@ def evaluate_scalar(scalar: Scalar, row: Row) -> object:  # noqa: PLR0911, PLR09
             return evaluate_scalar(scalar.otherwise, row)
         case Cast():
             value = evaluate_scalar(scalar.operand, row)
-            return None if value is None else cast_value(value, scalar.operand.type, scalar.type)
+            made = None if value is None else cast_value(value, scalar.operand.type, scalar.type)
+            return normal(made)
         case Call():
             return normal(_call(scalar, row))
         case Fault():
@@ -87,6 +128,17 @@ def evaluate_scalar(scalar: Scalar, row: Row) -> object:  # noqa: PLR0911, PLR09
             return None
     message = f"no evaluation of {scalar}"
     raise NotImplementedError(message)
+
+
+def knows(scalar: Scalar) -> bool:
+    """Return whether all functions of an expression are known here."""
+    calls = [(c.function.name, len(c.arguments)) for c in walk(scalar) if isinstance(c, Call)]
+    return all(
+        name in _NULL_AWARE
+        or name in texts.TYPED
+        or not {(name, count), (name, -1)}.isdisjoint(_STRICT)
+        for name, count in calls
+    )
 
 
 def _connective(scalar: And | Or, row: Row) -> object:
@@ -110,11 +162,16 @@ def fits(value: object, kind: t.Type) -> object:
             raise EvaluationError(code="22003", message=message)
         return value
     if isinstance(kind, t.Numeric) and isinstance(value, Decimal | int):
-        rounded = _CONTEXT.quantize(Decimal(value), Decimal(1).scaleb(-kind.scale))
-        if abs(rounded) >= Decimal(10) ** (kind.precision - kind.scale):
+        limit = Decimal(10) ** (kind.precision - kind.scale)
+        rounded = Decimal(value)
+        if abs(rounded) < limit:
+            rounded = _CONTEXT.quantize(rounded, Decimal(1).scaleb(-kind.scale))
+        if abs(rounded) >= limit:
             message = "numeric field overflow"
             raise EvaluationError(code="22003", message=message)
         return rounded
+    if kind == t.REAL and isinstance(value, float) and math.isfinite(value):
+        return _as_float(value, t.REAL)
     return value
 
 
@@ -123,11 +180,13 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:  # noqa: P
     if source == target:
         return value
     if target == t.TEXT:
-        return _text(value, source)
+        return texts.text_of(value, source)
     if isinstance(source, t.Array) and isinstance(target, t.Array):
         inner = source.element, target.element
         return tuple(None if v is None else cast_value(v, *inner) for v in value)
     if source == t.TEXT:
+        if target == t.JSON:
+            return _json(value)
         try:
             with in_zone(DEFAULT):  # a plan says itself which zone it is in
                 return fits(read_literal(value, target), target)
@@ -136,7 +195,10 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:  # noqa: P
     if isinstance(target, t.Numeric):
         if isinstance(value, float):
             value = f"{value:.6g}" if source == t.REAL else f"{value:.15g}"
-        return fits(Decimal(value), target)
+        made = Decimal(value)
+        if not made.is_finite():
+            raise EvaluationError(code="22003", message="numeric field overflow")
+        return fits(made, target)
     if target in _RANGES:
         if isinstance(value, Decimal):
             return fits(int(value.to_integral_value(ROUND_HALF_UP)), target)
@@ -147,6 +209,8 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:  # noqa: P
             return fits(round(value), target)
         return fits(int(value), target)
     if target in t.FLOATS:
+        if source == t.REAL:
+            value = _single_precision(value)
         return _as_float(value, target)
     if target == t.BOOLEAN:
         return bool(value)
@@ -155,6 +219,20 @@ def cast_value(value: Any, source: t.Type, target: t.Type) -> object:  # noqa: P
     if target in {t.TIMESTAMP, t.TIMESTAMPTZ} and not isinstance(value, datetime):
         return read_literal(value.isoformat(), target)
     return read_literal(str(value), target)
+
+
+def _json(text: str) -> str:
+    try:
+        json.loads(text)
+    except ValueError as error:
+        raise EvaluationError(code="22P02", message="invalid input syntax for type json") from error
+    return text
+
+
+def _single_precision(value: float) -> float:
+    """Return exactly the number that ``value`` stands for as a real."""
+    made: float = struct.unpack("f", struct.pack("f", value))[0]
+    return made
 
 
 def _as_float(value: Any, target: t.Type) -> float:
@@ -166,20 +244,6 @@ def _as_float(value: Any, target: t.Type) -> float:
     return made
 
 
-def _text(value: Any, source: t.Type) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    if isinstance(value, float):
-        return float_text(value, source)
-    if isinstance(value, datetime):
-        fraction = f".{value.microsecond:06}".rstrip("0.")
-        zone = "+00" if source == t.TIMESTAMPTZ else ""
-        return value.isoformat(" ")[:19] + fraction + zone
-    return str(value)
-
-
 def _call(scalar: Call, row: Row) -> object:
     name = scalar.function.name
     values: list[Any] = [evaluate_scalar(a, row) for a in scalar.arguments]
@@ -189,12 +253,16 @@ def _call(scalar: Call, row: Row) -> object:
     if any(v is None for v in values):
         return None
     function = _STRICT.get((name, len(values))) or _STRICT.get((name, -1))
+    if name in texts.TYPED:
+        function = partial(texts.TYPED[name], [a.type for a in scalar.arguments])
     if function is None:
         message = f"no evaluation of {scalar.function}"
         raise NotImplementedError(message)
+    if scalar.type == t.REAL:
+        values = [_single_precision(v) if isinstance(v, float) else v for v in values]
     try:
         return fits(_in_range(name, values, function(*values)), scalar.type)
-    except model.OutOfRange as error:
+    except (model.OutOfRange, texts.Refused) as error:
         raise EvaluationError(code=error.code, message=error.message) from error
     except OverflowError as error:  # of Python's dates
         raise EvaluationError(code="22008", message="timestamp out of range") from error
@@ -269,7 +337,7 @@ def _modulo(a: Any, b: Any) -> object:
     if b == 0:
         raise EvaluationError(code="22012", message="division by zero")
     if isinstance(a, int):
-        return int(math.copysign(abs(a) % abs(b), a)) if a else 0
+        return abs(a) % abs(b) * (-1 if a < 0 else 1)
     return _CONTEXT.remainder(a, b)
 
 
@@ -280,8 +348,19 @@ def _single(value: object, rows: int | None) -> object:
     return value
 
 
-def _extreme(choose: Callable[[list[Any]], object]) -> Callable[..., object]:
-    return lambda *values: choose([v for v in values if v is not None] or [None])
+def _extreme(choose: Callable[..., object]) -> Callable[..., object]:
+    def value(*values: Any) -> object:
+        present = [v for v in values if v is not None]
+        return choose(present, key=_in_order) if present else None
+
+    return value
+
+
+def _in_order(value: Any) -> Any:
+    """Return what values are chosen by: a NULL in an array is the least."""
+    if isinstance(value, tuple):
+        return tuple((x is not None, None if x is None else _in_order(x)) for x in value)
+    return value.span if isinstance(value, Interval) else value
 
 
 def _quantified(compare: Callable[[Any, Any], object], every: bool) -> Callable[..., object]:
@@ -298,9 +377,23 @@ def _quantified(compare: Callable[[Any, Any], object], every: bool) -> Callable[
     return value
 
 
+def _ordered(compare: Callable[[Any, Any], object]) -> Callable[[Any, Any], object]:
+    """Return a comparison that takes arrays, too: element by element, NULL last, then lengths."""
+
+    def value(a: Any, b: Any) -> object:
+        if not isinstance(a, tuple):
+            return compare(a, b)
+        for x, y in zip(a, b, strict=False):
+            if x != y:
+                return compare(x is None, y is None) if x is None or y is None else compare(x, y)
+        return compare(len(a), len(b))
+
+    return value
+
+
 _COMPARISONS: dict[str, Callable[[Any, Any], object]] = {
-    "=": operator.eq, "<>": operator.ne, "<": operator.lt,
-    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "=": operator.eq, "<>": operator.ne, "<": _ordered(operator.lt),
+    "<=": _ordered(operator.le), ">": _ordered(operator.gt), ">=": _ordered(operator.ge),
 }  # fmt: skip
 
 
@@ -322,6 +415,7 @@ _NULL_AWARE: dict[str, Callable[..., object]] = {
     "least": _extreme(min),
     "single_row": _single,
     "concat": lambda *values: "".join(v for v in values if v is not None),
+    "concat_ws": texts.joined_with,
     "array": lambda *values: tuple(values),
     "array_append": lambda array, value: (*(array or ()), value),
     "array_cat": lambda a, b: b if a is None else a if b is None else a + b,
@@ -384,6 +478,8 @@ def _series(first: int, last: int, step: int = 1) -> tuple[int, ...]:
 def _plus(a: Any, b: Any) -> object:
     if isinstance(a, Interval) or isinstance(b, Interval):
         return model.plus(a, b)
+    if isinstance(a, int) and isinstance(b, date):
+        a, b = b, a
     if isinstance(a, date) and not isinstance(a, datetime) and isinstance(b, int):
         return a + timedelta(days=b)
     return _CONTEXT.add(a, b) if isinstance(a, Decimal) else a + b
@@ -405,6 +501,16 @@ def _root(x: float) -> float:
     return math.sqrt(x)
 
 
+def _span(a: Any) -> object:
+    if isinstance(a, tuple):
+        return tuple(None if x is None else _span(x) for x in a)
+    return Decimal(a.span)
+
+
+def _half_up(x: Decimal) -> Decimal:
+    return x.to_integral_value(ROUND_HALF_UP)
+
+
 def _whole(rounding: Callable[[Any], int], x: Any) -> object:
     if isinstance(x, float):
         return float(rounding(x)) if math.isfinite(x) else x
@@ -417,12 +523,24 @@ def _binned(stride: Interval, source: datetime, origin: datetime) -> datetime:
         raise EvaluationError(code="0A000", message=message)
     if stride.span <= 0:
         raise EvaluationError(code="22008", message="stride must be greater than zero")
-    return source - (source - origin) % stride.timedelta()
+    micros = stride.days * DAY + stride.microseconds
+    if micros >= _RANGES[t.BIGINT]:
+        raise EvaluationError(code="22008", message="interval out of range")
+    since = (source - origin) // timedelta(microseconds=1)
+    return source - timedelta(microseconds=since % micros)
 
 
-def _field(function: Callable[[Any, str], object], field: str) -> Callable[[Any], object]:
-    """Return a field of an interval; of a date or a time, what Python calls so."""
-    return lambda a: function(a, field) if isinstance(a, Interval) else Decimal(getattr(a, field))
+def _field(field: str) -> Callable[[Any], object]:
+    """Return a field of an interval, or of a date or a time."""
+    return lambda a: (
+        model.extracted(a, field) if isinstance(a, Interval) else Decimal(FIELDS[field](a))
+    )
+
+
+def _sign(x: Any) -> object:
+    if isinstance(x, float):
+        return 0.0 if x == 0 or math.isnan(x) else math.copysign(1, x)
+    return (x > 0) - (x < 0)
 
 
 _LONGER: Final = ("year", "month", "day", "hour", "minute", "second", "microsecond")
@@ -508,9 +626,6 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("||", -1): lambda *texts: "".join(texts),
     ("length", 1): len,
     ("char_length", 1): len,
-    ("md5", 1): lambda x: md5(x if isinstance(x, bytes) else x.encode()).hexdigest(),
-    ("lower", 1): str.lower,
-    ("upper", 1): str.upper,
     ("reverse", 1): lambda s: s[::-1],
     ("repeat", 2): operator.mul,
     ("replace", 3): lambda s, a, b: s.replace(a, b) if a else s,
@@ -529,18 +644,18 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("like pattern", 1): _like_pattern,
     ("like escape", 2): _like_escape,
     ("sqrt", 1): _root,
-    ("sign", 1): lambda x: (x > 0) - (x < 0),
+    ("sign", 1): _sign,
     ("floor", 1): lambda x: _whole(math.floor, x),
     ("ceil", 1): lambda x: _whole(math.ceil, x),
     ("subscript", 2): lambda a, i: a[i - 1] if 0 < i <= len(a) else None,
     ("cardinality", 1): len,
     ("generate_series", 2): _series,
     ("generate_series", 3): _series,
-    **{
-        (f"extract {field}", 1): _field(model.extracted, field) for field in interval.EXTRACT_FIELDS
-    },
-    **{(f"date_trunc {field}", 1): _truncation(field) for field in interval.TRUNC_FIELDS},
-    (NAME, 1): lambda a: Decimal(a.span),
+    **{(f"extract {f}", 1): _field(f) for f in {**interval.EXTRACT_FIELDS, **FIELDS}},
+    **{(f"date_trunc {f}", 1): _truncation(f) for f in (*interval.TRUNC_FIELDS, "week")},
+    ("make_date", 3): made_date,
+    ("round", 1): lambda x: _whole(round, x) if isinstance(x, float) else _half_up(x),
+    (NAME, 1): _span,
     ("age", 2): model.age,
     ("justify_hours", 1): lambda a: model.justified(a, hours=True, days=False),
     ("justify_days", 1): lambda a: model.justified(a, hours=False, days=True),
@@ -557,4 +672,5 @@ _STRICT: dict[tuple[str, int], Callable[..., object]] = {
     ("~", 1): operator.invert,
     ("@>", 2): _has_all,
     ("&&", 2): _has_any,
+    **texts.STRICT,
 }

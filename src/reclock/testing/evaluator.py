@@ -7,7 +7,7 @@ that graphs, ticks and whole databases can be tested by the thousand cases.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,9 @@ from reclock.dataflow.values import from_python, to_python
 from reclock.ids import ObjectId
 from reclock.sql.plan.relation import Get, with_inputs
 from reclock.sql.plan.scalar import ColumnRef, walk
+from reclock.sql.types import JSON
 from reclock.testing.evaluate import evaluate
-from reclock.testing.evaluate_scalar import EvaluationError, evaluate_scalar
+from reclock.testing.evaluate_scalar import EvaluationError, evaluate_scalar, normal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,7 @@ class PythonEvaluator:
 def _rows(request: RowRequest) -> Evaluated:
     kinds = _column_types(request.scalars)
     columns = [
-        to_python(column, kinds[i]) if i in kinds else [None] * len(column)
+        _values(column, kinds[i]) if i in kinds else [None] * len(column)
         for i, column in enumerate(request.rows.columns[:-2])
     ]
     rows = list(zip(*columns, strict=True)) if columns else [()] * request.rows.num_rows
@@ -54,6 +55,12 @@ def _rows(request: RowRequest) -> Evaluated:
         values.append(from_python([v for v, _ in found], scalar.type))
         errors.append(pa.array([e for _, e in found], pa.string()))
     return Evaluated(tuple(values), tuple(errors))
+
+
+def _values(column: pa.Array, kind: Type) -> list[Any]:
+    """Return values as the evaluator has them: of json its text."""
+    is_json = JSON in (kind, getattr(kind, "element", None))
+    return column.to_pylist() if is_json else to_python(column, kind)
 
 
 def _value(scalar: Scalar, row: tuple[object, ...]) -> tuple[object, str | None]:
@@ -70,7 +77,7 @@ def _group(request: GroupRequest) -> pa.RecordBatch:
     plan = with_inputs(node, (leaf,))
     version = request.rows.column(0).to_numpy()
     kinds = [c.type for c in source.schema]
-    columns = [to_python(c, k) for c, k in zip(request.rows.columns[1:-1], kinds, strict=True)]
+    columns = [_values(c, k) for c, k in zip(request.rows.columns[1:-1], kinds, strict=True)]
     by_version: dict[int, Counter[tuple[object, ...]]] = {}
     for at, number in enumerate(version.tolist()):
         row = _hashable(tuple(column[at] for column in columns))
@@ -96,4 +103,4 @@ def _column_types(scalars: tuple[Scalar, ...]) -> dict[int, Type]:
 
 
 def _hashable(row: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(tuple(v) if isinstance(v, list) else v for v in row)
+    return tuple(normal(tuple(v) if isinstance(v, list) else v) for v in row)

@@ -23,13 +23,13 @@ from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.decorrelate import scalars_of
 from reclock.sql.plan.relation import Project, QueryPlan, Reduce, Union, column, walk
-from reclock.sql.plan.scalar import Call, Literal
-from reclock.sql.plan.scalar import walk as walk_scalar
+from reclock.sql.plan.scalar import Literal
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.types import INTEGER
 from reclock.testing.collections import arranged
 from reclock.testing.evaluate import evaluate
-from reclock.testing.evaluate_scalar import _NULL_AWARE, _STRICT
+from reclock.testing.evaluate_aggregate import KNOWN as AGGREGATES
+from reclock.testing.evaluate_scalar import knows
 from reclock.testing.graphs import MemoryGraph
 from reclock.time.timestamp import Timestamp
 
@@ -69,25 +69,15 @@ def computed(node: Node, contents: Contents) -> Answer | None:
         return failed(error)
 
 
-_AGGREGATES = {
-    "count", "array_agg", "any_row", "string_agg", "sum", "avg", "min", "max", "bool_and",
-    "bool_or",
-}  # fmt: skip
-
-
 def is_known(node: Node) -> bool:
     """Return whether the reference evaluator has all functions of a plan."""
-    for at in walk(node):
-        calls = [c for s in scalars_of(at) for c in walk_scalar(s) if isinstance(c, Call)]
-        for call in calls:
-            name, count = call.function.name, len(call.arguments)
-            if name not in _NULL_AWARE and not {(name, count), (name, -1)} & _STRICT.keys():
-                return False
-        if isinstance(at, Reduce) and any(
-            c.function.name not in _AGGREGATES for _, c in at.aggregates
-        ):
-            return False
-    return True
+    return all(
+        all(map(knows, scalars_of(at)))
+        and (
+            not isinstance(at, Reduce) or {c.function.name for _, c in at.aggregates} <= AGGREGATES
+        )
+        for at in walk(node)
+    )
 
 
 class Kept:
