@@ -27,10 +27,11 @@ from ...functions.net import computed, planned, quoted, shown  # noqa: TID252
 from ...shards import turn  # noqa: TID252
 
 if TYPE_CHECKING:
+    from reclock.dataflow.evaluate import Evaluated
     from reclock.spark.session import Spark
     from reclock.sql.plan.scalar import Scalar
 
-ROWS, FEW, TOGETHER, PARTS = 300, 40, 40, 8
+ROWS, FEW, SOME, TOGETHER, PARTS = 300, 40, 400, 40, 8
 
 
 def forms(case: Case) -> list[str]:
@@ -97,6 +98,37 @@ def compared(spark: Spark, calls: list[tuple[tuple[Any, ...], str]], random: Ran
 
 def test_most_calls_of_numbers_and_times_are_local() -> None:
     assert len(local_calls()) > 3_000
+
+
+def test_constants_give_what_columns_give() -> None:
+    """A call of constants only, which no kernel may take for one of columns."""
+    random = Random(int(os.environ.get("RECLOCK_SEED") or turn(Path(__file__).parent)))
+    wrong = []
+    every = [case for case in cases() if case.kinds]
+    for case in random.sample(every, SOME):
+        row = tuple(random.choice(of(kind)) for kind in case.kinds)
+        texts = (
+            case.expression.format(*(f"c{i}" for i in range(len(row)))),
+            case.expression.format(*map(quoted, row, case.kinds)),
+        )
+        try:
+            scalars = [planned(text, case.kinds) for text in texts]
+        except Error:
+            continue
+        if all(map(is_local, scalars)):
+            columns = [from_python([v] * 2, k) for v, k in zip(row, case.kinds, strict=True)]
+            delta = deltas.build(columns, np.zeros(2, np.int64), np.ones(2, np.int64))
+            found = [answers(evaluated([scalar], delta), scalar) for scalar in scalars]
+            if found[0] != found[1]:
+                wrong.append(f"{case} of {row}: {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+def answers(found: Evaluated, scalar: Scalar) -> list[str | None]:
+    """Return the only column that was evaluated."""
+    values, errors = found.values[0], found.errors[0]
+    failed = [None] * len(values) if errors is None else errors.to_pylist()
+    return shown(values, failed, scalar.type)
 
 
 @pytest.mark.spark

@@ -86,6 +86,20 @@ def test_constants_of_every_type_stand_in_any_number_of_rows(kind, size):
             assert repr(column.to_pylist()) == repr(wanted.to_pylist())
 
 
+def test_constants_alone_give_what_they_give_with_columns():
+    moment = Literal(datetime(2024, 3, 1, 0, 20), t.TIMESTAMP)  # noqa: DTZ001
+    for name, literal in (("date_bin", "15 minutes"), ("+", "1 day")):
+        others = (moment,) * (2 if name == "date_bin" else 1)
+        arguments = (Literal(read_literal(literal, t.INTERVAL), t.INTERVAL), *others)
+        overload = find_function(name, tuple(a.type for a in arguments))
+        columns = (arguments[0], *(ColumnRef(i, t.TIMESTAMP) for i in range(len(others))))
+        rows = rows_of([[moment.value] * 2] * len(others), [t.TIMESTAMP] * len(others))
+        calls = [Call(overload, given, t.TIMESTAMP) for given in (arguments, columns)]
+        made, wanted = evaluated(calls, rows).values
+        assert made.equals(wanted)
+        assert made.null_count == 0
+
+
 @given(cases())
 def test_values_are_those_of_the_model(case):
     rows, scalars = case

@@ -32,7 +32,7 @@ class Piece(NamedTuple):
 
 
 Kernel: TypeAlias = Callable[[Sequence[Datum]], Piece]
-"""Computes a function; of the arguments at least one is a column."""
+"""Computes a function; an argument is a column unless it is constant and another is not."""
 
 
 def plain(function: Callable[..., pa.Array]) -> Kernel:

@@ -127,7 +127,7 @@ class _Batch:
         pieces = [self.piece(part) for part in children(scalar)]
         values: list[Datum] = [piece.value for piece in pieces]
         if all(isinstance(value, pa.Scalar) for value in values):
-            values[0] = self._column(values[0])
+            values = [self._column(value) for value in values]
         made = kernel(values)
         error = earliest(*(piece.error for piece in pieces), made.error)
         if error is None or error is made.error:

@@ -132,13 +132,15 @@ def negative(literal: Literal) -> Literal | None:
 def number_literal(text: str) -> Literal:
     """Return a number as written: integer, bigint, or numeric, as PostgreSQL decides.
 
-    >>> [str(number_literal(n).type) for n in ("1", "3000000000", "1.50", "1e3")]
-    ['integer', 'bigint', 'numeric(3,2)', 'numeric(4,0)']
+    A minus before it belongs to it: the least integer is one.
+
+    >>> [str(number_literal(n).type) for n in ("1", "3000000000", "1.50", "1e3", "-2147483648")]
+    ['integer', 'bigint', 'numeric(3,2)', 'numeric(4,0)', 'integer']
     """
-    if text.isdigit():
+    if text.removeprefix("-").isdigit():
         value = int(text)
         for kind in (t.INTEGER, t.BIGINT):
-            if value < _RANGES[kind]:
+            if -_RANGES[kind] <= value < _RANGES[kind]:
                 return Literal(value, kind)
     number = Decimal(text)
     _, digits, exponent = number.as_tuple()

@@ -136,6 +136,8 @@ class ExpressionBuilder:
         raise NotSupported(message, hint=hint)
 
     def _cast(self, e: s.CastText) -> Scalar:
+        if isinstance(e.operand, s.ArrayText) and not e.operand.items and isinstance(e.type, Array):
+            return Literal((), e.type)
         if isinstance(e.type, IntervalOf):
             value = explicit_cast(self(e.operand), INTERVAL, e.position)
             if isinstance(value, Literal) and isinstance(value.value, Interval):
@@ -167,6 +169,10 @@ class ExpressionBuilder:
             return self._call("not", truth(self(e.operands[0]), "NOT"))
         if symbol in COMPARISONS and isinstance(e.operands[0], s.RowText):
             return self._row_comparison(e)
+        if symbol == "-" and isinstance(e.operands[0], s.NumberText) and len(e.operands) == 1:
+            digits = e.operands[0].text
+            if digits.isdigit():
+                return number_literal(f"-{digits}")
         operands = tuple(self(o) for o in e.operands)
         if symbol in {"like", "ilike"} and len(operands) == 3:
             text, pattern, escape = operands
@@ -250,7 +256,7 @@ class ExpressionBuilder:
     def _array(self, e: s.ArrayText) -> Scalar:
         if not e.items:
             message = "cannot determine type of empty array"
-            hint = "write a cast, such as ARRAY[]::integer[], as a literal: '{}'::integer[]"
+            hint = "cast it, as in ARRAY[]::integer[]"
             raise WrongType(message, code="42P18", hint=hint)
         items = to_common(tuple(self(i) for i in e.items), "ARRAY")
         kind = Array(common_type((i.type for i in items), "ARRAY"))
