@@ -40,11 +40,11 @@ test-quick: setup ## while you work: no Spark, no Kafka, no PostgreSQL, fewer ca
 	$(PYTEST) -m "not slow and not spark and not kafka and not postgres" \
 		--variants=1 --hypothesis-profile=few
 
-test-slow: setup ## the slow tests: all, or one shard of them (SHARD=3/61)
+test-slow: setup ## the slow tests: all, or one shard of them (SHARD=3/89)
 	$(BIN)/pytest --quiet -m slow $(if $(SHARD),--shard=$(SHARD))
 
 net: setup ## 100 thousand random queries against PostgreSQL, for hours
-	RECLOCK_NET_PARTS=500 $(BIN)/pytest --quiet -m slow tests/net
+	$(BIN)/pytest --quiet -m slow tests/net
 
 bench: setup ## print the benchmark tables (kept in docs/performance.md)
 	$(BIN)/python -m benchmarks

@@ -5,7 +5,7 @@ not say takes ``SECONDS``. The longest go first, each into the shard that has le
 shards are about equally long, the same on every machine, and every test is in exactly one. None is
 longer than ``LIMIT``.
 
-``--shard=3/61`` keeps the tests of shard 3; ``--shard=next`` those of the shard whose turn it is,
+``--shard=3/89`` keeps the tests of shard 3; ``--shard=next`` those of the shard whose turn it is,
 which the number of commits says. The number of shards is a prime, so all have their turn, however
 many commits lie between two runs, as long as there are always as many. A clone without its history
 does not know the number: there, the id of its last commit draws one, and the run says so.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-COUNT: Final = 61
+COUNT: Final = 89
 LIMIT: Final = 300.0  # seconds of tests in a shard; two processes share them
 _DRAWN: Final = 5  # hexadecimal digits of a commit's id
 SECONDS: Final = 1.0

@@ -49,6 +49,10 @@ def test_ranks_sort_as_the_values(kind: pa.DataType, pool: list[Any], data: st.D
     )
 
 
+def test_the_least_number_is_its_own_rank_without_a_warning() -> None:
+    assert ranks(pa.array([2 - 2**63, -(2**63)])).tolist() == [3, 1]
+
+
 def test_ties_are_broken_by_all_columns() -> None:
     rows = [pa.array(["b", "a", None, "a"]), pa.array([1, 1, 1, 2])]
     first, at = np.array([1, 0, 0, 0, 1]), np.array([1, 0, 1, 2, 3])

@@ -75,7 +75,7 @@ def _ascending(column: pa.Array) -> Int64s:
     if pa.types.is_integer(kind) and column.null_count == 0 and len(column):
         numbers: Int64s = column.cast(pa.int64(), safe=False).to_numpy()
         if not pa.types.is_uint64(kind) and int(numbers.max()) - int(numbers.min()) < _NARROW:
-            own: Int64s = numbers - (numbers.min() - 1)  # they are their own ranks
+            own: Int64s = numbers - numbers.min() + 1  # they are their own ranks
             return own
     ranked = pc.rank(column, tiebreaker="dense").cast(pa.int64())
     made: Int64s = ranked.to_numpy().copy()

@@ -289,7 +289,8 @@ def _check_length(scalar: Call, values: list[Any]) -> None:
         return
     if scalar.function.name == "generate_series":
         first, last, step = (*values, 1)[:3]
-        too_long = step != 0 and (last - first) // step >= MAX_SERIES
+        counted = isinstance(step, int) and step != 0
+        too_long = counted and (last - first) // step >= MAX_SERIES
     else:
         length: Callable[..., int] = _LENGTHS.get(scalar.function.name, _bytes)
         too_long = length(*values) > MAX_BYTES
@@ -469,10 +470,17 @@ def _like_escape(pattern: str, escape: str) -> str:
     return out
 
 
-def _series(first: int, last: int, step: int = 1) -> tuple[int, ...]:
-    if step == 0:
+def _series(first: Any, last: Any, step: Any = 1) -> tuple[object, ...]:
+    size = step.span if isinstance(step, Interval) else step
+    if size == 0:
         raise EvaluationError(code="22023", message="step size cannot equal zero")
-    return tuple(range(first, last + (1 if step > 0 else -1), step))
+    made: list[Any] = []
+    while first <= last if size > 0 else first >= last:
+        if len(made) == MAX_SERIES:
+            raise EvaluationError(code=TOO_LONG.code, message=TOO_LONG.message)
+        made.append(first)
+        first = model.plus(first, step) if isinstance(step, Interval) else first + step
+    return tuple(made)
 
 
 def _plus(a: Any, b: Any) -> object:

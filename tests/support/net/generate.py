@@ -11,16 +11,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from net import values
+from net import aggregates, values
+from net.kinds import LITERALS, NAMES, UNORDERED
 from net.tables import SCHEMA
 from net.tree import Items, Node, maybe
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from random import Random
 
-KINDS = ("int", "int", "int", "big", "num", "text", "text", "bool", "date", "ts", "float", "arr")
+KINDS = (
+    "int", "int", "int", "int", "big", "num", "num", "text", "text", "text", "bool", "date", "ts",
+    "float", "arr", "small", "real", "tz", "iv", "json", "bytes", "texts",
+)  # fmt: skip
 _ROOM = 4
-ORDERED = tuple(k for k in KINDS if k != "arr")
+ORDERED = tuple(k for k in KINDS if k not in UNORDERED)
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,8 @@ class Generator:
 
     def _limited(self, inner: Node, kinds: list[str], sort: str) -> Node:
         ways = ("", " desc", " nulls first", " desc nulls last")
-        keys = [f"c{i}{self.choose(*ways)}" for i in range(len(kinds))]
+        columns = [aggregates.order_key(f"c{i}", kind) for i, kind in enumerate(kinds)]
+        keys = [f"{column}{self.choose(*ways)}" for column in columns]
         self.random.shuffle(keys)
         limit = maybe(f" limit {self.choose(0, 1, 2, 3)}")
         offset = maybe(f" offset {self.choose(0, 1, 2)}")
@@ -117,7 +123,7 @@ class Generator:
         parts: list[str | Node] = ["("]
         for at, kind in enumerate(kinds):
             parts += [", " if at else "", "cast(", self.value(kind, [], 0)]
-            parts.append(f" as {values.NAMES[kind]})")
+            parts.append(f" as {NAMES[kind]})")
         return Node("row", [*parts, ")"])
 
     # SELECT
@@ -127,27 +133,73 @@ class Generator:
         scope = [*columns, *outer]
         where = self._where(scope, depth)
         shape = self.random.random()
+        rows = Node("rows", ["select * from ", source, where])
+        if shape < 0.08 and not {"bytes", *UNORDERED} & {*kinds}:
+            return self._summed(source, where, columns, kinds, sort)
         if shape < 0.3:
             return self._grouped(depth, source, where, columns, outer, kinds, sort)
         if shape < 0.42:
             return self._windowed(source, where, columns, kinds, sort)
         items = self._items(kinds, scope, depth)
         if shape < 0.5:
-            return Node(sort, ["select distinct ", *items, " from ", source, where])
-        if shape < 0.56:
+            made = Node(sort, ["select distinct ", *items, " from ", source, where])
+            made.rows = rows
+            if shape < 0.47:
+                made.twin = self._thirds(items, source, where, columns, "union")
+            return made
+        if shape < 0.56 and kinds[0] != "json":
             inner = Node(sort, ["select ", *items, " from ", source, where])
-            keys = ", ".join(f"c{i}{self.choose('', ' desc')}" for i in range(len(kinds)))
+            columns = [aggregates.order_key(f"c{i}", kind) for i, kind in enumerate(kinds)]
+            keys = ", ".join(f"{column}{self.choose('', ' desc')}" for column in columns)
             text = "select distinct on (c0) * from (", inner, f") {self.name()} order by {keys}"
             return Node(sort, text)
         made = Node(sort, ["select ", *items, " from ", source, where])
+        made.rows = rows
         if shape < 0.62:
-            test = self.condition(scope, 0)
-            thirds: list[str | Node] = []
-            for third in ("", " is false", " is null"):
-                joined = " and (" if str(where) else " where ("
-                part = ["select ", *items, " from ", source, where, joined, test, f"){third}"]
-                thirds += [" union all (" if thirds else "(", *part, ")"]
-            made.twin = thirds
+            made.twin = self._thirds(items, source, where, scope, "union all")
+        return made
+
+    def _thirds(  # noqa: PLR0917  # what a SELECT has been made of so far
+        self, items: list[str | Node], source: Node, where: Node, scope: Scope, operator: str,
+        by: Sequence[str | Node] = (),
+    ) -> list[str | Node]:  # fmt: skip
+        """Return the rows for which a condition is true, false and unknown, together."""
+        test = self.condition(scope, 0)
+        thirds: list[str | Node] = []
+        for third in ("", " is false", " is null"):
+            joined = " and (" if str(where) else " where ("
+            part = ["select ", *items, " from ", source, where, joined, test, f"){third}", *by]
+            thirds += [f" {operator} (" if thirds else "(", *part, ")"]
+        return thirds
+
+    def _summed(
+        self, source: Node, where: Node, columns: Scope, kinds: list[str], sort: str
+    ) -> Node:
+        """Return groups whose aggregates are made of those of thirds of the rows."""
+        keys = [(self._key(k, columns), k) for k in kinds[: self.choose(0, 1, 1, 2)]]
+        items: list[str | Node] = []
+        inner: list[str | Node] = []
+        for at, (key, _) in enumerate(keys):
+            inner += [key, f" as k{at}, "]
+        outer: list[str] = []
+        for at, kind in enumerate(kinds):
+            comma = ", " if at else ""
+            if at < len(keys):
+                made, again = keys[at][0], f"k{at}"
+                inner += [comma, made, f" as c{at}"]
+            else:
+                made, again = aggregates.additive(self, kind, columns, f"c{at}")
+                inner += [comma, made, f" as c{at}"]
+            items += [comma, made, f" as c{at}"]
+            outer.append(f"{again} as c{at}")
+        listed = Items([k for k, _ in keys])
+        by: list[str | Node] = [" group by ", listed] if keys else []
+        made = Node(sort, ["select ", *items, " from ", source, where, *by])
+        made.rows = Node("rows", ["select * from ", source, where])
+        thirds = self._thirds(inner, source, where, columns, "union all", by)
+        names = ", ".join(f"k{i}" for i in range(len(keys)))
+        again_by = f" group by {names}" if keys else ""
+        made.twin = [f"select {', '.join(outer)} from (", *thirds, f") {self.name()}{again_by}"]
         return made
 
     def _items(self, kinds: list[str], scope: Scope, depth: int) -> list[str | Node]:
@@ -172,19 +224,22 @@ class Generator:
         for at, kind in enumerate(kinds):
             fitting = [k for k, of in keys if of == kind]
             if fitting and self.chance(0.6):
-                made: Node = self.choose(*fitting)
+                item: Node = self.choose(*fitting)
             elif keys and kind == "int" and self.chance(0.2):
-                made = Node("e:int", ["grouping(", self.choose(*keys)[0], ")"], "0")
+                item = Node("e:int", ["grouping(", self.choose(*keys)[0], ")"], "0")
             else:
-                made = self.aggregate(kind, [*columns, *outer] if self.chance(0.1) else columns)
-            items += [", " if at else "", made, f" as c{at}"]
+                item = self.aggregate(kind, [*columns, *outer] if self.chance(0.1) else columns)
+            items += [", " if at else "", item, f" as c{at}"]
         having = maybe()
         if self.chance(0.3):
             test = self.aggregate("big", columns)
             having = maybe(" having ", test, f" {self.choose('=', '<>', '<', '>=')} ", "1")
         listed = [k for k, _ in keys]
         by = self._group_by(listed) if listed else maybe()
-        return Node(sort, ["select ", *items, " from ", source, where, by, having])
+        made = Node(sort, ["select ", *items, " from ", source, where, by, having])
+        if not str(having):
+            made.rows = Node("rows", ["select * from ", source, where])
+        return made
 
     def _key(self, kind: str, columns: Scope) -> Node:
         """Return what to group by: no constant.
@@ -192,11 +247,12 @@ class Generator:
         A constant's number would be a column's; and where a grouping set lacks it, PostgreSQL has
         NULL in the first output that repeats it and the constant in the others.
         """
+        refs = [c.text for c in columns if c.kind == kind]
+        if refs and self.chance(0.5):
+            return Node("key", [self.choose(*refs)])
         made = self.value(kind, columns, 0, constant=False)
-        if any(c.text in str(made) for c in columns):
-            return made
         test = f"case when {self.choose(*columns).text} is null then "
-        return Node(f"e:{kind}", [test, made, f" else {values.LITERALS[kind][0]} end"])
+        return Node("key", [test, made, f" else {LITERALS[kind][0]} end"])
 
     def _group_by(self, keys: list[Node]) -> Node:
         shape = self.random.random()
@@ -218,7 +274,7 @@ class Generator:
         return Node("by", [" group by grouping sets (", members, ")"])
 
     def aggregate(self, kind: str, scope: Scope) -> Node:
-        made = values.aggregate(self, kind, scope)
+        made = aggregates.aggregate(self, kind, scope)
         sort = f"e:{kind}"
         if made is None:
             inner = self.value(kind, scope, 0)
@@ -226,17 +282,18 @@ class Generator:
         if self.chance(0.2) and str(made[-1]) == ")":
             test = self.condition(scope, 0)
             return Node(sort, [*made, " filter (where ", test, ")"])
-        return Node(sort, made, values.LITERALS[kind][0])
+        return Node(sort, made, LITERALS[kind][0])
 
     def _windowed(
         self, source: Node, where: Node, columns: Scope, kinds: list[str], sort: str
     ) -> Node:
         items: list[str | Node] = []
-        whole = values.whole_order(self, columns)
+        whole = aggregates.whole_order(self, columns)
         for at, kind in enumerate(kinds):
-            made = values.window(self, kind, columns, whole) if self.chance(0.6) else None
+            made = aggregates.window(self, kind, columns, whole) if self.chance(0.6) else None
             items += [", " if at else "", made or self.value(kind, columns, 0), f" as c{at}"]
         inner = Node(sort, ["select ", *items, " from ", source, where])
+        inner.rows = Node("rows", ["select * from ", source, where])
         number = [i for i, k in enumerate(kinds) if k in {"big", "int"}]
         if number and self.chance(0.4):
             test = f"c{self.choose(*number)} {self.choose('<=', '=', '<')} {self.choose(1, 2)}"
@@ -311,7 +368,8 @@ class Generator:
         said = [node, f" {kind}join ", other, " on ", on]
         twin = None
         if kind == "right ":
-            twin = ["(", other, ") left join (", node, ") on ", on]
+            sides = [["(", n, ")"] if isinstance(n.parts[0], Node) else [n] for n in (other, node)]
+            twin = [*sides[0], " left join ", *sides[1], " on ", on]
             if (
                 "lateral" in str(node)
                 or "lateral" in str(other)
@@ -321,7 +379,9 @@ class Generator:
         return Node("item", said, twin=twin), both
 
     def _equal(self, left: Scope, right: Scope) -> Node:
-        pairs = [(a, b) for a in left for b in right if a.kind == b.kind and a.kind != "arr"]
+        pairs = [
+            (a, b) for a in left for b in right if a.kind == b.kind and a.kind not in UNORDERED
+        ]
         if not pairs:
             return Node("e:bool", ["true"])
         a, b = self.choose(*pairs)
@@ -358,8 +418,16 @@ class Generator:
         if counted:
             columns.append(Ref(f"{alias}.n", "big", "n"))
         named = f"{alias} (c0{', n' if counted else ''})"
+        if self.chance(0.15):
+            columns[0] = Ref(f"{alias}.c0", "ts", "c0")
+            first, last = "timestamp '2024-02-28'", "timestamp '2024-03-01 12:00'"
+            step = f"interval '{self.choose('1 day', '36 hours', '-1 day')}'"
+            series = f"generate_series({first}, {last}, {step}){ordinality} as {named}"
+            return Node("item", [series]), columns
         if self.chance(0.5):
-            array = self.value("arr", scope, 0)
+            kind, of = self.choose(("arr", "int"), ("arr", "int"), ("texts", "text"))
+            columns[0] = Ref(f"{alias}.c0", of, "c0")
+            array = self.value(kind, scope, 0)
             return Node("item", ["unnest(", array, f"){ordinality} as {named}"]), columns
         first, last = self.choose("0", "1", "-1"), self.value("int", scope, 0)
         step = maybe(self.choose(", 1", ", 2", ", -1"))

@@ -2,7 +2,8 @@
 
 ``planned``: the plan as it was built, evaluated in Python: no rewrite, no operator.
 ``rewritten``: the same after all rewrites. ``Kept``: all queries as views of one graph, filled
-early or late, through all writes. ``asked``: one Spark job for all queries, each with a tag and
+early or late, through all writes. ``direct``: a one-off query answered from the runs, where that
+can be. ``asked``: one Spark job for all queries, each with a tag and
 columns of its own.
 """
 
@@ -14,33 +15,47 @@ from typing import TYPE_CHECKING
 from net.judge import Answer, plain
 from net.tables import CATALOG, SCHEMA
 from reclock.arrangement.store import LocalStore
+from reclock.dataflow.direct import direct
+from reclock.dataflow.scan import Arranged
 from reclock.dataflow.types import arrow_types
-from reclock.dataflow.values import rows_of
 from reclock.errors import Error
 from reclock.ids import ObjectId
 from reclock.spark.peek import peek
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.decorrelate import scalars_of
-from reclock.sql.plan.relation import Project, QueryPlan, Reduce, Union, column, walk
-from reclock.sql.plan.scalar import Literal
+from reclock.sql.plan.relation import (
+    Distinct,
+    Project,
+    QueryPlan,
+    Reduce,
+    Union,
+    Window,
+    column,
+    walk,
+)
+from reclock.sql.plan.scalar import And, Literal, Or, can_fail
+from reclock.sql.plan.scalar import walk as walk_scalar
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.types import INTEGER
 from reclock.testing.collections import arranged
 from reclock.testing.evaluate import evaluate
 from reclock.testing.evaluate_aggregate import KNOWN as AGGREGATES
 from reclock.testing.evaluate_scalar import knows
-from reclock.testing.graphs import MemoryGraph
+from reclock.testing.graphs import MemoryGraph, hashable
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from net.tables import Contents
+    import pyarrow as pa
+
+    from net.tables import Contents, Row
     from reclock.dataflow.evaluate import Evaluator
     from reclock.spark.session import Spark
     from reclock.sql.plan.node import Node
+    from reclock.sql.plan.scalar import Scalar
 
 
 def plan_of(text: str) -> QueryPlan | Error:
@@ -80,6 +95,23 @@ def is_known(node: Node) -> bool:
     )
 
 
+def is_loose(node: Node) -> bool:
+    """Return whether something that can fail is computed for rows that a planner chooses.
+
+    What is shown is computed for all rows that are shown. A condition, or a column of a subquery,
+    is computed for more or fewer of them, as others come before it; so are parts of AND and OR.
+    """
+    while isinstance(node, Project | Reduce | Distinct | Window):
+        if isinstance(node, Project) and any(map(_chooses, (s for _, s in node.outputs))):
+            return True
+        (node,) = node.inputs
+    return any(can_fail(s) for at in walk(node) for s in scalars_of(at))
+
+
+def _chooses(scalar: Scalar) -> bool:
+    return any(isinstance(s, And | Or) and can_fail(s) for s in walk_scalar(scalar))
+
+
 class Kept:
     """Queries as views of one graph, through a history: ``first`` is when they are made."""
 
@@ -108,20 +140,45 @@ class Kept:
         return Answer(Counter({plain(r): n for r, n in rows.items()}))
 
 
+Leaves = dict[ObjectId, list[Arranged]]
+
+
+def leaves_of(contents: Contents, place: Path) -> Leaves:
+    """Return the tables as runs: by all columns, and by the first."""
+    store = LocalStore(place)
+    return {
+        item.id: [
+            arranged(arrow_types(item.schema), key, [(contents[name], 1)], store)
+            for key in (tuple(range(len(item.schema))), (0,))
+        ]
+        for name, item in CATALOG.items.items()
+    }
+
+
+def directly(text: str, leaves: Leaves) -> Answer | None:
+    """Return what a one-off query has straight from the runs; None: that is for Spark."""
+    plan = rewrite_query(plan_query(parse_query(text), CATALOG), RewriteContext(outer_joins=True))
+    found = direct(plan, leaves, Timestamp(1))
+    if found is None:
+        return None
+    return Answer(Counter(map(plain, _rows(found, plan))))
+
+
+def _rows(found: pa.Table, plan: QueryPlan) -> list[Row]:
+    kinds = [c.type for c in plan.root.schema.columns[: plan.visible]]
+    columns = [hashable(c.combine_chunks(), k) for c, k in zip(found.columns, kinds, strict=True)]
+    return list(zip(*columns, strict=True)) if columns else [()] * found.num_rows
+
+
 def asked(
     spark: Spark, plans: Sequence[QueryPlan], contents: Contents, place: Path
 ) -> list[Answer]:
     """Return the answers to all queries, by one job."""
     together = tagged(plans) if len(plans) > 1 else plans[0]
     made = rewrite_query(together, RewriteContext(outer_joins=True))
-    store = LocalStore(place)
-    leaves = {
-        item.id: [arranged(arrow_types(item.schema), (0,), [(contents[name], 1)], store)]
-        for name, item in CATALOG.items.items()
-    }
-    kinds = [c.type for c in made.root.schema.columns[: made.visible]]
     try:
-        rows = [plain(r) for r in rows_of(peek(spark, made, leaves, Timestamp(1)), kinds)]
+        found = peek(spark, made, leaves_of(contents, place), Timestamp(1))
+        rows = list(map(plain, _rows(found, made)))
     except Error as error:
         return [failed(error)] * len(plans)
     if len(plans) == 1:

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import traceback
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 from net.generate import random_query
-from net.paths import Kept, asked, computed, is_known, plan_of, type_names
-from net.tables import history
+from net.judge import BEYOND
+from net.paths import (
+    Kept,
+    asked,
+    computed,
+    directly,
+    failed,
+    is_known,
+    is_loose,
+    leaves_of,
+    plan_of,
+    type_names,
+)
+from net.tables import SCHEMA, history
 from net.tree import laws
 from reclock.errors import Error
+from reclock.interval import DAY, Interval
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
 from reclock.testing.evaluator import PythonEvaluator
 
 if TYPE_CHECKING:
     from net.judge import Answer, Judge
+    from net.paths import Leaves
     from net.tables import Contents
     from net.tree import Node
     from reclock.dataflow.evaluate import Evaluator
@@ -27,6 +42,7 @@ if TYPE_CHECKING:
     from reclock.sql.plan.node import Node as Relation
     from reclock.sql.plan.relation import QueryPlan
 
+NOTHING: Contents = {name: Counter() for name in SCHEMA}
 TIMES = 3
 NOT_SUPPORTED = "0A000"
 TOO_LONG = "57014"
@@ -52,11 +68,45 @@ class Report:
     cases: list[Case] = field(default_factory=list)
 
 
-def differs(got: Answer | None, wanted: Answer) -> bool:
-    """Return whether an answer is not PostgreSQL's; where that fails on rows, anything goes."""
-    if got is None or wanted.rows is None:
+def differs(got: Answer | None, wanted: Answer, *, loose: bool) -> bool:
+    """Return whether an answer is not PostgreSQL's.
+
+    Which rows a condition, or a column of a subquery, is computed for is the planner's choice,
+    theirs as ours, and so is which of several errors is told. Where PostgreSQL fails on a row, ours
+    must, too, if PostgreSQL has no choice (``wanted.certain``); where it does not, ours must not,
+    unless the plan has one (``loose``).
+    """
+    if got is None:
         return False
-    return got.rows != wanted.rows
+    if wanted.rows is None:
+        return wanted.certain and got.rows is not None
+    if got.rows is None:
+        return not (loose and got.failed)
+    return got.rows != wanted.rows and _spans(got.rows) != _spans(wanted.rows)
+
+
+def _spans(rows: Counter) -> Counter:
+    """Return rows with one of all equal intervals: which of a group is told, is not said."""
+    return Counter(
+        {tuple(v.span if isinstance(v, Interval) else v for v in row): n for row, n in rows.items()}
+    )
+
+
+_LATE = re.compile(r"9999-12-31|0001-01-01|-2147483648|2147483647")
+
+
+def is_beyond(got: Answer | None, text: str, contents: Contents) -> bool:
+    """Return whether an error may be one of our years, 1 to 9999, that PostgreSQL has not."""
+    if got is None or got.code != BEYOND:
+        return False
+    values = [v for rows in contents.values() for row in rows for v in row]
+    return bool(_LATE.search(text)) or any(
+        getattr(v, "year", 2000) in {1, 9999} or (isinstance(v, Interval) and abs(v.span) > _LONG)
+        for v in values
+    )
+
+
+_LONG = 10**6 * DAY
 
 
 def shown(got: Answer | None, wanted: Answer) -> str:
@@ -87,9 +137,11 @@ class Net:
     def run(self, queries: list[Node], past: list[Contents], only: str | None = None) -> None:
         """Run queries through a history, on all paths or on one."""
         chosen = []
-        for query in queries:
-            self.report.counts["queries"] += 1
-            chosen += self._chosen(query, past)
+        with tempfile.TemporaryDirectory() as place:
+            leaves = leaves_of(past[-1], Path(place))
+            for query in queries:
+                self.report.counts["queries"] += 1
+                chosen += self._chosen(query, past, leaves)
         if not chosen:
             return
         if only in {None, "kept"}:
@@ -100,10 +152,10 @@ class Net:
         if self.evaluator is not None and only in {None, "kept by Spark"}:
             self._kept("kept by Spark", self.evaluator, chosen, past)
 
-    def _chosen(self, query: Node, past: list[Contents]) -> list[_Chosen]:
+    def _chosen(self, query: Node, past: list[Contents], leaves: Leaves) -> list[_Chosen]:
         """Return what of a query goes to the expensive paths, after the cheap ones."""
         text = str(query)
-        wanted = [self.judge.ask(text, contents) for contents in past[-1:]]
+        wanted = [self._wanted(query, text, past[-1])]
         plan = plan_of(text)
         if isinstance(plan, Error):
             return self._refused(query, text, plan, wanted[0], past)
@@ -122,18 +174,44 @@ class Net:
             said = f"types {type_names(plan)}, not {wanted[0].types}"
             self.report.cases.append(Case("types", query, text, past, said))
         node = plan.relation
+        loose = is_loose(node)
         first = computed(node, past[-1])
-        self._compare("planned", query, text, past, first, wanted[0])
+        if first is None or not first.failed:  # it computes all columns for all rows
+            self._compare("planned", query, text, past, first, wanted[0], loose)
         lowered = rewrite(node, RewriteContext())
         ways = {"rewritten": rewrite(node, RewriteContext(outer_joins=True)), "lowered": lowered}
         for name, made in ways.items():
-            self._compare(name, query, text, past, computed(made, past[-1]), wanted[0])
+            self._compare(name, query, text, past, computed(made, past[-1]), wanted[0], loose)
+        runs = self._direct(query, text, past, leaves)
+        self._compare("direct", query, text, past, runs, wanted[0], loose)
+        chosen = [_Chosen(query, text, plan, lowered, wanted[0])]
         twin = query.retold()
-        if twin != text:
-            self._twin(query, twin, past, wanted[0])
-        return [_Chosen(query, text, plan, lowered, wanted[0])]
+        return chosen if twin == text else chosen + self._twin(query, twin, past, wanted[0])
 
-    def _twin(self, query: Node, twin: str, past: list[Contents], wanted: Answer) -> None:
+    def _wanted(self, query: Node, text: str, contents: Contents) -> Answer:
+        """Return PostgreSQL's answer; an error is certain if what fails are not the rows it is of.
+
+        Constants that fail while a query is planned, be they used or not, do so without rows, too.
+        """
+        made = self.judge.ask(text, contents)
+        if not made.failed or query.rows is None:
+            return made
+        sound = self.judge.ask(str(query.rows), contents).rows is not None
+        return replace(made, certain=sound and self.judge.ask(text, NOTHING).rows is not None)
+
+    def _direct(
+        self, query: Node, text: str, past: list[Contents], leaves: Leaves
+    ) -> Answer | None:
+        try:
+            return directly(text, leaves)
+        except Error as error:
+            return failed(error)
+        except Exception as error:
+            said = "".join(traceback.format_exception(error)[-3:])
+            self.report.cases.append(Case("direct", query, text, past, said))
+            return None
+
+    def _twin(self, query: Node, twin: str, past: list[Contents], wanted: Answer) -> list[_Chosen]:
         contents = past[-1]
         self.report.counts.update(laws(query))
         plan = plan_of(twin)
@@ -141,12 +219,15 @@ class Net:
             if plan.code != NOT_SUPPORTED and not self.judge.ask(twin, contents).refused:
                 said = f"{plan.code} {plan.message}"
                 self.report.cases.append(Case("twin", query, twin, past, said))
-            return
-        got = computed(rewrite(plan.relation, RewriteContext()), contents)
-        if differs(got, wanted) and not differs(got, self.judge.ask(twin, contents)):
+            return []
+        theirs = self.judge.ask(twin, contents)
+        if theirs.rows != wanted.rows:
             self.report.counts["PostgreSQL's twin differs"] += 1
-            return
-        self._compare("twin", query, twin, past, got, wanted)
+            return []
+        lowered = rewrite(plan.relation, RewriteContext())
+        got = computed(lowered, contents)
+        self._compare("twin", query, twin, past, got, wanted, is_loose(plan.relation))
+        return [_Chosen(query, twin, plan, lowered, theirs)]
 
     def _refused(
         self, query: Node, text: str, error: Error, wanted: Answer, past: list[Contents]
@@ -162,10 +243,16 @@ class Net:
 
     def _compare(  # noqa: PLR0917
         self, path: str, query: Node, text: str, past: list[Contents], got: Answer | None,
-        wanted: Answer,
+        wanted: Answer, loose: bool,
     ) -> None:  # fmt: skip
         self.report.counts[f"by {path}"] += got is not None
-        if differs(got, wanted):
+        if is_beyond(got, text, past[-1]):
+            self.report.counts["beyond our years"] += 1
+            return
+        if got is not None and wanted.certain:
+            self.report.counts["certain errors"] += 1
+            self.report.counts["other errors"] += got.code not in {"", wanted.code}
+        if differs(got, wanted, loose=loose):
             said, code = shown(got, wanted), got.code if got else ""
             self.report.cases.append(Case(path, query, text, past, said, code))
 
@@ -197,7 +284,9 @@ class Net:
                     late = at == len(past) - 1
                     wanted = c.wanted if late else self.judge.ask(c.text, past[at])
                     got = kept.answer(number, at)
-                    if differs(got, wanted):
+                    if is_beyond(got, c.text, past[at]):
+                        continue
+                    if differs(got, wanted, loose=c.loose):
                         said = f"{when}, time {at}: {shown(got, wanted)}"
                         until = past[: at + 1]
                         case = Case(path, c.query, c.text, until, said, got.code)
@@ -216,7 +305,7 @@ class Net:
                 said = "".join(traceback.format_exception(error)[-3:])
         if answers is not None and all(a.rows is not None for a in answers):
             for c, got in zip(sound, answers, strict=True):
-                self._compare("asked", c.query, c.text, past, got, c.wanted)
+                self._compare("asked", c.query, c.text, past, got, c.wanted, c.loose)
         elif len(sound) == 1:
             said = said if answers is None else f"{answers[0]}"
             self.report.cases.append(Case("asked", sound[0].query, sound[0].text, past, said))
@@ -233,3 +322,7 @@ class _Chosen:
     plan: QueryPlan
     lowered: Relation
     wanted: Answer
+
+    @property
+    def loose(self) -> bool:
+        return is_loose(self.plan.relation)

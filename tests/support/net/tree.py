@@ -3,7 +3,8 @@
 A ``Node`` is a piece of text of a certain sort (a value of a type, a condition, a query with
 certain columns) made of strings and nodes. Whatever has the same sort may stand in its place, as
 far as grammar goes; whether names still mean something is for PostgreSQL to say. ``plain`` is the
-simplest text of that sort. ``twin`` says the same by PostgreSQL's manual in other words.
+simplest text of that sort. ``twin`` says the same by PostgreSQL's manual in other words. ``rows``
+is, of a query that computes something of every row of others, the query of those rows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Part = "str | Node"
 class Node:
     """A piece of the text of a query."""
 
-    __slots__ = ("parts", "plain", "sort", "twin")
+    __slots__ = ("parts", "plain", "rows", "sort", "twin")
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class Node:
         self.parts = list(parts)
         self.plain = plain
         self.twin = twin
+        self.rows: Node | None = None
 
     def __str__(self) -> str:
         return "".join(map(str, self.parts))
@@ -106,4 +108,7 @@ def _replaced(root: Node, old: Node, new: Node) -> Node:
     parts = [_replaced(p, old, new) if isinstance(p, Node) else p for p in root.parts]
     if isinstance(root, Items):
         return Items(parts, root.separator)
-    return Node(root.sort, parts, root.plain)
+    made = Node(root.sort, parts, root.plain)
+    if root.rows is not None:
+        made.rows = _replaced(root.rows, old, new)
+    return made
