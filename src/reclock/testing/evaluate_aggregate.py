@@ -58,7 +58,10 @@ def _applied(call: AggregateCall | WindowCall, arguments: list[Row]) -> object:
         return "".join(pieces) if texts else None
     if not present:
         return None
-    return fits(_value(name, present, call), call.type)
+    try:
+        return fits(_value(name, present, call), call.type)
+    except model.OutOfRange as error:
+        raise EvaluationError(code=error.code, message=error.message) from error
 
 
 def _value(name: str, values: list[Any], call: AggregateCall | WindowCall) -> object:  # noqa: PLR0911, PLR0912  # one per function

@@ -16,7 +16,7 @@ from reclock.dataflow.evaluate import Evaluated, GroupRequest, RowRequest
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import from_python, to_python
 from reclock.ids import ObjectId
-from reclock.sql.plan.relation import Get, with_inputs
+from reclock.sql.plan.relation import Get, Reduce, Window, with_inputs
 from reclock.sql.plan.scalar import ColumnRef, walk
 from reclock.sql.types import JSON
 from reclock.testing.evaluate import evaluate
@@ -77,25 +77,40 @@ def _group(request: GroupRequest) -> pa.RecordBatch:
     plan = with_inputs(node, (leaf,))
     version = request.rows.column(0).to_numpy()
     kinds = [c.type for c in source.schema]
-    columns = [_values(c, k) for c, k in zip(request.rows.columns[1:-1], kinds, strict=True)]
+    given = [_values(c, k) for c, k in zip(request.rows.columns[1:-1], kinds, strict=True)]
     by_version: dict[int, Counter[tuple[object, ...]]] = {}
     for at, number in enumerate(version.tolist()):
-        row = _hashable(tuple(column[at] for column in columns))
+        row = _hashable(tuple(column[at] for column in given))
         by_version.setdefault(number, Counter())[row] += 1
     tags: list[int] = []
     found: list[tuple[object, ...]] = []
+    bad: list[str | None] = []
     for number, rows in by_version.items():
-        for row in evaluate(plan, {"rows": rows}).elements():
-            tags.append(number)
-            found.append(row)
+        try:
+            made, error = list(evaluate(plan, {"rows": rows}).elements()), None
+        except EvaluationError as cause:
+            made, error = _without_value(node, rows), f"{cause.code}|{cause.message}"
+        tags += [number] * len(made)
+        found += made
+        bad += [error] * len(made)
     types = arrow_types(node.schema)
-    made = [
+    columns = [
         from_python([row[i] for row in found], c.type).cast(types[i])
         for i, c in enumerate(node.schema)
     ]
-    names = ["version", *(f"c{i}" for i in range(len(made))), "bad"]
-    version = pa.array(np.array(tags, np.int64))
-    return pa.RecordBatch.from_arrays([version, *made, pa.nulls(len(tags), pa.string())], names)
+    names = ["version", *(f"c{i}" for i in range(len(columns))), "bad"]
+    arrays = [pa.array(np.array(tags, np.int64)), *columns, pa.array(bad, pa.string())]
+    return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _without_value(
+    node: Reduce | Window, rows: Counter[tuple[object, ...]]
+) -> list[tuple[object, ...]]:
+    """Return the rows that a node gives where an aggregate of them fails."""
+    if isinstance(node, Window):
+        return [(*row, *([None] * len(node.calls))) for row in rows.elements()]
+    keys = {tuple(row[k] for k in node.keys) for row in rows}
+    return [(*key, *([None] * len(node.aggregates))) for key in keys]
 
 
 def _column_types(scalars: tuple[Scalar, ...]) -> dict[int, Type]:

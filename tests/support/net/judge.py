@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -63,6 +64,17 @@ class _Json(Loader):
         return bytes(data).decode()
 
 
+class _Real(Loader):
+    def load(self, data: Any) -> float:
+        return single(float(bytes(data)))
+
+
+def single(value: float) -> float:
+    """Return exactly the real that a double is written for."""
+    made: float = struct.unpack("f", struct.pack("f", value))[0]
+    return made
+
+
 class _Interval(Loader):
     """Reads what PostgreSQL writes: psycopg's timedelta has no months."""
 
@@ -101,6 +113,7 @@ class Judge:
         self._connection.execute("set timezone = 'UTC'")
         self._connection.adapters.register_loader("jsonb", _Json)
         self._connection.adapters.register_loader("interval", _Interval)
+        self._connection.adapters.register_loader("float4", _Real)
         self._now: Contents | None = None
 
     def load(self, contents: Contents) -> None:

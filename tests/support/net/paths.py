@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from net.judge import Answer, plain
+from net.judge import Answer, plain, single
 from net.tables import CATALOG, SCHEMA
 from reclock.arrangement.store import LocalStore
 from reclock.dataflow.direct import direct
@@ -37,7 +37,8 @@ from reclock.sql.plan.relation import (
 from reclock.sql.plan.scalar import And, Literal, Or, can_fail
 from reclock.sql.plan.scalar import walk as walk_scalar
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
-from reclock.sql.types import INTEGER
+from reclock.sql.schema import Schema
+from reclock.sql.types import INTEGER, REAL
 from reclock.testing.collections import arranged
 from reclock.testing.evaluate import evaluate
 from reclock.testing.evaluate_aggregate import KNOWN as AGGREGATES
@@ -74,12 +75,19 @@ def failed(error: Error) -> Answer:
     return Answer(None, (), error.code, error.message)
 
 
+def _plain(row: Row, schema: Schema) -> Row:
+    """Return a row as the judge has it."""
+    pairs = zip(row, schema, strict=True)
+    return plain([single(v) if c.type == REAL and v is not None else v for v, c in pairs])
+
+
 def computed(node: Node, contents: Contents) -> Answer | None:
     """Return the rows of ``node`` by the reference evaluator; None: it lacks a function."""
     if not is_known(node):
         return None
     try:
-        return Answer(Counter({plain(r): n for r, n in evaluate(node, contents).items()}))
+        rows = evaluate(node, contents)
+        return Answer(Counter({_plain(r, node.schema): n for r, n in rows.items()}))
     except Error as error:
         return failed(error)
 
@@ -137,7 +145,8 @@ class Kept:
         if errors:
             return Answer(None, (), str(errors[0][0]), str(errors[0][1]))
         rows = self._graph.rows_at(self._ids[number], at + 1)
-        return Answer(Counter({plain(r): n for r, n in rows.items()}))
+        schema = self._graph.plans[self._ids[number]].schema
+        return Answer(Counter({_plain(r, schema): n for r, n in rows.items()}))
 
 
 Leaves = dict[ObjectId, list[Arranged]]
@@ -161,13 +170,17 @@ def directly(text: str, leaves: Leaves) -> Answer | None:
     found = direct(plan, leaves, Timestamp(1))
     if found is None:
         return None
-    return Answer(Counter(map(plain, _rows(found, plan))))
+    return Answer(Counter(_rows(found, plan)))
 
 
 def _rows(found: pa.Table, plan: QueryPlan) -> list[Row]:
-    kinds = [c.type for c in plan.root.schema.columns[: plan.visible]]
-    columns = [hashable(c.combine_chunks(), k) for c, k in zip(found.columns, kinds, strict=True)]
-    return list(zip(*columns, strict=True)) if columns else [()] * found.num_rows
+    schema = Schema(plan.root.schema.columns[: plan.visible])
+    columns = [
+        hashable(values.combine_chunks(), column.type)
+        for values, column in zip(found.columns, schema, strict=True)
+    ]
+    rows = list(zip(*columns, strict=True)) if columns else [()] * found.num_rows
+    return [_plain(row, schema) for row in rows]
 
 
 def asked(
@@ -178,7 +191,7 @@ def asked(
     made = rewrite_query(together, RewriteContext(outer_joins=True))
     try:
         found = peek(spark, made, leaves_of(contents, place), Timestamp(1))
-        rows = list(map(plain, _rows(found, made)))
+        rows = _rows(found, made)
     except Error as error:
         return [failed(error)] * len(plans)
     if len(plans) == 1:
