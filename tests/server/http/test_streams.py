@@ -19,7 +19,7 @@ from reclock.session.database import Database
 from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
 
@@ -273,14 +273,47 @@ def test_a_client_that_reads_nothing_holds_no_tick_up(
             stream.until = 0.0
 
 
-@pytest.mark.slow(seconds=80)
-def test_a_crowd_of_streams_leaves_ticks_at_their_interval(
-    db: Database, table: str, trusting: HttpServer
-) -> None:
-    """200 that are idle and 20 that are busy, for a minute."""
-    db.execute("CREATE TABLE idle (n INT)")
-    seconds, idle, busy = 60.0, 200, 20
-    got = [0] * busy
+INTERVAL_MS = 1_000
+IDLE, BUSY = 200, 20
+
+
+class Ticking:
+    """How ticks go while rows are written, five times a second."""
+
+    def __init__(self, db: Database) -> None:
+        self.db, self.written = db, 0
+        self.lags: list[int] = []
+        """How far the last complete time is behind the clock, twenty times a second."""
+        self.closed: list[int] = []
+        """The times that ticks have closed."""
+
+    async def run(self, seconds: float) -> None:
+        end, state = monotonic() + seconds, None
+        while monotonic() < end:
+            rows = [(n,) for n in range(self.written, self.written + 20)]
+            await asyncio.to_thread(self.db.insert, "followed", rows)
+            self.written += len(rows)
+            for _ in range(4):
+                await asyncio.sleep(0.05)
+                (timeline,) = self.db.facts.timelines()
+                self.lags.append(timeline.lag_ms or 0)
+                if state != timeline.upper:
+                    state = timeline.upper
+                    self.closed.append(state)
+
+    @property
+    def gaps(self) -> list[int]:
+        return [b - a for a, b in pairwise(self.closed) if b - a < 10 * INTERVAL_MS]
+
+
+def high(values: list[int]) -> int:
+    """Return what nineteen of twenty are at most."""
+    return sorted(values)[len(values) * 95 // 100]
+
+
+async def followed(url: str, table: str, run: Callable[[], Awaitable[None]]) -> list[int]:
+    """Run something while a crowd follows; return how many changes each busy one got."""
+    got = [0] * BUSY
 
     async def follow(client: httpx.AsyncClient, query: str, place: int | None) -> None:
         params = {"query": query}
@@ -290,37 +323,45 @@ def test_a_crowd_of_streams_leaves_ticks_at_their_interval(
                 if place is not None and line.startswith("data: "):
                     got[place] += len(json.loads(line[6:]).get("changes", ()))
 
-    async def crowd() -> None:
-        limits = httpx.Limits(max_connections=300)
-        async with httpx.AsyncClient(base_url=trusting.url, timeout=None, limits=limits) as client:
-            tasks = [
-                asyncio.create_task(follow(client, "SUBSCRIBE idle", None)) for _ in range(idle)
-            ]
-            tasks += [
-                asyncio.create_task(follow(client, f"SUBSCRIBE {table}", n)) for n in range(busy)
-            ]
-            written, end = 0, monotonic() + seconds
-            while monotonic() < end:
-                await asyncio.to_thread(
-                    db.insert, table, [(n,) for n in range(written, written + 20)]
-                )
-                written += 20
-                await asyncio.sleep(0.2)
-                assert not any(task.done() for task in tasks)
-            end = monotonic() + 30
-            while min(got) < written and monotonic() < end:
-                await asyncio.sleep(0.2)
-            assert got == [written] * busy
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    limits = httpx.Limits(max_connections=IDLE + BUSY + 10)
+    busy = f"SUBSCRIBE {table} WITH (SNAPSHOT = false)"
+    async with httpx.AsyncClient(base_url=url, timeout=None, limits=limits) as client:
+        tasks = [asyncio.create_task(follow(client, "SUBSCRIBE idle", None)) for _ in range(IDLE)]
+        tasks += [asyncio.create_task(follow(client, busy, n)) for n in range(BUSY)]
+        await asyncio.sleep(5)  # all of them are there
+        await run()
+        end = monotonic() + 30
+        while len(set(got)) > 1 and monotonic() < end:
+            await asyncio.sleep(0.2)
+        await asyncio.sleep(2)
+        assert not any(task.done() for task in tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return got
 
-    before = db.execute("SELECT max(timestamp) FROM reclock.ticks").rows[0][0] or 0
-    asyncio.run(crowd())
-    rows = db.execute(
-        f"SELECT timestamp FROM reclock.ticks WHERE phase = 'total' AND timestamp > {before}"
-    ).rows
-    times = sorted(t for (t,) in rows)
-    gaps = [b - a for a, b in pairwise(times)]
-    assert sorted(gaps)[len(gaps) * 95 // 100] <= 3_000, "ticks are late"
-    db.execute("DROP TABLE idle")
+
+@pytest.mark.slow(seconds=120)
+def test_a_crowd_of_streams_leaves_ticks_at_their_interval(
+    db: Database, table: str, trusting: HttpServer
+) -> None:
+    """200 that are idle and 20 that are busy, for a minute, in turns with nobody.
+
+    So a machine that is busy with other things is so in both. Client, server and ticks share one
+    interpreter here.
+    """
+    db.execute("CREATE TABLE idle (n INT)")
+    db.execute(f"ALTER SYSTEM SET timestamp_interval = '{INTERVAL_MS}ms'")
+    alone, crowd = Ticking(db), Ticking(db)
+    try:
+        for _ in range(2):
+            asyncio.run(alone.run(15))
+            before = crowd.written
+            got = asyncio.run(followed(trusting.url, table, lambda: crowd.run(30)))
+            assert got == [crowd.written - before] * BUSY
+    finally:
+        db.execute("ALTER SYSTEM RESET timestamp_interval")
+        db.execute("DROP TABLE idle")
+    assert len(crowd.gaps) > 20
+    assert high(crowd.gaps) <= max(INTERVAL_MS, high(alone.gaps)), "ticks are left out"
+    assert high(crowd.lags) <= max(INTERVAL_MS, 2 * high(alone.lags)), "ticks are late"
