@@ -11,7 +11,7 @@ from reclock.errors import SourceUnavailable
 from reclock.ingest import cdcv2_intake as stated
 from reclock.ingest.condition import Glimpses
 from reclock.server.http.health import To, readiness
-from reclock.session.facts import SOURCE_STATES
+from reclock.session.source_facts import SOURCE_STATES
 
 
 def progress(lower, upper, *counts):

@@ -14,23 +14,19 @@ Tests: tests/session/test_facts.py.
 from __future__ import annotations
 
 import shutil
-from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reclock.arrangement.store import LocalStore
 from reclock.catalog.item import Index, MaterializedView, Sink, Source, Table
-from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.dataflow.graph import collection_of
 from reclock.engine.meters import Steps
-from reclock.ingest.condition import Condition, Glimpses
+from reclock.ingest.condition import Glimpses
 from reclock.session.faults import Faults
+from reclock.session.source_facts import bindings_of, sources_of
 from reclock.spark.engine import SparkEngine
 from reclock.system.arrangement_sizes import owners
-from reclock.time.position import offsets_of
 from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:
@@ -43,10 +39,8 @@ if TYPE_CHECKING:
     from reclock.errors import Error
     from reclock.export.exporter import Commit, Exporter
     from reclock.ids import ObjectId
-    from reclock.ingest.intake import Intake
-    from reclock.remap.trace import Remap
+    from reclock.session.source_facts import Binding, SourceFacts
     from reclock.session.system import System
-    from reclock.time.antichain import Antichain
     from reclock.time.frontier import Frontier
     from reclock.time.pace import Pace
 
@@ -55,31 +49,7 @@ if TYPE_CHECKING:
 LATE_MS: Final = 30_000
 """So long after its time a tick is not just late: the timeline does not tick."""
 
-SOURCE_STATES: Final = (
-    "starting", "loading", "running", "waiting", "stalled", "failed", "complete",
-)  # fmt: skip
 SINK_STATES: Final = ("starting", "recovering", "running", "stalled", "failed")
-
-
-@dataclass(frozen=True)
-class SourceFacts:
-    """How a source does; times in milliseconds, None is not known."""
-
-    name: str
-    state: str
-    records: int
-    bytes: int
-    errors: int
-    lag_records: int | None
-    lag_ms: int | None
-    bindings: int
-    is_loaded: bool
-    """Whether something of it was ever bound."""
-    why: Error | None = None
-    said: str | None = None
-    """Why it is in its state, for a person; also if no error is why."""
-    partitions: tuple[tuple[str, int, int | None], ...] = ()
-    """Of each partition: up to where it is bound, and where it ends, if that is known."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +112,6 @@ class Moving(NamedTuple):
     sinks: list[SinkFacts]
 
 
-class Binding(NamedTuple):
-    """The offsets that a source is bound to from a time on."""
-
-    time: int
-    offsets: dict[str, int]
-
-
 class Held(NamedTuple):
     """Who keeps history of an object, and from when on."""
 
@@ -177,20 +140,7 @@ class Facts:
 
     def sources(self) -> Iterator[SourceFacts]:
         """Yield how each source does."""
-        core, world, now = self._core, self._core.world, self._core.clock.now_ms()
-        for source in world.catalog.of_kind(Source):
-            if source.parent is not None:
-                continue  # it moves with its parent
-            bindings = world.of(source).bindings.get(source.id)
-            if bindings is None:
-                continue  # it comes or goes
-            intake, remap = core.intakes.get(source.id), bindings.remap
-            if intake is None:
-                end = core.intakes.ended(source.id) or _unread(remap)
-                yield _ended(end, source.name, remap)
-            else:
-                condition = self._glimpses.at(source.id, intake, remap, now)
-                yield _source(condition, intake, source.name, remap, now)
+        return sources_of(self._core, self._glimpses)
 
     def sinks(self) -> Iterator[SinkFacts]:
         """Yield how each sink does."""
@@ -282,11 +232,7 @@ class Facts:
 
     def bindings(self) -> Iterator[tuple[ObjectId, str, Callable[[int], list[Binding]]]]:
         """Yield each source, its name, and what gives its bindings after a time."""
-        world = self._core.world
-        for source in world.catalog.of_kind(Source):
-            found = None if source.parent else world.of(source).bindings.get(source.id)
-            if found is not None:
-                yield source.id, source.name, partial(_bindings_after, found.remap)
+        return bindings_of(self._core.world)
 
     def expirations(self) -> dict[str, int]:
         """Return by object how many milliseconds are left until it keeps nothing."""
@@ -394,45 +340,6 @@ def _reads(item: Item) -> frozenset[ObjectId]:
     return frozenset({item.on}) if isinstance(item, Index) else item.depends
 
 
-def _unread(remap: Remap[Any]) -> Condition:
-    """Return how a source is that has no intake, and of whose end nothing is known."""
-    if not remap.is_sealed:
-        return Condition("starting")  # it comes
-    return Condition("complete" if remap.latest.is_closed else "failed")
-
-
-def _ended(condition: Condition, name: str, remap: Remap[Any]) -> SourceFacts:
-    lag = 0 if condition.state == "complete" else None
-    bindings = len(remap.bindings)
-    return SourceFacts(
-        name, condition.state, 0, 0, 0, lag, lag, bindings, bool(bindings), condition.why,
-        condition.said, _partitions(remap.latest, None),
-    )  # fmt: skip
-
-
-def _source(
-    condition: Condition, intake: Intake, name: str, remap: Remap[Any], now: int
-) -> SourceFacts:
-    counts, upstream, complete = intake.counts, intake.upstream, condition.complete_ms
-    bound = _sum(remap.latest) if remap.bindings else 0
-    behind = None if upstream is None else max(0, _sum(upstream) - bound)
-    lag = None if complete is None else max(0, now - complete)
-    return SourceFacts(
-        name, condition.state, counts.rows, counts.bytes, counts.errors, behind, lag,
-        len(remap.bindings), bool(remap.bindings), condition.why, condition.said,
-        _partitions(remap.latest, upstream),
-    )  # fmt: skip
-
-
-def _partitions(
-    bound: Antichain[Any], upstream: Antichain[Any] | None
-) -> tuple[tuple[str, int, int | None], ...]:
-    reached = offsets_of(bound)
-    ends = {} if upstream is None else offsets_of(upstream)
-    names = [part for part in {**reached, **ends} if part != TRANSACTION]
-    return tuple((str(part), reached.get(part, 0), ends.get(part)) for part in names)
-
-
 def _sink(exporter: Exporter, name: str, state: TimelineState) -> SinkFacts:
     shown, why = exporter.condition
     frontier = exporter.frontier if exporter.is_open else exporter.reached
@@ -443,20 +350,6 @@ def _sink(exporter: Exporter, name: str, state: TimelineState) -> SinkFacts:
         exporter.in_flight, None if reached is None else max(0, state.upper - reached), why,
         exporter.target.topic, exporter.target.consistency, tuple(exporter.recent),
     )  # fmt: skip
-
-
-def _bindings_after(remap: Remap[Any], time: int) -> list[Binding]:
-    first = bisect_right(remap.bindings, time, key=attrgetter("time"))
-    found = []
-    for bound in remap.bindings[first:]:
-        offsets = {str(p): n for p, n in offsets_of(bound.frontier).items() if p != TRANSACTION}
-        if offsets:
-            found.append(Binding(int(bound.time), offsets))
-    return found
-
-
-def _sum(frontier: Antichain[Any]) -> int:
-    return sum(n for part, n in offsets_of(frontier).items() if part != TRANSACTION)
 
 
 def _lag(state: TimelineState, now_ms: int) -> int | None:

@@ -1,9 +1,7 @@
 """The routes: who may ask what, and how an answer looks.
 
-Every route goes through ``_Guard``: it counts, limits rates, keeps other sites out, and puts the
-security headers on every answer. Errors are JSON with the parts of every error of reclock; its
-SQLSTATE says the status: 28… is 401, 42501 is 403, 533… is 503, 534… is 429, 54000 is 413, those of
-the system are 500, and everything else is 400.
+Every route goes through ``guard``. Errors are JSON with the parts of every error of reclock; a bug
+says nothing of itself.
 
 Tests: tests/server/http/test_app.py.
 """
@@ -21,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -29,6 +26,7 @@ from starlette.staticfiles import StaticFiles
 from reclock.errors import Error, Interrupted, MalformedMessage, Rejected, UndefinedName
 from reclock.server.http import picture, sql
 from reclock.server.http.door import LIFETIME_SECONDS, address_of, is_superuser
+from reclock.server.http.guard import Guard, answered, status_of
 from reclock.server.http.health import To, readiness
 from reclock.server.http.limits import (
     BODY_BYTES,
@@ -42,32 +40,22 @@ from reclock.server.http.looks import in_turn
 from reclock.server.http.metrics import CONTENT_TYPE
 from reclock.server.http.openapi import description
 from reclock.server.http.sending import Sending
-from reclock.server.http.values import dumps, error_of
+from reclock.server.http.values import error_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from reclock.server.http.door import Caller
     from reclock.server.http.parts import Parts
     from reclock.session.session import Session
 
-HEADERS: Final = {
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=()",
-}
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
     "img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-_OPEN: Final = frozenset({"/healthz", "/readyz"})
 _NONCE: Final = "__NONCE__"
 
 
@@ -99,7 +87,7 @@ class App:
             Mount("/static", StaticFiles(directory=str(static))),
         ]
         middleware = [
-            Middleware(_Guard, parts=parts),
+            Middleware(Guard, parts=parts),
             Middleware(GZipMiddleware, minimum_size=1_024, compresslevel=6),
         ]
         self.asgi = Starlette(routes=routes, middleware=middleware)
@@ -118,7 +106,7 @@ class App:
                 return self._refused(request, error)
             except Exception as error:
                 self._p.fault(error)
-                return _json({"error": error_of(error)}, 500)
+                return answered({"error": error_of(error)}, 500)
 
         return answer
 
@@ -132,7 +120,7 @@ class App:
         status = status_of(error)
         if isinstance(error, Rejected):
             self._p.refused(address_of(request), request.url.path, error)
-        response = _json({"error": error_of(error)}, status)
+        response = answered({"error": error_of(error)}, status)
         if status == 401:
             basic = request.url.path == "/metrics"
             response.headers["www-authenticate"] = 'Basic realm="reclock"' if basic else "Bearer"
@@ -143,7 +131,7 @@ class App:
     async def healthz(self, request: Request) -> Response:
         """Say that the process lives."""
         del request
-        return _json({"status": "ok"})
+        return answered({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
         """Say whether everything moves, or what does not."""
@@ -154,7 +142,7 @@ class App:
                 to = To.SUPERUSER if is_superuser(self._p.db, caller) else To.ROLE
         ready, reasons = readiness(self._p.db, to)
         made = {"status": "ready" if ready else "not ready", "reasons": reasons}
-        return _json(made, 200 if ready else 503)
+        return answered(made, 200 if ready else 503)
 
     async def metrics(self, request: Request, caller: Caller) -> Response:
         """Give all metrics."""
@@ -165,7 +153,7 @@ class App:
     async def openapi(self, request: Request) -> Response:
         """Describe the interface."""
         del request
-        return _json(description())
+        return answered(description())
 
     # Who.
 
@@ -179,8 +167,8 @@ class App:
         door = self._p.door
         token = await asyncio.to_thread(door.log_in, request, user, password)
         if given.get("token") is True:
-            return _json({"token": token, "expires_in": LIFETIME_SECONDS})
-        response = _json({"user": user})
+            return answered({"token": token, "expires_in": LIFETIME_SECONDS})
+        response = answered({"user": user})
         response.set_cookie(
             door.cookie, token, max_age=LIFETIME_SECONDS, path="/",
             secure=door.is_safe(request), httponly=True, samesite="strict",
@@ -193,7 +181,7 @@ class App:
         door = self._p.door
         door.log_out(request.cookies.get(door.cookie, ""))
         door.log_out(request.headers.get("authorization", "").partition(" ")[2].strip())
-        response = _json({})
+        response = answered({})
         response.delete_cookie(door.cookie, path="/", secure=door.is_safe(request),
                                httponly=True, samesite="strict")  # fmt: skip
         return response
@@ -202,7 +190,7 @@ class App:
         """Say who asks."""
         del request
         superuser = is_superuser(self._p.db, caller)
-        return _json({"user": caller.role, "superuser": superuser})
+        return answered({"user": caller.role, "superuser": superuser})
 
     # SQL.
 
@@ -218,7 +206,7 @@ class App:
         finally:
             self._waiting -= 1
         try:
-            return _json(await self._ran(request, caller, ask))
+            return answered(await self._ran(request, caller, ask))
         finally:
             self._running.release()
 
@@ -292,7 +280,7 @@ class App:
         if found is None:
             message = f'"{name[:60]}" does not exist, or computes nothing'
             raise UndefinedName(message, code="42P01", hint="/api/pipeline has all names")
-        return _json(found)
+        return answered(found)
 
     async def page(self, request: Request) -> Response:
         """Give the console."""
@@ -302,80 +290,6 @@ class App:
         policy = POLICY.format(nonce=nonce)
         headers = {"content-security-policy": policy, "cache-control": "no-store"}
         return Response(text, media_type="text/html; charset=utf-8", headers=headers)
-
-
-class _Guard:
-    """What holds for every request."""
-
-    def __init__(self, app: ASGIApp, parts: Parts) -> None:
-        self._app = app
-        self._p = parts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request = HTTPConnection(scope)
-        path, gauges = scope["path"], self._p.gauges
-
-        async def answer(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                found = {name.lower() for name, _ in message["headers"]}
-                given = {**HEADERS, "content-security-policy": "default-src 'none'"}
-                if self._p.door.encrypts:
-                    given["strict-transport-security"] = "max-age=31536000"
-                if not path.startswith("/static/"):
-                    given["cache-control"] = "no-store"
-                else:
-                    given["cache-control"] = "no-cache"
-                message["headers"] += [
-                    (name.encode(), value.encode())
-                    for name, value in given.items()
-                    if name.encode() not in found
-                ]
-                route = (
-                    path if path in self._p.paths else "/static" if path[:7] == "/static" else ""
-                )
-                gauges.answer(route or "other", message["status"])
-            await send(message)
-
-        gauges.requests += 1
-        try:
-            rates = self._p.probes if path in _OPEN else self._p.rates
-            rates.take(address_of(request))
-            if path != "/" and not path.startswith("/static/"):
-                self._p.door.check_site(request)
-        except Error as error:
-            refused = _json({"error": error_of(error)}, status_of(error))
-            await refused(scope, receive, answer)
-        else:
-            await self._app(scope, receive, answer)
-        finally:
-            gauges.requests -= 1
-
-
-def status_of(error: Error) -> int:
-    """Return the status of an answer that is an error.
-
-    >>> status_of(Rejected("no")), status_of(Error("no")), status_of(Error("no", code="42601"))
-    (401, 500, 400)
-    """
-    code = error.code
-    for begins, status in _STATUS.items():
-        if code.startswith(begins):
-            return status
-    return 400
-
-
-_STATUS: Final = {
-    "28": 401, "42501": 403, "42P01": 404, "534": 429, "533": 503, "54000": 413,
-    "53": 503, "57014": 408, "57P": 503, "58": 500, "XX": 500, "08006": 499,
-}  # fmt: skip
-
-
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(dumps(value), status, media_type="application/json")
 
 
 def _since(request: Request) -> int:

@@ -31,7 +31,8 @@ from prometheus_client.core import (
 
 import reclock
 from reclock.engine.meters import SECONDS
-from reclock.session.facts import SINK_STATES, SOURCE_STATES
+from reclock.session.facts import SINK_STATES
+from reclock.session.source_facts import SOURCE_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -19,7 +19,7 @@ from reclock.server.http.trouble import trouble
 if TYPE_CHECKING:
     from reclock.server.http.history import History
     from reclock.session.database import Database
-    from reclock.session.facts import SourceFacts
+    from reclock.session.source_facts import SourceFacts
 
 Json = dict[str, Any]
 
