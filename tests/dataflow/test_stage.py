@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from reclock.arrangement.cache import RunCache
+from reclock.arrangement.run import Run
 from reclock.arrangement.store import LocalStore
 from reclock.dataflow.changes import Changes, Stamped
+from reclock.dataflow.job.parts import Parts
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.stage import Stager
 from reclock.errors import PositionsLost
@@ -83,6 +85,29 @@ def test_pieces_are_no_larger_than_a_tick_takes(tmp_path):
     assert [[c.range[:3] for c in piece.covers] for piece in found] == [
         [(0, 0, 10)], [(0, 10, 22)], [(0, 22, 30), (1, 0, 5)],
     ]  # fmt: skip
+
+
+def test_a_part_reads_its_range_and_little_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("reclock.arrangement.segment.DEALT_ROWS", 100)
+    made = stager(Records(), tmp_path)
+    (piece,) = made.staged([Range(0, 0, 12_000, T)])
+    (ref,) = piece.runs
+    read = []
+    checked = Run._checked
+    monkeypatch.setattr(
+        Run,
+        "_checked",
+        lambda run, *what: read.append(len(checked(run, *what))) or checked(run, *what),
+    )
+    parts = Parts(8)
+    rows = 0
+    for part in range(parts.count):
+        found = Stamped(ref).within(
+            made.store, KEYING.layout, RunCache(), parts.bounds(part), records=True
+        )
+        rows += sum(map(len, found))
+    assert rows == 4_000
+    assert sum(read) < 1.5 * ref.length
 
 
 def test_runs_have_the_times_of_their_ranges(tmp_path):

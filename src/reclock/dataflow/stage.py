@@ -225,4 +225,4 @@ def _by(keying: Keying, delta: pa.RecordBatch) -> pa.RecordBatch:
 
 def _add(writer: SegmentWriter, name: str, keying: Keying, updates: pa.RecordBatch) -> None:
     per_batch = rows_per_batch(updates.num_rows, updates.nbytes)
-    writer.add(name, keying.layout, [updates], _WHOLE, batch_rows=per_batch)
+    writer.add(name, keying.layout, [updates], _WHOLE, batch_rows=per_batch, dealt=True)

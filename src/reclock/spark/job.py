@@ -138,7 +138,10 @@ class Job:
                     updates = by_hash(keying.arrange(batch))
                     per_batch = rows_per_batch(updates.num_rows, updates.nbytes)
                     run = f"{name}.{nth}"
-                    writer.add(run, keying.layout, [updates], description, batch_rows=per_batch)
+                    writer.add(
+                        run, keying.layout, [updates], description,
+                        batch_rows=per_batch, dealt=True,
+                    )  # fmt: skip
                     names.append(name)
             refs = writer.finish()
         for name, ref in zip(names, refs, strict=True):
