@@ -296,4 +296,4 @@ class _Answered:
         for target in np.unique(owner).tolist():
             some = rows.filter(pa.array(owner == target))
             for nth, piece in enumerate(pieces(some)):
-                yield message._replace(target=int(target), nth=nth, blob=packed([piece]))
+                yield message._replace(target=int(target), nth=nth, blob=packed(piece))

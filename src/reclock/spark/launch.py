@@ -14,7 +14,7 @@ One that was killed is forgotten, and the next context gets another (``forget_de
 Executors that are processes of this machine run the Python that runs here, unless
 ``spark.pyspark.python`` or ``PYSPARK_PYTHON`` says which.
 
-Tests: tests/spark/test_session.py, test_given_session.py.
+Tests: tests/spark/test_session.py, test_given_session.py, test_launch.py.
 """
 
 from __future__ import annotations
@@ -59,6 +59,15 @@ _SILENT: Final = {
 }
 _ROOM: Final = "-Xss8m"
 """For calls of the JVM's threads: Spark calls itself for each level of a plan or expression."""
+
+_PATIENT: Final = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+"""What is compiled to the best code ran ten times as often as usual: ticks are jobs of few rows for
+the JVM, and for minutes Java spent more on compiling what plans and schedules them than on that."""
 
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 _ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
@@ -147,7 +156,7 @@ class Launcher:
         with (
             log.open("wb") as stream,
             _submitting(says, self._scratch),
-            spark_options([_ROOM]),
+            spark_options([_ROOM, *_PATIENT]),
         ):
             try:
                 with archive.offered():
@@ -228,6 +237,9 @@ def _of_machine(master: str, scratch: Path, *, python: bool) -> dict[str, str]:
     made = {"spark.sql.warehouse.dir": str(scratch / "warehouse")}
     if master.startswith("local") or is_loopback(master):
         made |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if is_here(master):
+        # It goes to memory and comes from there: to compress Arrow's bytes takes longer.
+        made |= {"spark.shuffle.compress": "false", "spark.shuffle.checksum.enabled": "false"}
     if master.startswith("local"):
         made["spark.local.dir"] = str(scratch)
         if not python:

@@ -84,7 +84,7 @@ class LoopCluster:
             messages = made[::-1]  # no order is promised
         if file is not None:
             errand.store.remove(file)
-        return [(m.kind, m.name, m.blob) for m in messages]
+        return [(m.kind, m.name, bytes(m.blob)) for m in messages]
 
     def _part(
         self, schedule: Schedule, number: int, errand: Errand, part: int, inbox: Inbox
@@ -104,6 +104,6 @@ class LoopCluster:
                 (answer,) = self.evaluator.evaluate([GroupRequest(rows, question.step.node)])
                 assert isinstance(answer, pa.RecordBatch)
                 if answer.num_rows:
-                    heard.add([Message(part, part, 0, ANSWERS, question.name, packed([answer]))])
+                    heard.add([Message(part, part, 0, ANSWERS, question.name, packed(answer))])
         answers = Answers(questions, about, heard)
         return Part(schedule, number, errand, part=part, inbox=heard, answers=answers).run()

@@ -13,11 +13,15 @@ A message goes to a part of the next stage, or to the driver after the last one.
 
 ``source`` and ``nth`` order the messages of one name, whatever the shuffle does. Bytes are cut
 at ``BLOB_BYTES``, far below what a cell may hold.
+
+Cost: rows are copied once, when they are packed; large bytes are a cell of a batch, and rows of a
+received one, as they are. Tests: tests/dataflow/test_message.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -38,8 +42,11 @@ SENT: Final = 5
 TOOK: Final = 6
 
 BLOB_BYTES: Final = 8 << 20
-BATCH_BYTES: Final = 32 << 20
-"""How many bytes of messages one Arrow batch has, about."""
+ALONE_BYTES: Final = 1 << 20
+"""A message of so many bytes is an Arrow batch by itself; of others a batch has no more."""
+
+_END_BYTES: Final = 8
+"""What ends a stream of Arrow."""
 
 COLUMNS: Final = ("target", "source", "nth", "kind", "name", "blob")
 SCHEMA: Final = pa.schema(
@@ -52,6 +59,9 @@ SCHEMA: Final = pa.schema(
 DDL: Final = "target INT, source INT, nth INT, kind INT, name STRING, blob BINARY"
 
 
+Bytes: TypeAlias = bytes | pa.Buffer
+
+
 class Message(NamedTuple):
     """Bytes for one part; see the head of this module."""
 
@@ -60,7 +70,7 @@ class Message(NamedTuple):
     nth: int
     kind: int
     name: str
-    blob: bytes
+    blob: Bytes
 
 
 class Outbox:
@@ -72,7 +82,7 @@ class Outbox:
         self._nth = 0
         self.messages: list[Message] = []
 
-    def put(self, kind: int, name: str, blob: bytes, target: int | None = None) -> None:
+    def put(self, kind: int, name: str, blob: Bytes, target: int | None = None) -> None:
         """Send bytes to a part; by default to this part's next stage."""
         to = self._part if target is None else target
         self.messages.append(Message(to, self._part, self._nth, kind, name, blob))
@@ -81,7 +91,7 @@ class Outbox:
     def rows(self, kind: int, name: str, batch: pa.RecordBatch, target: int | None = None) -> None:
         """Send rows, in pieces that fit into cells."""
         for piece in pieces(batch):
-            self.put(kind, name, packed([piece]), target)
+            self.put(kind, name, packed(piece), target)
 
     def exchange(self, name: str, updates: pa.RecordBatch) -> None:
         """Send updates that are sorted by hash to the parts that have their ranges."""
@@ -110,7 +120,8 @@ class Inbox:
         if columns[3].null_count:
             there = columns[3].is_valid()
             columns = [column.filter(there) for column in columns]
-        for row in zip(*(column.to_pylist() for column in columns), strict=True):
+        *places, blobs = columns
+        for row in zip(*(c.to_pylist() for c in places), cells(blobs), strict=True):
             message = Message(*row)
             self._found.setdefault((message.kind, message.name), []).append(message)
 
@@ -160,28 +171,41 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, size)
 
 
-def packed(batches: list[pa.RecordBatch]) -> bytes:
-    """Return batches of one schema as bytes."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    made: bytes = sink.getvalue().to_pybytes()
+def packed(batch: pa.RecordBatch) -> pa.Buffer:
+    """Return a batch with its schema as bytes."""
+    head: int = batch.schema.serialize().size
+    made = pa.allocate_buffer(head + pa.ipc.get_record_batch_size(batch) + _END_BYTES)
+    with pa.ipc.new_stream(pa.FixedSizeBufferWriter(made), batch.schema) as writer:
+        writer.write_batch(batch)
     return made
 
 
-def unpacked(blob: bytes) -> list[pa.RecordBatch]:
+def unpacked(blob: Bytes) -> list[pa.RecordBatch]:
     """Return the batches of ``packed``; they share the memory of the bytes."""
     with pa.ipc.open_stream(blob) as reader:
         return list(reader)
 
 
+def cells(blobs: pa.Array) -> Iterator[pa.Buffer]:
+    """Yield the bytes of a column of bytes without NULL; they share its memory.
+
+    >>> [cell.to_pybytes() for cell in cells(pa.array([b"ab", b"", b"c"]).slice(1))]
+    [b'', b'c']
+    """
+    _, places, data = blobs.buffers()
+    kind = np.int64 if pa.types.is_large_binary(blobs.type) else np.int32
+    ends = np.frombuffer(places, kind)[blobs.offset : blobs.offset + len(blobs) + 1].tolist()
+    whole = pa.py_buffer(b"") if data is None else data
+    for start, stop in pairwise(ends):
+        yield whole.slice(start, stop - start)
+
+
 def batches_of(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
-    """Yield messages as Arrow batches of ``SCHEMA``."""
+    """Yield messages as Arrow batches of ``SCHEMA``, in their order."""
     some: list[Message] = []
     size = 0
     for message in messages:
-        if some and size + len(message.blob) > BATCH_BYTES:
+        if some and size + len(message.blob) > ALONE_BYTES:
             yield _batch(some)
             some, size = [], 0
         some.append(message)
@@ -191,6 +215,10 @@ def batches_of(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(messages: list[Message]) -> pa.RecordBatch:
-    columns = zip(*messages, strict=True)
-    arrays = [pa.array(c, kind) for c, kind in zip(columns, SCHEMA.types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    *columns, blobs = zip(*messages, strict=True)
+    arrays = [pa.array(c, kind) for c, kind in zip(columns, SCHEMA.types, strict=False)]
+    ends = np.cumsum([0, *map(len, blobs)], dtype=np.int32)
+    data = pa.py_buffer(blobs[0] if len(blobs) == 1 else b"".join(map(memoryview, blobs)))
+    places = [None, pa.py_buffer(ends), data]
+    made = pa.Array.from_buffers(pa.binary(), len(blobs), places)
+    return pa.RecordBatch.from_arrays([*arrays, made], schema=SCHEMA)
