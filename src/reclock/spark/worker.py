@@ -20,8 +20,6 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-import pyarrow as pa
-
 KEPT_BYTES: Final = 256 << 20
 """How much free memory a worker keeps at the end of its heap."""
 
@@ -37,6 +35,8 @@ class _Settled:
 
 def keep_memory() -> None:
     """Have the allocator of C keep memory that is freed; where it is not glibc's, do nothing."""
+    import pyarrow as pa  # noqa: PLC0415 - it starts threads, unless it is told before (``daemon``)
+
     with suppress(OSError, AttributeError):
         allocator = ctypes.CDLL(None)
         on_heap = allocator.mallopt(_MOST_MAPS, 0)
