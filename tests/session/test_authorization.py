@@ -61,7 +61,8 @@ REFUSED = [
     "ALTER TABLE open OWNER TO joe", "SELECT message FROM reclock.errors",
     "SELECT detail FROM reclock.source_status", "CREATE SEQUENCE s",
     "ALTER TABLE open ADD COLUMN c INT", "ALTER TABLE open RENAME TO opened",
-    "COMMENT ON COLUMN open.a IS 'x'",
+    "COMMENT ON COLUMN open.a IS 'x'", "CREATE SECRET s AS 'x'", "ALTER SECRET open AS 'x'",
+    "CREATE CONNECTION c TO KAFKA (BROKER 'b:1')",
 ]  # fmt: skip
 
 

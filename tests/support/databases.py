@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from reclock.ingest.connect import Clusters
+
 
 class Opener:
     """Opens and reopens one state directory; a crash is to forget the database."""
@@ -27,12 +29,14 @@ class Opener:
         self.engine: type[ModelEngine] = ModelEngine
         self.kafka = MemoryKafka()
         self.outlets = MemoryOutlets(self.kafka)
+        self.clusters: Clusters | None = None
+        """How topics are reached; None is as they are in memory."""
         self._opened: list[Database] = []
 
     def __call__(self, *, background: bool = False) -> Database:
         db = Database(
             self.path, self.engine(), clock=self.clock, background=background,
-            clusters=lambda connection: self.kafka.cluster(connection.isolation),
+            clusters=self.clusters or (lambda c: self.kafka.cluster(c.isolation)),
             outlets=self.outlets,
         )  # fmt: skip
         self._opened.append(db)

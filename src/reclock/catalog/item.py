@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from reclock.time.refresh import Schedule
     from reclock.time.timeline import Timeline
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Of records: 2 may have an ``owner``, 3 what came with sequences and CHECK, 4 a ``revision``,
-5 UNIQUE.
+5 UNIQUE, 6 connections and secrets.
 
 What a record of an earlier version can say is written as one.
 """
@@ -57,6 +57,18 @@ _OWNED: Final = 2
 SERIAL: Final = 3
 REPLACED: Final = 4
 UNIQUE: Final = 5
+CONNECTED: Final = 6
+
+
+class Linked(NamedTuple):
+    """What the statement of a source or a sink takes from connections."""
+
+    connections: frozenset[ObjectId] = frozenset()
+    options: frozenset[str] = frozenset()
+    """Options that are the connections', and not kept with the object."""
+
+
+NOT_LINKED: Final = Linked()
 
 
 @dataclass(frozen=True)
@@ -225,8 +237,9 @@ class Source(RelationItem):
 
     ``primary_key`` holds positions; the envelopes that have one see to it that it is unique.
     ``statement`` has the secrets that ``sql`` does not show; ``facts`` are what was found
-    out when the source was created. All it may depend on is what supplies its bindings: a relation
-    (``using``), or the source of a database that it is a table of (``parent``).
+    out when the source was created. All it may depend on, but for connections, is what supplies
+    its bindings: a relation (``using``), or the source of a database that it is a table of
+    (``parent``).
     """
 
     kind: ClassVar[str] = "source"
@@ -239,6 +252,7 @@ class Source(RelationItem):
     secrets: Mapping[str, str] = field(kw_only=True, default_factory=dict, repr=False)
     parent: ObjectId | None = field(kw_only=True, default=None)
     """The source that it is a table of: then it has no remap of its own."""
+    linked: Linked = field(kw_only=True, default=NOT_LINKED)
 
     @property
     def bound_by(self) -> ObjectId:
@@ -254,7 +268,9 @@ class Source(RelationItem):
     @property
     def using(self) -> ObjectId | None:
         """The relation that supplies its bindings, if one does: ``RECLOCK USING``."""
-        return None if self.parent is not None else next(iter(self.depends), None)
+        if self.parent is not None:
+            return None
+        return next(iter(self.depends - self.linked.connections), None)
 
     @property
     def states(self) -> bool:
@@ -295,6 +311,8 @@ class Source(RelationItem):
     def record(self) -> Json:
         """Return what the catalog stores."""
         made = super().record() | {"facts": self.facts}
+        if self.linked.connections:
+            made["v"] = CONNECTED
         return made | {"secrets": dict(self.secrets)} if self.secrets else made
 
     @cached_property
@@ -452,6 +470,7 @@ class Sink(Item):
     facts: Json = field(kw_only=True, default_factory=dict)
     secrets: Mapping[str, str] = field(kw_only=True, default_factory=dict, repr=False)
     shadow: tuple[int, ...] = field(kw_only=True, default=())
+    linked: Linked = field(kw_only=True, default=NOT_LINKED)
 
     @property
     def arranges(self) -> bool:
@@ -474,6 +493,8 @@ class Sink(Item):
     def record(self) -> Json:
         """Return what the catalog stores."""
         made = super().record() | {"relation": self.relation, "facts": self.facts}
+        if self.linked.connections:
+            made["v"] = CONNECTED
         return made | {"secrets": dict(self.secrets)} if self.secrets else made
 
 

@@ -21,15 +21,19 @@ from reclock.sql.statement import CreateSink, CreateSource
 from reclock.sql.statement.source import PostgresConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from reclock.sql.statement.source import Format
 
 S = TypeVar("S", CreateSource, CreateSink)
 
 
-def secrets_of(options: Iterable[tuple[str, str]], *formats: Format | None) -> dict[str, str]:
-    """Return the secret options of a statement.
+def secrets_of(
+    options: Iterable[tuple[str, str]],
+    *formats: Format | None,
+    but: Container[str] = (),
+) -> dict[str, str]:
+    """Return the secret options of a statement, ``but`` those that are a connection's.
 
     A URL with a password in it is refused: there is an option for that.
     """
@@ -38,7 +42,7 @@ def secrets_of(options: Iterable[tuple[str, str]], *formats: Format | None) -> d
             message = "the address of a schema registry must not contain a password"
             hint = "write WITH (registry.basic.auth.user.info = 'user:password')"
             raise StatementError(message, code="22023", hint=hint)
-    return {name: value for name, value in options if is_secret(name)}
+    return {name: value for name, value in options if is_secret(name) and name not in but}
 
 
 def hidden(sql: str, secrets: Mapping[str, str]) -> str:
@@ -54,7 +58,7 @@ def restored(statement: S, secrets: Mapping[str, str]) -> S:
     """Return the statement with its secrets, as it was given."""
     options = tuple((name, secrets.get(name, value)) for name, value in statement.options)
     connection = statement.connection
-    if isinstance(connection, PostgresConnection) and connection.password is not None:
-        known = secrets.get("password", connection.password)
-        return replace(statement, options=options, connection=replace(connection, password=known))
+    if isinstance(connection, PostgresConnection) and "password" in secrets:
+        connection = replace(connection, password=secrets["password"])
+        return replace(statement, options=options, connection=connection)
     return replace(statement, options=options)

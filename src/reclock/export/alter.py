@@ -126,4 +126,4 @@ def _with_past(sink: Sink, past: list[list[Any]], relation: RelationItem, catalo
     relations = [*relations_of(facts, catalog), relation]
     sql = with_relation(sink.sql, relation.name)
     statement = replace(sink.statement, relation=Name((relation.name,)))
-    return define_sink(statement, sql, sink.id, relations, facts)
+    return define_sink(statement, sql, sink.id, relations, facts, linked=sink.linked)

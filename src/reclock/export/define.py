@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from reclock.catalog.item import MaterializedView, RelationItem, Sink, View
+from reclock.catalog.item import NOT_LINKED, MaterializedView, RelationItem, Sink, View
 from reclock.catalog.secrets import hidden, secrets_of
 from reclock.catalog.system_relation import SystemRelation
 from reclock.errors import InvalidDefinition, NotSupported, StatementError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reclock.catalog.catalog import Catalog
+    from reclock.catalog.item import Linked
     from reclock.durable.keyed import Json
     from reclock.sql.statement import CreateSink
     from reclock.sql.syntax.expression import Name
@@ -33,20 +34,27 @@ _FILE_OPTIONS: Final = ("on_orphan", "snapshot", "transaction_bytes", "transacti
 
 
 def define_sink(
-    statement: CreateSink, sql: str, item: ObjectId, relations: Sequence[RelationItem], facts: Json
+    statement: CreateSink,
+    sql: str,
+    item: ObjectId,
+    relations: Sequence[RelationItem],
+    facts: Json,
+    *,
+    linked: Linked = NOT_LINKED,
 ) -> Sink:
     """Return the sink that the statement makes, of the last of ``relations``.
 
-    The others are those that it was made of before, while they are not written yet.
+    The others are those that it was made of before, while they are not written yet. What ``linked``
+    says of its statement is the connections'.
     """
     shadows = [key_of(statement, relation).shadow for relation in relations]
-    secrets = secrets_of(statement.options, statement.format)
+    secrets = secrets_of(statement.options, statement.format, but=linked.options)
     relation = relations[-1]
     return Sink(
         item, statement.name.parts[-1], hidden(sql, secrets), relation.timeline,
-        frozenset(relation.id for relation in relations),
+        linked.connections | {relation.id for relation in relations},
         relation=relation.id, statement=statement, facts=facts, secrets=secrets,
-        shadow=next(filter(None, shadows), ()),
+        shadow=next(filter(None, shadows), ()), linked=linked,
     )  # fmt: skip
 
 
@@ -110,7 +118,7 @@ def place_of(statement: CreateSink) -> str:
     'x'
     """
     match statement.connection:
-        case KafkaConnection(_, topic):
+        case KafkaConnection(topic=topic):
             return topic
         case FileConnection(path):
             return os.path.abspath(path)

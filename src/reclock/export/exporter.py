@@ -138,6 +138,8 @@ class Exporter:
         self._store = SinkStore(core.store)
         self._remembered: tuple[Frontier, int] | None = None
         self._outlet = outlet
+        self.reached_by = sink.statement
+        """What says how it is reached when it connects again."""
         self._making = making
         self._encoder: tuple[Sink, Encoder] | None = None
         self._machine: export.Exporter | None = None
@@ -204,6 +206,10 @@ class Exporter:
         self.retries += stall is not None
         self.last_error = stall or self.failure or self.last_error
         return more
+
+    def reach(self, sink: Sink, outlet: Outlet) -> None:
+        """Connect otherwise from the next time on."""
+        self._outlet, self.reached_by = outlet, sink.statement
 
     def close(self) -> None:
         """Give the connection back."""

@@ -60,6 +60,8 @@ class Exporters:
             if sink.id not in self._exporters:
                 outlet = outlet_of(sink, self.outlets)
                 self._exporters[sink.id] = Exporter(self._core, sink, outlet, encoder_of)
+            elif sink.linked.options and self._exporters[sink.id].reached_by is not sink.statement:
+                self._exporters[sink.id].reach(sink, outlet_of(sink, self.outlets))
             if self._background and sink.id not in self._threads:
                 self._threads[sink.id] = _Writer(self._core, self._exporters[sink.id])
 

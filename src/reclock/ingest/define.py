@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from reclock.catalog.item import Source, TableColumn
+from reclock.catalog.item import NOT_LINKED, Source, TableColumn
 from reclock.catalog.secrets import hidden, secrets_of
 from reclock.config import parse_duration
 from reclock.connectors.generator.source import GeneratorSource
@@ -33,6 +33,7 @@ from reclock.time.timeline import EPOCH_MS, Counter, External, user_timeline
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from reclock.catalog.item import Linked
     from reclock.durable.keyed import Json
     from reclock.ids import ObjectId
     from reclock.sql.statement import CreateSource
@@ -67,20 +68,26 @@ def define_source(
     facts: Json,
     *,
     using: frozenset[ObjectId] = frozenset(),
+    linked: Linked = NOT_LINKED,
 ) -> Source:
-    """Return the source that the statement makes; ``using`` has what supplies its bindings."""
+    """Return the source that the statement makes; ``using`` has what supplies its bindings.
+
+    What ``linked`` says of its statement is the connections'.
+    """
     check(statement)
     if isinstance(statement.connection, PostgresConnection):
-        return define_postgres(statement, sql, item, name, facts, using=using)
+        return define_postgres(statement, sql, item, name, facts, using=using, linked=linked)
     columns, key = _columns(statement)
     options = dict(statement.options)
     retain = options.get("retain_history")
-    secrets = secrets_of(statement.options, statement.key_format, statement.value_format)
+    formats = (statement.key_format, statement.value_format)
+    secrets = secrets_of(statement.options, *formats, but=linked.options)
+    depends = using | linked.connections
     return Source(
-        item, name, hidden(sql, secrets), timeline_of(statement, facts), using,
+        item, name, hidden(sql, secrets), timeline_of(statement, facts), depends,
         None if retain is None else parse_duration(retain),
         columns, key, statement.envelope.kind,
-        statement=statement, facts=facts, secrets=secrets,
+        statement=statement, facts=facts, secrets=secrets, linked=linked,
     )  # fmt: skip
 
 

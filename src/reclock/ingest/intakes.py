@@ -64,6 +64,8 @@ class Intakes:
         self._core = core
         self.clusters = clusters
         self._intakes: dict[ObjectId, Intake] = {}
+        self._reached: dict[ObjectId, object] = {}
+        """How each source is reached that was begun; a secret may change."""
         self._pumps: dict[ObjectId, Pump] = {}
         self._ending: list[Pump] = []
         """Of sources that are gone: each ends after the pull under way."""
@@ -112,15 +114,16 @@ class Intakes:
             before = self._intakes.get(source.id)
             if before is None:
                 self._begin(source, world)
-            elif isinstance(before, PostgresIntake) and before.items != _tables(world, source):
+            elif (
+                isinstance(before, PostgresIntake) and before.items != _tables(world, source)
+            ) or (
+                before.connected.on_error != source.on_error  # what it read is decoded otherwise
+                or self._reached[source.id] != _reach(source)
+            ):
                 self._end(source.id)
                 self._begin(source, world)
                 if source.id in self._intakes:
                     self._intakes[source.id].counts = before.counts
-            elif before.connected.on_error != source.on_error:  # what it read is decoded otherwise
-                self._end(source.id)
-                self._begin(source, world)
-                self._intakes[source.id].counts = before.counts
             intake = self._intakes.get(source.id)
             waits = self._background and source.id not in self._pumps
             if intake is not None and waits and not intake.connected.paced:
@@ -128,6 +131,7 @@ class Intakes:
                 self._pumps[source.id] = Pump(source.name, intake, self._interval_ms, full)
 
     def _begin(self, source: Source, world: World) -> None:
+        self._reached[source.id] = _reach(source)
         state = world.of(source)
         remap = state.bindings[source.id].remap
         if remap.is_sealed:
@@ -270,6 +274,13 @@ class Intakes:
         for item in tuple(bindings):
             if (intake := self._intakes.get(item)) is not None:
                 yield item, intake
+
+
+def _reach(source: Source) -> object:
+    """Return how a source is reached: what its connections say."""
+    statement = source.statement
+    names = source.linked.options
+    return statement.connection, [o for o in statement.options if o[0] in names]
 
 
 def _tables(world: World, source: Source) -> list[Source]:

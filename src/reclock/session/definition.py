@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reclock.catalog.catalog import Catalog
+from reclock.catalog.connections import SecretItem, read_connection, resolved
 from reclock.catalog.item import (
     VERSION,
     Index,
@@ -35,6 +36,7 @@ from reclock.errors import Corrupt, Error, NewerFormat, NotSupported, StatementE
 from reclock.export.define import define_sink, relations_of
 from reclock.ids import ObjectId
 from reclock.ingest.define import define_source
+from reclock.secret import Secret
 from reclock.session.define_table import table_of, with_sequences
 from reclock.sql.as_of import time_of
 from reclock.sql.cost import check_cost
@@ -44,8 +46,10 @@ from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import Get, Project, column
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
 from reclock.sql.statement import (
+    CreateConnection,
     CreateIndex,
     CreateMaterializedView,
+    CreateSecret,
     CreateSequence,
     CreateSink,
     CreateSource,
@@ -125,15 +129,23 @@ def _read(  # noqa: PLR0911 - one per kind
                 replace(sequence_of(item, name, statement.options), sql=sql), record
             )
         case CreateSource():
-            source = restored(statement, record.get("secrets", {}))
-            made = define_source(source, sql, item, name, record["facts"], using=depends)
+            written = restored(statement, record.get("secrets", {}))
+            source, linked = resolved(written, catalog)
+            made = define_source(
+                source, sql, item, name, record["facts"],
+                using=depends - linked.connections, linked=linked,
+            )  # fmt: skip
             return replace(made, retain_history_ms=retain)
         case CreateSink():
-            given = restored(statement, record.get("secrets", {}))
+            given, linked = resolved(restored(statement, record.get("secrets", {})), catalog)
             relation = catalog[ObjectId(record["relation"])]
             assert isinstance(relation, RelationItem)
             relations = [*relations_of(record["facts"], catalog), relation]
-            return define_sink(given, sql, item, relations, record["facts"])
+            return define_sink(given, sql, item, relations, record["facts"], linked=linked)
+        case CreateSecret():
+            return SecretItem(item, name, sql, None, value=Secret(record["secrets"]["value"]))
+        case CreateConnection():
+            return read_connection(item, record, statement, catalog)
         case CreateView():
             seen = Seen.read(record.get("seen", ()))
             plan, _ = plan_view(statement, catalog, seen)

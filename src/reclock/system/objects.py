@@ -22,7 +22,7 @@ def _rows(moment: Moment) -> Iterator[Row]:
 
 OBJECTS = system_relation(
     "objects",
-    "Every table, view, materialized view, index, source and sink.",
+    "Every table, view, materialized view, index, sequence, source, sink, connection and secret.",
     (
         Described("id", TEXT, "its id, which no other object ever has"),
         Described("name", TEXT, "its name, which no other object has now"),

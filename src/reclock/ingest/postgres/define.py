@@ -14,7 +14,7 @@ from __future__ import annotations
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
-from reclock.catalog.item import Source, TableColumn, number_of
+from reclock.catalog.item import NOT_LINKED, Source, TableColumn, number_of
 from reclock.catalog.secrets import hidden
 from reclock.config import parse_duration
 from reclock.connectors.format.decoder import Field
@@ -34,6 +34,7 @@ from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Lsn
 
 if TYPE_CHECKING:
+    from reclock.catalog.item import Linked
     from reclock.durable.keyed import Json
     from reclock.sql.statement import CreateSource
 
@@ -95,6 +96,7 @@ def define_postgres(
     facts: Json,
     *,
     using: frozenset[ObjectId] = frozenset(),
+    linked: Linked = NOT_LINKED,
 ) -> Source:
     """Return the source of a statement, or, if the facts are a table's, that table."""
     given = statement.connection
@@ -108,10 +110,12 @@ def define_postgres(
             UPSERT if table.key else NONE, statement=statement, facts=facts,
             parent=ObjectId(facts["parent"]),
         )  # fmt: skip
-    secrets = {} if given.password is None else {PASSWORD: given.password}
+    inline = given.password is not None and given.named is None
+    secrets = {PASSWORD: given.password or ""} if inline else {}
+    depends = using | linked.connections
     return Source(
-        item, name, hidden(sql, secrets), EPOCH_MS, using, history, COLUMNS, (0,), UPSERT,
-        statement=statement, facts=facts, secrets=secrets,
+        item, name, hidden(sql, secrets), EPOCH_MS, depends, history, COLUMNS, (0,), UPSERT,
+        statement=statement, facts=facts, secrets=secrets, linked=linked,
     )  # fmt: skip
 
 

@@ -22,13 +22,16 @@ import difflib
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from reclock.catalog.connections import connection_text, secret_text
 from reclock.errors import DuplicateName, NotSupported
 from reclock.sql.parse import parse_statements
 from reclock.sql.statement import (
     AlterSystem,
+    CreateConnection,
     CreateIndex,
     CreateMaterializedView,
     CreateRole,
+    CreateSecret,
     CreateSink,
     CreateSource,
     CreateTable,
@@ -66,8 +69,11 @@ class Step(NamedTuple):
     @property
     def title(self) -> str:
         """The first line of the statement, or its beginning; of a role nothing but its name."""
-        if isinstance(self.parsed.statement, CreateRole):
-            return f"CREATE ROLE {self.parsed.statement.name}"
+        statement = self.parsed.statement
+        if isinstance(statement, CreateRole):
+            return f"CREATE ROLE {statement.name}"
+        if isinstance(statement, CreateSecret | CreateConnection):
+            return _shown(self.parsed)
         line = self.parsed.text.strip().splitlines()[0]
         return line if len(line) <= 70 else f"{line[:69]}…"
 
@@ -100,7 +106,9 @@ def _action(parsed: Parsed, catalog: Catalog, roles: Roles, made: set[str]) -> A
             raise NotSupported(message, hint=hint)
         case (
             CreateIndex(name=name)
+            | CreateConnection(name=name)
             | CreateMaterializedView(name=name)
+            | CreateSecret(name=name)
             | CreateSink(name=name)
             | CreateSource(name=name)
             | CreateTable(name=name)
@@ -109,7 +117,7 @@ def _action(parsed: Parsed, catalog: Catalog, roles: Roles, made: set[str]) -> A
             assert name is not None
             found = catalog.find(name.parts)
             if found is not None:
-                return Action.KEEP if same(found.sql, parsed.text) else found
+                return Action.KEEP if same(found.sql, _shown(parsed)) else found
             if name.parts[-1] in made:
                 message = f'the file creates "{name.parts[-1]}" twice'
                 raise DuplicateName(message, hint="leave one of them out")
@@ -135,10 +143,20 @@ def _action(parsed: Parsed, catalog: Catalog, roles: Roles, made: set[str]) -> A
 
 def _difference(found: Item, parsed: Parsed) -> str:
     lines = difflib.unified_diff(
-        found.sql.splitlines(), parsed.text.splitlines(),
+        found.sql.splitlines(), _shown(parsed).splitlines(),
         f"{found.name} (there)", f"{found.name} (file)", lineterm="",
     )  # fmt: skip
     return "\n".join(lines)
+
+
+def _shown(parsed: Parsed) -> str:
+    """Return the text of a statement, of a connection and a secret as they are kept."""
+    match parsed.statement:
+        case CreateSecret(name=name):
+            return secret_text(name.parts[-1])
+        case CreateConnection():
+            return connection_text(parsed.statement)
+    return parsed.text
 
 
 def same(stored: str, given: str) -> bool:

@@ -9,6 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reclock.catalog.connections import (
+    SecretItem,
+    define_connection,
+    resolved,
+    secret_text,
+)
 from reclock.export.define import key_of, relation_of
 from reclock.ingest.connect import discover
 from reclock.ingest.define import define_source
@@ -17,9 +23,11 @@ from reclock.session.define_table import define_table
 from reclock.session.definition import define_index, define_materialized_view, define_view
 from reclock.session.pipeline.plan import Action
 from reclock.sql.statement import (
+    CreateConnection,
     CreateIndex,
     CreateMaterializedView,
     CreateRole,
+    CreateSecret,
     CreateSink,
     CreateSource,
     CreateTable,
@@ -48,7 +56,9 @@ def rehearse(steps: Iterable[Step], catalog: Catalog, clusters: Clusters) -> Non
                 catalog = catalog.changed(made, [])
 
 
-def _defined(statement: Statement, sql: str, catalog: Catalog, clusters: Clusters) -> list[Item]:
+def _defined(  # noqa: PLR0911 - one per kind
+    statement: Statement, sql: str, catalog: Catalog, clusters: Clusters
+) -> list[Item]:
     match statement:
         case CreateTable():
             table, sequences, indexes = define_table(statement, sql, catalog)
@@ -57,11 +67,21 @@ def _defined(statement: Statement, sql: str, catalog: Catalog, clusters: Cluster
             return [define_view(statement, sql, catalog)]
         case CreateMaterializedView():
             return [define_materialized_view(statement, sql, catalog)]
+        case CreateSecret():
+            name = catalog.check_new(statement.name)
+            secret = SecretItem(
+                catalog.next_id, name, secret_text(name), None, value=statement.value
+            )
+            return [secret]
+        case CreateConnection():
+            catalog.check_new(statement.name)
+            return [define_connection(catalog.next_id, statement, catalog)]
         case CreateIndex():
             return [define_index(statement, sql, catalog)]
         case CreateSource():
             name = catalog.check_new(statement.name)
+            statement, linked = resolved(statement, catalog)
             facts = discover(statement, clusters)
-            made = define_source(statement, sql, catalog.next_id, name, facts)
+            made = define_source(statement, sql, catalog.next_id, name, facts, linked=linked)
             return [made, *define_tables(made)]
     raise AssertionError(statement)

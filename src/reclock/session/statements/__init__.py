@@ -16,6 +16,11 @@ from reclock.session.statements.alter_system import alter_system
 from reclock.session.statements.alter_table import alter_table, rename
 from reclock.session.statements.catalog_query import catalog_select
 from reclock.session.statements.comment import comment
+from reclock.session.statements.connections import (
+    alter_secret,
+    create_connection,
+    create_secret,
+)
 from reclock.session.statements.copy import copy, copy_from
 from reclock.session.statements.create_index import create_index
 from reclock.session.statements.create_materialized_view import create_materialized_view
@@ -62,6 +67,7 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.AlterOwner: alter_owner,
     s.AlterRetainHistory: alter_retain_history,
     s.AlterRole: alter_role,
+    s.AlterSecret: alter_secret,
     s.AlterSequence: alter_sequence,
     s.AlterSink: alter_sink,
     s.AlterSource: alter_source,
@@ -76,9 +82,11 @@ HANDLERS: Final[dict[type[s.Statement], Callable[[Context, Any], Result]]] = {
     s.Commit: commit,
     s.Copy: copy,
     s.CopyFrom: copy_from,
+    s.CreateConnection: create_connection,
     s.CreateIndex: create_index,
     s.CreateMaterializedView: create_materialized_view,
     s.CreateRole: create_role,
+    s.CreateSecret: create_secret,
     s.CreateSequence: create_sequence,
     s.CreateSink: create_sink,
     s.CreateSource: create_source,

@@ -117,7 +117,10 @@ def _altered(source: Source, statement: AlterSource) -> Source:
     if source.keeps_letters:
         facts["dead_letters"] = True
     sql = with_option(source.sql, "on_error", statement.on_error)
-    made = define_source(asked, sql, source.id, source.name, facts, using=source.depends)
+    using = source.depends - source.linked.connections
+    made = define_source(
+        asked, sql, source.id, source.name, facts, using=using, linked=source.linked
+    )
     return replace(made, retain_history_ms=source.retain_history_ms, owner=source.owner)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from reclock.catalog.connections import ConnectionItem, SecretItem
 from reclock.catalog.item import Index, Item, RelationItem, Source, Table
 from reclock.engine.write import Change
 from reclock.errors import NotSupported, SerializationFailure
@@ -175,6 +176,9 @@ def rename(context: Context, statement: Rename) -> Result:
         if isinstance(old, Source) and old.parent is not None:
             message = f'cannot rename "{old.name}": it is a table of a source'
             raise NotSupported(message, hint="make a view of it with another name")
+        if isinstance(old, ConnectionItem | SecretItem):
+            message = f"cannot rename {old}: statements name it"
+            raise NotSupported(message, hint="make another one, and use that")
         catalog.check_new(Name((statement.to,), statement.name.position))
         new: Item = replace(old, name=statement.to, sql=_renamed(old, statement.to))
         if isinstance(old, Table):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from reclock.catalog.connections import resolved
 from reclock.catalog.item import RelationItem
 from reclock.engine import multi_pace as joint
 from reclock.engine.arrangements import FIRST
@@ -53,11 +54,12 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
     The outside is asked while others go on: what the sink will need is held meanwhile.
     """
     core = context.core
-    statement, root = context.session.admitted_files(statement)
+    written, root = statement, None
     with core.reading() as world:
         exists = world.catalog.find(statement.name.parts) is not None
         if not (exists and statement.if_not_exists):
             world.catalog.check_new(statement.name)
+            statement, root = context.session.admitted_files(resolved(written, world.catalog)[0])
             relation = relation_of(statement.relation, world.catalog)
             key_of(statement, relation)
             limits_of(statement)
@@ -77,7 +79,8 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
             held = core.hold(HolderId(f"create/{next(_numbers)}"), needed, as_of)
         with held:
             facts = decide(statement, item, as_of, root=root)
-            made = define_sink(statement, context.text, item, [relation], facts)
+            linked = resolved(written, core.world.catalog)[1]
+            made = define_sink(statement, context.text, item, [relation], facts, linked=linked)
             made = replace(made, facts=register(statement, _prepared(core, made), relation))
             _publish(context, made)
     return Result("CREATE SINK", notices=already_there(statement.name) if exists else ())
@@ -98,6 +101,9 @@ def _publish(context: Context, made: Sink) -> None:
         world.catalog.check_new(made.statement.name)
         if relation_of(made.statement.relation, world.catalog).id != made.relation:
             message = f'relation "{made.statement.relation}" was recreated meanwhile'
+            raise UndefinedName(message, code="42P01", hint="create the sink again")
+        for needed in made.linked.connections - world.catalog.items.keys():
+            message = f"connection {needed} was dropped meanwhile"
             raise UndefinedName(message, code="42P01", hint="create the sink again")
         return context.owned(replace(made, id=world.catalog.next_id), world)
 

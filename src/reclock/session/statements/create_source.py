@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reclock.catalog.connections import resolved
 from reclock.engine.catalog_change import change_catalog
 from reclock.ingest.binding_relation import check_relation
 from reclock.ingest.connect import discover
@@ -47,11 +48,12 @@ def _note_slot(context: Context, statement: CreateSource, facts: Json) -> None:
 def create_source(context: Context, statement: CreateSource) -> Result:
     """Make a source; the outside is asked before anybody else has to wait."""
     core = context.core
-    statement, root = context.session.admitted_files(statement)
+    written, root = statement, None
     with core.reading() as world:
         exists = world.catalog.find(statement.name.parts) is not None
         if not (exists and statement.if_not_exists):
             world.catalog.check_new(statement.name)
+            statement, root = context.session.admitted_files(resolved(written, world.catalog)[0])
             check(statement)
             using_of(statement, world.catalog)
     if not (exists and statement.if_not_exists):
@@ -63,7 +65,10 @@ def create_source(context: Context, statement: CreateSource) -> Result:
             if External(name) in world.timelines:
                 known = {**known, "external": f"{name} {item}"}
             using = using_of(statement, world.catalog)
-            source = define_source(statement, context.text, item, name, known, using=using)
+            linked = resolved(written, world.catalog)[1]
+            source = define_source(
+                statement, context.text, item, name, known, using=using, linked=linked
+            )
             if source.is_transactional:
                 assert source.timeline is not None
                 there = world.timelines.get(source.timeline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from reclock.catalog.connections import ConnectionItem, SecretItem
 from reclock.catalog.item import Index, Item, MaterializedView, Sink, Source, Table, View
 from reclock.catalog.serial.item import Sequence
 from reclock.engine.catalog_change import change_catalog
@@ -27,7 +28,18 @@ if TYPE_CHECKING:
     from reclock.time.pace import Pace
 
 KINDS: Final[dict[str, type[Item]]] = {
-    kind.kind: kind for kind in (Table, Source, View, MaterializedView, Index, Sink, Sequence)
+    kind.kind: kind
+    for kind in (
+        Table,
+        Source,
+        View,
+        MaterializedView,
+        Index,
+        Sink,
+        Sequence,
+        ConnectionItem,
+        SecretItem,
+    )
 }
 
 
@@ -51,7 +63,7 @@ def drop(context: Context, statement: Drop) -> Result:
     def edit(draft: Draft) -> tuple[list[Item], frozenset[ObjectId], None] | None:
         removed = gone(draft)
         for item in removed:
-            if isinstance(draft.catalog[item], Source | Sink):
+            if isinstance(draft.catalog[item], Source | Sink | ConnectionItem | SecretItem):
                 message = f"{draft.catalog[item]} cannot be dropped inside a transaction"
                 raise InvalidTransactionState(message, hint="COMMIT first, and drop it by itself")
         return (_without_defaults(draft, removed), removed, None) if removed else None

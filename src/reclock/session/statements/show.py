@@ -35,6 +35,8 @@ _LISTS: Final = {
     "materialized views": "materialized view",
     "sources": "source",
     "sinks": "sink",
+    "connections": "connection",
+    "secrets": "secret",
 }
 """The lists of objects of one kind."""
 

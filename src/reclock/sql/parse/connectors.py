@@ -7,6 +7,8 @@ syntax error.
 
 from __future__ import annotations
 
+from sqlglot.tokenizer_core import TokenType
+
 from reclock.sql.parse.columns import parse_columns
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
@@ -129,21 +131,25 @@ def _connection(cursor: Cursor) -> Connection:
 
 def _postgres(cursor: Cursor) -> PostgresConnection:
     cursor.expect("CONNECTION")
-    connection, password = cursor.string(), None
-    if cursor.accept("PASSWORD"):
-        cursor.accept("SECRET")
-        password = cursor.string()
+    connection, password, named = "", None, None
+    if cursor.sees_kind(TokenType.STRING):
+        connection = cursor.string()
+        if cursor.accept("PASSWORD"):
+            cursor.accept("SECRET")
+            password = cursor.string()
+    else:
+        named = cursor.name()
     cursor.expect("PUBLICATION")
     publication = cursor.string()
     cursor.expect("FOR")
     if cursor.accept("ALL", "TABLES"):
-        return PostgresConnection(connection, publication, None, password)
+        return PostgresConnection(connection, publication, None, password, named)
     cursor.expect("TABLES", "(")
     tables = [_table(cursor)]
     while cursor.accept(","):
         tables.append(_table(cursor))
     cursor.expect(")")
-    return PostgresConnection(connection, publication, tuple(tables), password)
+    return PostgresConnection(connection, publication, tuple(tables), password, named)
 
 
 def _table(cursor: Cursor) -> PostgresTable:
@@ -157,10 +163,13 @@ def _table(cursor: Cursor) -> PostgresTable:
 
 
 def _kafka(cursor: Cursor) -> KafkaConnection:
-    cursor.expect("BROKER")
-    broker = cursor.string()
+    named = cursor.name() if cursor.accept("CONNECTION") else None
+    broker = ""
+    if named is None:
+        cursor.expect("BROKER")
+        broker = cursor.string()
     cursor.expect("TOPIC")
-    return KafkaConnection(broker, cursor.string())
+    return KafkaConnection(broker, cursor.string(), named)
 
 
 def _format(cursor: Cursor) -> Format:
@@ -171,6 +180,8 @@ def _format(cursor: Cursor) -> Format:
     if cursor.accept("SCHEMA"):
         return Format(kind, schema=cursor.string())
     cursor.expect("CONFLUENT", "SCHEMA", "REGISTRY")
+    if cursor.accept("CONNECTION"):
+        return Format(kind, registry="", named=cursor.name())
     return Format(kind, registry=cursor.string())
 
 

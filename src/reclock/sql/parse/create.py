@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported
 from reclock.sql.parse.columns import parse_columns, parse_nulls_distinct
+from reclock.sql.parse.connection import parse_create_connection, parse_create_secret
 from reclock.sql.parse.connectors import parse_sink, parse_source
 from reclock.sql.parse.fragment import expression_of, query_of
 from reclock.sql.parse.options import BOOLEAN, DURATION, NUMBER, STRING, parse_options
@@ -31,7 +32,7 @@ _VIEW = {
 _INDEX = {"retain_history": DURATION}
 
 
-def parse_create(cursor: Cursor) -> Statement:  # noqa: PLR0911 - one per kind
+def parse_create(cursor: Cursor) -> Statement:  # noqa: PLR0911, PLR0912 - one per kind
     """Read what follows CREATE."""
     position = cursor.position
     or_replace = cursor.accept("OR", "REPLACE")
@@ -53,14 +54,18 @@ def parse_create(cursor: Cursor) -> Statement:  # noqa: PLR0911 - one per kind
         return parse_source(cursor)
     if cursor.accept("SINK"):
         return parse_sink(cursor)
+    if cursor.accept("SECRET"):
+        return parse_create_secret(cursor)
+    if cursor.accept("CONNECTION"):
+        return parse_create_connection(cursor)
     if cursor.accept("SEQUENCE"):
         return parse_create_sequence(cursor)
     if cursor.accept("ROLE"):
         return parse_create_role(cursor, login=False)
     if cursor.accept("USER"):
         return parse_create_role(cursor, login=True)
-    msg = "TABLE, VIEW, MATERIALIZED VIEW, [UNIQUE] INDEX, SEQUENCE, SOURCE, SINK, ROLE or USER "
-    msg += "after CREATE"
+    msg = "TABLE, VIEW, MATERIALIZED VIEW, [UNIQUE] INDEX, SEQUENCE, SOURCE, SINK, CONNECTION, "
+    msg += "SECRET, ROLE or USER after CREATE"
     raise cursor.error(msg)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import InvalidSyntax, NotSupported
 from reclock.sql.parse.alter_table import is_action, parse_alter_table, parse_rename
+from reclock.sql.parse.connection import parse_alter_secret
 from reclock.sql.parse.options import DURATION, STRING, parse_options
 from reclock.sql.parse.role import parse_alter_role, parse_drop_role
 from reclock.sql.parse.sequence import parse_alter_sequence
@@ -19,10 +20,22 @@ from reclock.sql.syntax.expression import Name
 if TYPE_CHECKING:
     from reclock.sql.parse.cursor import Cursor
     from reclock.sql.statement.alter_table import AlterTable, Rename
+    from reclock.sql.statement.connection import AlterSecret
     from reclock.sql.statement.role import AlterRole, DropRole
     from reclock.sql.statement.sequence import AlterSequence
 
-_LISTS = ("TABLES", "VIEWS", "INDEXES", "SOURCES", "SINKS", "OBJECTS", "COLUMNS", "ALL")
+_LISTS = (
+    "TABLES",
+    "VIEWS",
+    "INDEXES",
+    "SOURCES",
+    "SINKS",
+    "CONNECTIONS",
+    "SECRETS",
+    "OBJECTS",
+    "COLUMNS",
+    "ALL",
+)
 
 
 def parse_drop(cursor: Cursor) -> Drop | DropRole:
@@ -45,7 +58,7 @@ def _kind(cursor: Cursor) -> str:
     for kind in KINDS:
         if cursor.accept(*kind.upper().split()):
             return kind
-    msg = "TABLE, VIEW, MATERIALIZED VIEW, INDEX, SEQUENCE, SOURCE or SINK"
+    msg = "TABLE, VIEW, MATERIALIZED VIEW, INDEX, SEQUENCE, SOURCE, SINK, CONNECTION or SECRET"
     raise cursor.error(msg)
 
 
@@ -55,6 +68,7 @@ def parse_alter(
     AlterSystem
     | AlterRetainHistory
     | AlterOwner
+    | AlterSecret
     | AlterSink
     | AlterSource
     | RefreshSource
@@ -77,11 +91,12 @@ def parse_alter(
     return _alter_object(cursor)
 
 
-def _alter_object(  # noqa: PLR0911 - one per form
+def _alter_object(  # noqa: PLR0911, PLR0912 - one per form
     cursor: Cursor,
 ) -> (
     AlterRetainHistory
     | AlterOwner
+    | AlterSecret
     | AlterSink
     | AlterSource
     | RefreshSource
@@ -97,6 +112,8 @@ def _alter_object(  # noqa: PLR0911 - one per form
     object_name = cursor.name()
     if kind == "table" and is_action(cursor):
         return parse_alter_table(cursor, object_name, if_exists=if_exists)
+    if kind == "secret" and cursor.sees("AS"):
+        return parse_alter_secret(cursor, object_name)
     if cursor.accept("RENAME"):
         return parse_rename(cursor, kind, object_name, if_exists=if_exists)
     if if_exists and kind != "sequence":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from reclock.sql.statement.alter_table import AlterTable, Rename
 from reclock.sql.statement.catalog_query import CatalogQuery
 from reclock.sql.statement.comment import Comment
+from reclock.sql.statement.connection import AlterSecret, CreateConnection, CreateSecret
 from reclock.sql.statement.copy import Copy, CopyFrom
 from reclock.sql.statement.cursor import CloseCursor, Declare, Fetch
 from reclock.sql.statement.explain import ExplainPlan, ExplainTimestamp
@@ -39,6 +40,7 @@ Statement = (
     AlterOwner
     | AlterRetainHistory
     | AlterRole
+    | AlterSecret
     | AlterSequence
     | AlterSink
     | AlterSource
@@ -52,9 +54,11 @@ Statement = (
     | Commit
     | Copy
     | CopyFrom
+    | CreateConnection
     | CreateIndex
     | CreateMaterializedView
     | CreateRole
+    | CreateSecret
     | CreateSequence
     | CreateSink
     | CreateSource
@@ -95,6 +99,7 @@ __all__ = [
     "AlterOwner",
     "AlterRetainHistory",
     "AlterRole",
+    "AlterSecret",
     "AlterSequence",
     "AlterSink",
     "AlterSource",
@@ -107,9 +112,11 @@ __all__ = [
     "Commit",
     "Copy",
     "CopyFrom",
+    "CreateConnection",
     "CreateIndex",
     "CreateMaterializedView",
     "CreateRole",
+    "CreateSecret",
     "CreateSequence",
     "CreateSink",
     "CreateSource",

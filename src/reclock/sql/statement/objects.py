@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reclock.sql.syntax.expression import Name
 
-KINDS = ("table", "view", "materialized view", "index", "source", "sink", "sequence")
+KINDS = (
+    "table", "view", "materialized view", "index", "source", "sink", "sequence", "connection",
+    "secret",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

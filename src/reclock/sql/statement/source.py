@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KafkaConnection:
-    """``KAFKA BROKER '…' TOPIC '…'``."""
+    """``KAFKA BROKER '…' | CONNECTION name TOPIC '…'``."""
 
     broker: str
     topic: str
+    named: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class PostgresTable:
 
 @dataclass(frozen=True, slots=True)
 class PostgresConnection:
-    """``POSTGRES CONNECTION '…' [PASSWORD SECRET '…'] PUBLICATION '…' FOR TABLES (…)``.
+    """``POSTGRES CONNECTION '…' [PASSWORD SECRET '…'] | name PUBLICATION '…' FOR TABLES (…)``.
 
     ``tables`` None is ``FOR ALL TABLES``.
     """
@@ -39,6 +40,7 @@ class PostgresConnection:
     publication: str
     tables: tuple[PostgresTable, ...] | None = None
     password: str | None = field(default=None, repr=False)
+    named: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class Format:
     kind: str
     schema: str | None = None
     registry: str | None = None
+    named: Name | None = None
+    """The connection to the registry."""
 
 
 @dataclass(frozen=True, slots=True)
