@@ -25,7 +25,7 @@ class Server:
         self._settings = {"fsync": "off", "listen_addresses": "", "shared_buffers": "16MB"}
         self._settings |= settings
         copied = sorted(self.root.glob("wheel/*/*/bin/postgres"))
-        self._program = copied[-1] if copied else _installed() / "bin" / "postgres"
+        self.program = copied[-1] if copied else _installed() / "bin" / "postgres"
         self._own = None
 
     @property
@@ -53,7 +53,7 @@ class Server:
 
     def start(self):
         """Start it where it was; what a crash left of it may need a moment to go."""
-        command = [f"{self._program}", "-D", f"{self.data}", "-k", f"{self.root}"]
+        command = [f"{self.program}", "-D", f"{self.data}", "-k", f"{self.root}"]
         for name, value in self._settings.items():
             command += ["-c", f"{name}={value}"]
         for _ in range(100):

@@ -20,7 +20,8 @@ from conditions import assert_facts_agree
 from reclock.errors import Error
 from reclock.testing.postgres import _account
 
-from .servers import serving
+from .conftest import SETTINGS
+from .servers import Server, serving
 
 pytestmark = pytest.mark.postgres
 TLS = Path("/usr/lib/postgresql/15/bin")
@@ -271,6 +272,65 @@ def test_a_log_that_went_back_is_another_log(server, db, bank, opener):
     bank.session = bank.connect()
     tick(db, opener, 3)
     assert "went back" in str(failed(db, "55000"))
+
+
+def restart(server, bank):
+    bank.session.close()
+    server.stop(signal.SIGKILL)
+    server.start()
+    bank.session = bank.connect()
+
+
+def test_a_standby_is_not_asked(server, db, bank, opener):
+    """Where a host has led to a standby, the source waits: the slot is at the primary."""
+    mark = server.data / "standby.signal"
+    mark.write_text("")
+    server.own(mark)
+    try:
+        restart(server, bank)
+        tick(db, opener, 2)
+        state, detail = status(db)
+        assert state == "stalled"
+        assert "is a standby" in detail
+        others_go_on(db)
+        opener.crash(db)
+        db = opener()
+        tick(db, opener, 2)
+        assert "is a standby" in status(db)[1]
+        with pytest.raises(Error, match="a standby server is not supported") as caught:
+            db.execute(f"CREATE SOURCE other {bank.source('FOR TABLES (notes AS n)')}")
+        assert caught.value.hint == "connect to the primary"
+    finally:
+        mark.unlink()
+        restart(server, bank)
+    bank("INSERT INTO accounts VALUES (4, 0, 4)")
+    until_running(db, opener)
+    assert count(db) == 4
+
+
+def test_of_several_hosts_the_primary_is_meant(server, bank, opener):
+    """The first is a standby, made of the files of the other."""
+    root = server.root / "standby"
+    root.mkdir()
+    bank("CHECKPOINT")
+    shutil.copytree(server.data, root / "data", ignore=shutil.ignore_patterns("postmaster.*"))
+    (root / "data" / "standby.signal").write_text("")
+    server.own(root)
+    (root / "data").chmod(0o700)
+    standby = Server(f"postgresql://postgres@/postgres?host={root}", SETTINGS)
+    standby.program = server.program
+    standby.start()
+    try:
+        given = bank.connection.replace(f"host={bank.host}", f"host={root},{bank.host}")
+        db = opener()
+        db.execute(f"CREATE SOURCE bank {bank.source().replace(bank.connection, given)}")
+        tick(db, opener)
+        bank("INSERT INTO accounts VALUES (4, 0, 4)")
+        tick(db, opener)
+        assert count(db) == 4
+        assert status(db)[0] == "running"
+    finally:
+        standby.close()
 
 
 @pytest.mark.slow(seconds=120)  # a server that stops waits a minute for its reader

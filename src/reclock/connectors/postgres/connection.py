@@ -2,7 +2,8 @@
 
 A ``Connection`` is a value that travels to tasks: a connection string and a password that is
 shown nowhere. ``sql`` opens a session for queries, ``replication`` one that speaks the replication
-protocol; both write times, intervals and bytes in one way, whatever the server's settings.
+protocol; both write times, intervals and bytes in one way, whatever the server's settings. Of
+several hosts the primary is meant, unless ``target_session_attrs`` says otherwise.
 
 Both are psycopg's, over libpq, which speaks the replication protocol too (``stream``). Tasks copy
 with ADBC, which reads ``COPY … (FORMAT binary)`` into Arrow.
@@ -66,6 +67,8 @@ class Connection:
         made |= _KEPT_ALIVE | parsed(self.text)
         made["options"] = f"{made.get('options', '')} {_SESSION}".strip()
         made["client_encoding"] = "UTF8"
+        if any("," in made.get(name, "") for name in ("host", "hostaddr")):
+            made.setdefault("target_session_attrs", "primary")
         if self.password is not None:
             made["password"] = self.password.reveal()
         return made

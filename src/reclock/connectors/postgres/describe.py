@@ -17,14 +17,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.connectors.postgres.connection import text
+from reclock.connectors.postgres.published import left_out, marks_of
 from reclock.connectors.postgres.slot import system_of
-from reclock.connectors.postgres.table import AGAIN, Table, TableColumn
-from reclock.errors import NotSupported, SourceRegressed, SourceUnavailable, StatementError
+from reclock.connectors.postgres.table import Table, TableColumn
+from reclock.errors import NotSupported, SourceUnavailable, StatementError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reclock.connectors.postgres.connection import Connection
+    from reclock.connectors.postgres.published import Marks
     from reclock.connectors.postgres.slot import System
 
 _LEAST: Final = 130_000
@@ -39,10 +41,6 @@ JOIN pg_namespace n ON n.nspname = t.schemaname
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
 WHERE t.pubname = {publication}
 ORDER BY n.nspname, c.relname
-"""
-_PUBLISHED: Final = """
-SELECT c.oid::int8 FROM pg_publication p, pg_get_publication_tables(p.pubname) t
-JOIN pg_class c ON c.oid = t.relid WHERE p.pubname = {publication}
 """
 _COLUMNS: Final = """
 WITH RECURSIVE base AS (
@@ -81,6 +79,7 @@ class Described:
     """A server, and the tables of a publication by the names that they get."""
 
     system: System
+    marks: Marks
     tables: tuple[tuple[str, Table], ...]
 
 
@@ -92,8 +91,8 @@ def describe(
     try:
         with connection.told():
             _check_server(connection, session)
-            found = _published(session, publication)
-            tables = _chosen(found, publication, wanted)
+            marks = _marks(session, publication, wanted)
+            tables = _chosen(_published(session, publication), publication, wanted)
             made = tuple((alias, _table(session, row)) for alias, row in tables)
     finally:
         session.close()
@@ -103,21 +102,18 @@ def describe(
             system = system_of(replication)
     finally:
         replication.close()
-    return Described(system, made)
+    return Described(system, marks, made)
 
 
-def check_published(
-    connection: Connection, session: Any, name: str, tables: Sequence[Table]
-) -> None:
-    """Refuse to go on if changes of some tables are not sent any more: the log does not say so."""
-    with connection.told():
-        found = {oid for (oid,) in _rows(session, _PUBLISHED.format(publication=text(name)))}
-    for table in tables:
-        if table.oid not in found:
-            message = f'publication "{name}" has no table {table.shown} any more'
-            detail = "what was changed since then is not known"
-            hint = f"publish the table again; then {AGAIN}"
-            raise SourceRegressed(message, code="42P01", detail=detail, hint=hint)
+def _marks(session: Any, publication: str, wanted: Sequence[Wanted] | None) -> Marks:
+    """Return the marks of the tables; what they do not know of is found by them later."""
+    chosen = _chosen(_published(session, publication), publication, wanted)
+    marks = marks_of(session, publication, [row[0] for _, row in chosen])
+    if marks is None:
+        message = f'publication "{publication}" is being changed'
+        hint = "try again when the transaction that changes it is complete"
+        raise SourceUnavailable(message, code="55006", hint=hint)
+    return marks
 
 
 def described_again(connection: Connection, table: Table, publication: str) -> Table | None:
@@ -164,18 +160,12 @@ def _check_server(connection: Connection, session: Any) -> None:
 
 
 def _published(session: Any, publication: str) -> list[Any]:
-    found = _rows(
-        session,
-        "SELECT pubinsert, pubupdate, pubdelete, pubtruncate FROM pg_publication "
-        f"WHERE pubname = {text(publication)}",
-    )
-    if not found:
+    left = left_out(session, publication)
+    if left is None:
         message = f'publication "{publication}" does not exist'
         hint = f'CREATE PUBLICATION "{publication}" FOR TABLE …, in that database'
         raise SourceUnavailable(message, code="42704", hint=hint)
-    if not all(found[0]):
-        names = ("inserts", "updates", "deletes", "truncations")
-        left = [name for name, given in zip(names, found[0], strict=True) if not given]
+    if left:
         message = f'publication "{publication}" leaves out {" and ".join(left)}'
         hint = "ALTER PUBLICATION … SET (publish = 'insert, update, delete, truncate')"
         raise SourceUnavailable(message, code="55000", hint=hint)
@@ -227,7 +217,7 @@ def _table(session: Any, row: Any) -> Table:
     ):
         if (published and column not in published) or (not published and generated):
             continue
-        columns.append(TableColumn(column, kind_oid, modifier, base, nullable))
+        columns.append(TableColumn(column, kind_oid, modifier, base, nullable, number))
         numbers.append(number)
     if not columns:
         message = f"table {schema}.{name} has no columns that are published"

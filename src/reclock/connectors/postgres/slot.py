@@ -14,7 +14,7 @@ Tests: tests/ingest/postgres/test_postgres.py.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reclock.connectors.postgres.connection import identifier, text
 from reclock.connectors.postgres.table import AGAIN
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from reclock.connectors.postgres.connection import Connection
 
 PLUGIN = "pgoutput"
+PRIMARY: Final = (
+    "see that the host leads to the primary; what exists already is tried again by itself"
+)
 
 
 class System(NamedTuple):
@@ -61,6 +64,17 @@ def system_of(session: Any) -> System:
     return System(str(number), int(timeline), Lsn.parse(end))
 
 
+def check_primary(session: Any, connection: Connection) -> None:
+    """Refuse for now to ask a standby: it has neither the slot nor the end of the log."""
+    with session.cursor() as cursor:
+        cursor.execute("SELECT pg_is_in_recovery()")
+        ((is_standby,),) = cursor.fetchall()
+    if is_standby:
+        message = f"the server is a standby, or still starting: {connection.shown}"
+        detail = f"host {session.info.host} is in recovery; only a primary has the slot"
+        raise SourceUnavailable(message, code="57P03", detail=detail, hint=PRIMARY)
+
+
 @contextmanager
 def exported(connection: Connection, name: str, *, temporary: bool = False) -> Iterator[Exported]:
     """Make a slot; its snapshot can be read at inside the block. One of that name is replaced.
@@ -71,6 +85,8 @@ def exported(connection: Connection, name: str, *, temporary: bool = False) -> I
         drop(connection, name)
     session = connection.replication()
     try:
+        with connection.told():
+            check_primary(session, connection)
         with connection.told(), session.cursor() as cursor:
             wish = "(SNAPSHOT 'export')"
             if session.info.server_version < 150_000:

@@ -6,7 +6,14 @@ every change what the table is then (``pgoutput.Relation``); ``Mapping.of`` comp
     a column more           it is left out
     a column less           lasting: its values are not known from here on
     another type            lasting: values before and after are not of one kind
+    another order           lasting: names have moved to other columns
     another identity        lasting, if old rows cannot be found by it
+
+The server numbers the columns of a table in the order in which they were added, and no number is
+used twice. The log has columns in the order of their numbers, but not the numbers: a last column
+that was dropped and added again looks the same there. ``published`` compares the numbers.
+
+Format. Version 1 of the record of a table has no numbers; ``None`` stands for them.
 
 Tests: tests/ingest/postgres/test_postgres.py.
 """
@@ -16,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from reclock.errors import SourceRegressed
+from reclock.errors import NewerFormat, SourceRegressed
 from reclock.sql import types as t
 
 if TYPE_CHECKING:
@@ -44,6 +51,8 @@ NUMERIC: Final = 1700
 _NUMERIC_ARRAY: Final = 1231
 _UUID: Final = 2950
 _HEADER: Final = 4
+VERSION: Final = 2
+"""Of the record of a table."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,8 @@ class TableColumn:
     modifier: int
     base: int
     nullable: bool = True
+    number: int | None = None
+    """Its number there; None: it was not recorded."""
 
     @property
     def type(self) -> t.Type:
@@ -94,7 +105,7 @@ class TableColumn:
         """Return it as a fact."""
         return {
             "name": self.name, "oid": self.oid, "modifier": self.modifier, "base": self.base,
-            "nullable": self.nullable,
+            "nullable": self.nullable, "number": self.number,
         }  # fmt: skip
 
 
@@ -129,14 +140,17 @@ class Table:
     def record(self) -> dict[str, Any]:
         """Return it as a fact."""
         return {
-            "oid": self.oid, "schema": self.schema, "name": self.name,
+            "v": VERSION, "oid": self.oid, "schema": self.schema, "name": self.name,
             "columns": [column.record() for column in self.columns], "key": list(self.key),
             "identity": self.identity, "filter": self.filter,
         }  # fmt: skip
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Table:
-        """Read what ``record`` made."""
+        """Read what ``record`` made, in any version."""
+        if (version := record.get("v", 1)) > VERSION:
+            message = f"a table of PostgreSQL has format {version}, newer than {VERSION}"
+            raise NewerFormat(message, hint="open the state with a later reclock")
         columns = tuple(TableColumn(**column) for column in record["columns"])
         return cls(
             record["oid"], record["schema"], record["name"], columns, tuple(record["key"]),
@@ -179,5 +193,16 @@ class Mapped:
             detail = f"it was ({', '.join(sorted(own))}), and is ({', '.join(sorted(keys))})"
             raise SourceRegressed(message, code="55000", detail=detail, hint=AGAIN)
         places = tuple(there[column.name] for column in table.columns)
+        for column, before, at in zip(table.columns[1:], places, places[1:], strict=False):
+            if at < before:
+                detail = "the columns of the log have another order than they had"
+                raise replaced(table, column.name, detail)
         is_whole = places == tuple(range(len(relation.columns)))
         return cls(table, fields, places, relation.identity, is_whole)
+
+
+def replaced(table: Table, column: str, detail: str) -> SourceRegressed:
+    """Return what is said of a name that another column has now."""
+    message = f'column "{column}" of table {table.shown} is another column of that name now'
+    hint = f"it was dropped and added again, or columns were renamed; {AGAIN}"
+    return SourceRegressed(message, code="42703", detail=detail, hint=hint)

@@ -70,6 +70,8 @@ class Assembly:
         self._relations = relations
         self._builders: dict[ObjectId, RowsBuilder] = {}
         self._at: int | None = None
+        self.read: set[int] = set()
+        """The numbers of the transactions."""
         self.frontier = frontier
         self.micros: int | None = None
         self.rows = 0
@@ -102,8 +104,9 @@ class Assembly:
                     builder.add(message, mapped, self.offset, self._relations.order)
                     self.rows += 1
                     self.size += builder.size - before
-            case Begin(final):
+            case Begin(final, _, xid):
                 self._at = final
+                self.read.add(xid)
             case Commit(_, end, micros):
                 self._at = None
                 self.frontier = end

@@ -83,6 +83,7 @@ def discover_postgres(statement: CreateSource) -> Json:
     return {
         "slot": f"reclock_{token_hex(6)}",
         "system": {"id": found.system.id, "timeline": found.system.timeline},
+        "published": found.marks.record(),
         "tables": [{"alias": alias, **table.record()} for alias, table in found.tables],
         FACT: [LSN.encode(Lsn(1))],
     }

@@ -16,7 +16,9 @@ Acknowledged is what is durably bound, and nothing else: so the slot never begin
 after a crash the log from there on is read again and gets its times as if nothing had happened.
 
 Lasting failures are those of ``slot.check`` and of ``assembly``: transactions before the one that
-cannot be taken in are bound; then the remap is sealed, and every table has an error.
+cannot be taken in are bound; then the remap is sealed, and every table has an error. What was read
+is staged only after a look whether all of it was sent (``published``): if not, what was staged
+before is bound, and nothing else.
 
 Tests: tests/ingest/postgres/test_postgres.py, test_random.py; crashes: test_crash.py.
 """
@@ -32,8 +34,9 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.connectors.postgres import slot
-from reclock.connectors.postgres.describe import check_published, described_again
+from reclock.connectors.postgres.describe import described_again
 from reclock.connectors.postgres.pgoutput import Begin, StreamCommit
+from reclock.connectors.postgres.published import Marks, Watch
 from reclock.connectors.postgres.rows import Rows
 from reclock.connectors.postgres.snapshot import END, Copy
 from reclock.connectors.postgres.stream import Stream
@@ -61,11 +64,12 @@ from reclock.time.antichain import Antichain
 from reclock.time.timestamp import Lsn, Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from reclock.catalog.item import Source
     from reclock.connectors.postgres.connection import Connection
     from reclock.connectors.postgres.pgoutput import Message
+    from reclock.connectors.postgres.table import TableColumn
     from reclock.dataflow.piece import Piece
     from reclock.dataflow.stage import Stager
     from reclock.dataflow.stop import Stop
@@ -117,6 +121,10 @@ class PostgresIntake(Intake):
         self._readers = {
             table.id: _CopyTasks(core, table.id, self._connecteds[table.id]) for table in tables
         }
+        known_marks = Marks.of(source.facts.get("published"))
+        self._watch = Watch(given.publication, list(self._tables.values()), known_marks)
+        self._looked = Lsn(0)
+        """How far the log was read when it was last looked at what is published."""
         self._pg = Staging(_lsn(remap.latest))
         self._durable = self._acknowledged = self._pg.begin
         self._stream: Stream | None = None
@@ -132,7 +140,7 @@ class PostgresIntake(Intake):
         self._spilled: int | None = None
         """Where the commit record is of a transaction that turned out to be large."""
         self._large: Large | None = None
-        self._beat_ms = self._published_ms = core.clock.now_ms()
+        self._beat_ms = core.clock.now_ms()
         self._order = 0
         self.ended = False
         """Whether the source is gone: nothing may be made for it any more."""
@@ -190,8 +198,6 @@ class PostgresIntake(Intake):
         if self._large is not None:
             return self._take_large(self._large)
         now = self._clock.now_ms()
-        if now - self._published_ms >= BEAT_MS:
-            self._check_published(now)
         end = self._end()
         with self.room:
             self.upstream = Antichain.of(max(end, self._pg.frontier))
@@ -215,27 +221,32 @@ class PostgresIntake(Intake):
         if self._stream is not None:
             return
         frontier = self._pg.frontier
-        if self._monitor is None:
-            self._monitor = self._connection.sql()
+        self._look()
         session = self._connection.replication()
         try:
             with self._connection.told():
+                slot.check_primary(session, self._connection)
                 found = slot.system_of(session)
-                state = slot.state_of(self._monitor, self._slot)
+                state = slot.state_of(session, self._slot)
         finally:
             session.close()
         slot.check(self._slot, self._system, found, state, self._pg.begin or frontier)
-        self._check_published(self._clock.now_ms())
+        self._check_published(())
         self._relations = replace(self._fresh_relations(), order=self._relations.order)
         self._unfinished = Unfinished(self._relations, self._spilled)
         self._stream = Stream(self._connection, self._slot, self._publication, frontier)
 
-    def _check_published(self, now: int) -> None:
-        """Refuse to go on if the server does not send all tables any more; it does not say so."""
-        check_published(
-            self._connection, self._monitor, self._publication, list(self._tables.values())
-        )
-        self._published_ms = now
+    def _look(self) -> None:
+        """Open the session that asks questions, with a server that can answer them."""
+        if self._monitor is None:
+            self._monitor = self._connection.sql()
+            with self._connection.told():
+                slot.check_primary(self._monitor, self._connection)
+
+    def _check_published(self, read: Collection[int]) -> None:
+        """Refuse to go on unless all of the transactions ``read`` was sent."""
+        with self._connection.told():
+            self._watch.check(self._monitor, read, self._pg.frontier)
 
     def _end(self) -> Lsn:
         with self._connection.told(), self._monitor.cursor() as cursor:
@@ -277,8 +288,22 @@ class PostgresIntake(Intake):
                 return True
         if assembly.is_open or (self._unfinished is not None and self._unfinished.is_reading):
             return True  # the rest of a transaction is still to come
-        reached = self._stream.reached
+        self._look_again(assembly)
         hit("ingest.read.after")
+        return self._take_in(assembly, end, now)
+
+    def _look_again(self, assembly: Assembly) -> None:
+        """See that all that the log has had since the last look was sent."""
+        assert self._stream is not None
+        reached = self._stream.reached
+        if reached > self._looked or assembly.read:
+            self._check_published(assembly.read)
+            self._looked = reached
+
+    def _take_in(self, assembly: Assembly, end: Lsn, now: int) -> bool:
+        """Stage whole transactions; return whether there may be more to read at once."""
+        assert self._stream is not None
+        reached = self._stream.reached
         self._assembly = None
         if assembly.rows:
             whole = reached >= end and self._large is None
@@ -319,6 +344,7 @@ class PostgresIntake(Intake):
         with self.room:
             if not self._pg.is_empty:
                 return False
+        self._check_published((large.xid,))
         hit("postgres.large.before")
         writers = {item: reader.pieces(self.most) for item, reader in self._readers.items()}
         with self._core.reading() as world:
@@ -384,11 +410,13 @@ class PostgresIntake(Intake):
     # The first copy.
 
     def _copy(self) -> None:
+        self._look()
         self._check_tables()
         self._check_wanted()
         with slot.exported(self._connection, self._slot) as begun:
             hit("postgres.slot.made")
             self._check_wanted()
+            self._check_published(())
             with self.room:
                 self.upstream = Antichain.of(begun.lsn)
             tables: dict[ObjectId, tuple[Rows, ...]] = {}
@@ -469,7 +497,7 @@ class PostgresIntake(Intake):
                 message = f"table {table.shown} is gone, or not published any more"
                 raise SourceRegressed(message, code="42P01", hint=AGAIN)
             there = {column.name: column for column in now.columns}
-            same = all(there.get(column.name) == column for column in table.columns)
+            same = all(_is_same(column, there.get(column.name)) for column in table.columns)
             if not same or [now.columns[k].name for k in now.key] != [
                 table.columns[k].name for k in table.key
             ]:
@@ -635,6 +663,13 @@ def _ranges(item: ObjectId, rows: int, pages: int, tasks: int) -> list[Range]:
     return [
         Range(str(item), start, stop, Timestamp(0)) for start, stop in zip(cuts, stops, strict=True)
     ]
+
+
+def _is_same(column: TableColumn, now: TableColumn | None) -> bool:
+    """Return whether a column is what it was; its number may not be known."""
+    if now is not None and column.number is None:
+        now = replace(now, number=None)
+    return now == column
 
 
 def _lsn(frontier: Antichain[Any]) -> Lsn:

@@ -56,6 +56,7 @@ class Large:
     spill: Spill
     commit: Commit
     relations: Relations
+    xid: int
     rows: int = 0
 
     def staged(

@@ -47,6 +47,7 @@ class Unfinished:
         self._block: int | None = None
         self._spilled = spilled
         self._whole: Spill | None = None
+        self._xid = 0
 
     @property
     def is_reading(self) -> bool:
@@ -60,8 +61,8 @@ class Unfinished:
         match message:
             case Change():
                 return (message,)
-            case Begin(final) if final == self._spilled:
-                self._whole = Spill(is_streamed=False)
+            case Begin(final, _, xid) if final == self._spilled:
+                self._whole, self._xid = Spill(is_streamed=False), xid
             case StreamStart(xid):
                 self._block = xid
                 if xid not in self._streamed:
@@ -84,7 +85,7 @@ class Unfinished:
             spill.add(0, data)
             return ()
         self._whole = None
-        return Large(spill, message, self._relations)
+        return Large(spill, message, self._relations, self._xid)
 
     def _undo(self, abort: StreamAbort) -> None:
         spill = self._streamed.get(abort.xid)
@@ -97,7 +98,7 @@ class Unfinished:
         xid, lsn, end, micros = message
         spill, commit = self._streamed.pop(xid), Commit(lsn, end, micros)
         if spill.size >= SPILL_BYTES:
-            return Large(spill, commit, self._relations)
+            return Large(spill, commit, self._relations, xid)
         return _messages(spill, Begin(lsn, micros, xid), commit)
 
     def close(self) -> None:
