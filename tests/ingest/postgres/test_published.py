@@ -83,8 +83,9 @@ LOSSES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("away", [False, True])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("loss", "away"), [*((loss, False) for loss in LOSSES), *((loss, True) for loss in LOSSES[1:4])]
+)
 def test_what_is_not_sent_is_never_shown_in_part(bank, db, opener, loss, away):
     loss, back, said = loss
     bank(MOVE)
@@ -119,6 +120,7 @@ def test_tables_that_come_to_the_publication_change_nothing(bank, db, opener):
     tick(db, opener)
     assert db.execute("SELECT n FROM accounts").rows == [(2,)]
     bank("GRANT SELECT ON accounts TO public; ALTER TABLE accounts ALTER n SET STATISTICS 10")
+    bank("SELECT * FROM pg_publication FOR UPDATE; SELECT * FROM pg_publication_rel FOR UPDATE")
     bank("ANALYZE accounts")
     bank("VACUUM FULL accounts")
     bank(MOVE)

@@ -79,7 +79,7 @@ SELECT own::int8, mark || coalesce(' by ' || writer, ''),
     pg_xact_status((taker::text::int8 + (next >> 32 << 32)
       - CASE WHEN taker::text::int8 > (next & 4294967295) + 2147483648 THEN 4294967296 ELSE 0 END
     )::text::xid8)
-  END
+  END, taker::text
 FROM marks, now
 """
 _OF_SCHEMAS: Final = """
@@ -142,10 +142,19 @@ def marks_of(session: Any, publication: str, tables: Collection[int]) -> Marks |
     schemas = _OF_SCHEMAS if session.info.server_version >= _SCHEMAS else ""
     numbers = text("{" + ",".join(map(str, sorted(tables))) + "}")
     query = _MARKS.format(publication=text(publication), tables=numbers, schemas=schemas)
-    whole, found = "", {number: list[str]() for number in tables}
-    for own, mark, status in _rows(session, query):
-        if status in ("in progress", "committed"):  # the latter since the query began
+    locked: set[tuple[str, str]] = set()
+    for _ in range(2):
+        rows = _rows(session, query)
+        if any(status == "in progress" for _, _, status, _ in rows):
             return None
+        taken = {(mark, taker) for _, mark, status, taker in rows if status == "committed"}
+        if taken <= locked:  # a row that is still there was locked only
+            break
+        locked = taken
+    else:
+        return None
+    whole, found = "", {number: list[str]() for number in tables}
+    for own, mark, _, _ in rows:
         if own:
             found[own].append(mark)
         else:
