@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -50,7 +51,7 @@ from reclock.time.description import Description
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from reclock.arrangement.store import Store
     from reclock.dataflow.piece import Cut, Read
@@ -201,6 +202,37 @@ class Stager:
         return deltas.build(
             whole.columns, np.zeros(len(whole), np.int64), np.ones(len(whole), np.int64)
         )
+
+
+@dataclass(frozen=True)
+class Together:
+    """Reads several relations in one job: ``of`` are their stagers, by the parts of the ranges."""
+
+    of: Mapping[int | str, Stager]
+
+    @property
+    def _first(self) -> Stager:
+        return next(iter(self.of.values()))
+
+    @property
+    def stem(self) -> str:
+        """How the files that a job itself needs begin."""
+        return self._first.stem
+
+    @property
+    def store(self) -> Store:
+        """Where files are."""
+        return self._first.store
+
+    @property
+    def reaches(self) -> tuple[str, Callable[[], object]] | None:
+        """What a task must reach: all relations are in one place."""
+        return self._first.reaches
+
+    def staged(self, ranges: Sequence[Range]) -> Iterator[Piece]:
+        """Read ranges into runs, relation by relation."""
+        for part, some in groupby(ranges, lambda span: span.part):
+            yield from self.of[part].staged([*some])
 
 
 def _delta(batch: pa.RecordBatch, time: int) -> pa.RecordBatch:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.piece import Piece
     from reclock.dataflow.pieces import Pieces
     from reclock.dataflow.placement import Execution, Outlook
-    from reclock.dataflow.stage import Stager
+    from reclock.dataflow.stage import Stager, Together
     from reclock.dataflow.stop import Stop
     from reclock.dataflow.work import Effort, Stream
     from reclock.engine.shape import Shape
@@ -181,7 +181,7 @@ class Engine(Protocol):
 
     def stage(
         self,
-        stager: Stager,
+        stager: Stager | Together,
         shares: Sequence[Sequence[Range]],
         title: str,
         *,

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
     from reclock.connectors.reading import Reading
     from reclock.dataflow import closing
+    from reclock.dataflow.graph import Graph
     from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.piece import Piece
     from reclock.dataflow.stop import Stop
@@ -296,7 +297,7 @@ class TaskReader:
         return f"{self._family}{self._number}.{self._readings}"
 
     def _stager(self, most: int, *, whole: bool) -> Stager:
-        graph = self.core.world.of(self.core.world.catalog[self.item]).shape.graph
+        graph = self._graph
         connected = self.connected
         is_plain = bool(rows_steps(graph, self.item))
         skipping = Skipping(connected.decode.whose, MOST_LETTERS, MOST_BYTES)
@@ -317,11 +318,16 @@ class TaskReader:
         )
 
     @property
+    def _graph(self) -> Graph:
+        """The graph that has the source."""
+        return self.core.world.of(self.core.world.catalog[self.item]).shape.graph
+
+    @property
     def stated(self) -> StatedRuns | None:
         """How updates are staged that bring their times; None: they bring none."""
         if not isinstance(self.connected.decode, Cdcv2Decode):
             return None
-        graph = self.core.world.of(self.core.world.catalog[self.item]).shape.graph
+        graph = self._graph
         return StatedRuns(graph.keying(collection_of(self.item)))
 
     @property
@@ -330,7 +336,7 @@ class TaskReader:
         decode = self.connected.decode
         if not isinstance(decode, TransactionsDecode):
             return None
-        graph = self.core.world.of(self.core.world.catalog[self.item]).shape.graph
+        graph = self._graph
         return TransactionRuns(decode.types, graph.keying(input_of(self.item)))
 
     @property

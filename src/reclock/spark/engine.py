@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.piece import Piece
     from reclock.dataflow.pieces import Pieces
     from reclock.dataflow.placement import Outlook
-    from reclock.dataflow.stage import Stager
+    from reclock.dataflow.stage import Stager, Together
     from reclock.dataflow.stop import Stop
     from reclock.engine.engine import Updates
     from reclock.engine.shape import Shape
@@ -313,7 +313,7 @@ class SparkEngine:
 
     def stage(
         self,
-        stager: Stager,
+        stager: Stager | Together,
         shares: Sequence[Sequence[Range]],
         title: str,
         *,

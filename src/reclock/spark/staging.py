@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from reclock.dataflow.stage import Stager
+    from reclock.dataflow.stage import Stager, Together
     from reclock.dataflow.stop import Stop
     from reclock.remap.batch import Range
     from reclock.spark.session import Spark
@@ -65,7 +65,7 @@ class Readings:
 
 def stage(
     readings: Readings,
-    stager: Stager,
+    stager: Stager | Together,
     shares: Sequence[Sequence[Range]],
     title: str,
     stop: Stop | None = None,

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.keying import Keying
     from reclock.dataflow.merge import Merge
     from reclock.dataflow.render.build import Source
-    from reclock.dataflow.stage import Stager
+    from reclock.dataflow.stage import Stager, Together
     from reclock.dataflow.stop import Stop
     from reclock.dataflow.work import Effort
     from reclock.engine.engine import Updates
@@ -282,7 +282,7 @@ class ModelEngine:
 
     def stage(
         self,
-        stager: Stager,
+        stager: Stager | Together,
         shares: Sequence[Sequence[Range]],
         title: str,
         *,

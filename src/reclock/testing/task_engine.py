@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from reclock.arrangement.store import Store
     from reclock.dataflow.graph import ArrangementId
-    from reclock.dataflow.stage import Stager
+    from reclock.dataflow.stage import Stager, Together
     from reclock.dataflow.stop import Stop
     from reclock.dataflow.work import Work
     from reclock.engine.engine import Updates
@@ -42,7 +42,7 @@ class TaskModel(ModelEngine):
 
     def stage(
         self,
-        stager: Stager,
+        stager: Stager | Together,
         shares: Sequence[Sequence[Range]],
         title: str,
         *,
@@ -58,7 +58,7 @@ class TaskModel(ModelEngine):
         return pieces
 
 
-def _twice(stager: Stager, share: Sequence[Range]) -> list[Piece]:
+def _twice(stager: Stager | Together, share: Sequence[Range]) -> list[Piece]:
     once, again = ([Piece.from_text(p.text()) for p in stager.staged(share)] for _ in range(2))
     if once != again:
         message = f"{share} were read as something else the second time"

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from functools import partial
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reclock.cli.doctor import slots
 from reclock.connectors.postgres.slot import drop
+from reclock.connectors.postgres.snapshot import END, Copy
+from reclock.errors import SourceUnavailable
+from reclock.ids import ObjectId
+from reclock.ingest.postgres import copying
+from reclock.ingest.postgres.copying import Size, shares
 from reclock.ingest.postgres.slots import Noted, connection_of
 from reclock.session.offline import look
 from reclock.testing.model_engine import ModelEngine
@@ -72,7 +84,8 @@ def test_a_row_is_the_same_copied_and_streamed(upstream, opener, engine):
 
 
 @pytest.mark.parametrize("engine", [TaskModel, TaskEngine])
-def test_pages_are_copied_once_each(upstream, opener, engine):
+def test_pages_are_copied_once_each(upstream, opener, monkeypatch, engine):
+    monkeypatch.setattr(copying, "STEP_ROWS", 300)
     opener.engine = engine
     upstream("CREATE TABLE big (id INT PRIMARY KEY, t TEXT)")
     upstream("CREATE TABLE bare (n INT)")
@@ -153,3 +166,115 @@ def test_a_copy_of_the_state_touches_no_slot(upstream, opener):
     (found,) = slots(db)
     assert noted.name in found.found
     drop(noted.connection, noted.name)
+
+
+@given(
+    st.lists(st.builds(Size, st.integers(0, 2_000_000), st.integers(0, 5_000)), min_size=1),
+    st.integers(1, 16),
+    st.booleans(),
+)
+def test_tables_are_dealt_out_once_each_and_fairly(sizes, tasks, cut):
+    about = {ObjectId(f"u{n}"): size for n, size in enumerate(sizes)}
+    dealt = shares(about, tasks, cut=cut)
+    assert all(dealt)
+    assert len(dealt) <= tasks
+    spans = [span for share in dealt for span in share]
+    for item in about:
+        own = [span for span in spans if span.part == str(item)]
+        assert own[0].start == 0
+        assert own[-1].stop == END
+        assert all(one.stop == other.start for one, other in pairwise(own))
+        assert cut or len(own) == 1
+    for share in dealt:  # a session reads all that a task has of a table
+        assert len({span.part for span in share}) == len(share)
+    if cut:
+        total = sum(max(1, size.rows) for size in sizes)
+        page = max(max(1, size.rows) / max(1, size.pages) for size in sizes)
+        for share in dealt:
+            assert sum(map(partial(rows_of, about), share)) <= total / tasks + 2 * page + 1
+
+
+def rows_of(about, span):
+    size = about[ObjectId(span.part)]
+    pages = max(1, size.pages)
+    return max(1, size.rows) * (min(span.stop, pages) - span.start) / pages
+
+
+def two_tables(upstream):
+    upstream("CREATE TABLE a (id INT PRIMARY KEY, t TEXT)")
+    upstream("CREATE TABLE b (n INT); ALTER TABLE b REPLICA IDENTITY FULL")
+    upstream("INSERT INTO a SELECT i, repeat('x', 100) FROM generate_series(1, 3000) i")
+    upstream("INSERT INTO b SELECT i % 10 FROM generate_series(1, 1000) i")
+    upstream("ANALYZE a; ANALYZE b")
+    upstream("CREATE PUBLICATION p FOR ALL TABLES")
+
+
+def test_all_tables_are_copied_in_one_job(upstream, opener, monkeypatch):
+    jobs = []
+
+    class Counting(TaskModel):
+        def stage(self, stager, shares, title, *, stop=None):
+            jobs.append(shares)
+            return super().stage(stager, shares, title, stop=stop)
+
+    opener.engine = Counting
+    two_tables(upstream)
+    db = opener()
+    db.execute(f"CREATE SOURCE s {upstream.source()}")
+    assert db.execute("SELECT count(*), sum(id) FROM a").rows == [(3000, 4501500)]
+    assert db.execute("SELECT count(*), sum(n) FROM b").rows == [(1000, 4500)]
+    (shares,) = jobs
+    assert len(shares) == 2
+    assert {span.part for share in shares for span in share} == {"u2", "u3"}
+    assert db.check() == []
+
+
+def test_what_tasks_have_copied_is_shown_meanwhile(upstream, opener, monkeypatch):
+    monkeypatch.setattr(copying, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(copying, "STEP_ROWS", 500)
+    opener.engine = TaskModel
+    two_tables(upstream)
+    db = opener()
+    db.execute(f"CREATE SOURCE s {upstream.source()}")
+    pages, seen = Copy._pages, []
+
+    def slowly(self, cursor, span):
+        """Read no further before it is shown what was read."""
+        deadline = time.monotonic() + 30
+        while span.start and not (seen and "copying 2 tables: 0 of" not in seen[-1]):
+            seen.append(db.execute("SELECT detail FROM reclock.source_status").rows[0][0])
+            assert time.monotonic() < deadline
+        yield from pages(self, cursor, span)
+
+    monkeypatch.setattr(Copy, "_pages", slowly)
+    opener.clock.advance(1_000)
+    db.tick()
+    assert seen[0].startswith("copying 2 tables: ")
+    done = int(seen[-1].split()[3])
+    assert 0 < done <= 4000
+    assert seen[-1] == f"copying 2 tables: {done} of about 4000 rows"
+    assert db.execute("SELECT detail FROM reclock.source_status").rows == [(None,)]
+    assert db.execute("SELECT count(*) FROM a").rows == [(3000,)]
+    assert not [t for t in threading.enumerate() if t.name == "reclock-copying"]
+
+
+def test_a_copy_that_fails_leaves_no_files(upstream, opener, monkeypatch):
+    opener.engine = TaskModel
+    two_tables(upstream)
+    db = opener()
+    db.execute(f"CREATE SOURCE s {upstream.source()}")
+    pages = Copy._pages
+
+    def broken(self, cursor, span):
+        if self.table.name == "b":
+            message = "the server went away"
+            raise SourceUnavailable(message)
+        yield from pages(self, cursor, span)
+
+    monkeypatch.setattr(Copy, "_pages", broken)
+    opener.clock.advance(1_000)
+    db.tick()
+    assert db.execute("SELECT state FROM reclock.source_status").rows == [("stalled",)]
+    assert [n for n in db._core.segments.names() if n.startswith("staged-")] == []
+    monkeypatch.setattr(Copy, "_pages", pages)
+    assert db.execute("SELECT count(*) FROM b").rows == [(1000,)]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
+from reclock.connectors.postgres import snapshot
 from reclock.errors import Error
+from reclock.ingest.postgres import copying
+from reclock.testing.model_engine import ModelEngine
+from reclock.testing.task_engine import TaskEngine, TaskModel
 
 pytestmark = pytest.mark.postgres
 
@@ -83,6 +89,48 @@ def test_a_transaction_over_grown_and_other_tables_is_whole(db, upstream, opener
         ((n,),) = db.execute(f"SELECT n FROM accounts WHERE id = 1 AS OF {time}").rows
         ((rows,),) = db.execute(f"SELECT count(*) FROM bare AS OF {time}").rows
         assert n - 1 == rows - 2
+
+
+@pytest.mark.parametrize("engine", [ModelEngine, TaskModel, TaskEngine])
+def test_rows_are_written_as_they_come_and_not_held(upstream, opener, monkeypatch, engine):
+    monkeypatch.setattr(copying, "SLICE_BYTES", 1)
+    monkeypatch.setattr(snapshot, "_BATCH_ROWS", 50)
+    opener.engine = engine
+    upstream("CREATE TABLE accounts (id INT PRIMARY KEY, n NUMERIC)")
+    upstream("CREATE TABLE bare (t INT)")
+    upstream("ALTER TABLE bare REPLICA IDENTITY FULL")
+    upstream("INSERT INTO accounts SELECT i, i FROM generate_series(1, 500) i")
+    upstream("INSERT INTO accounts VALUES (1000, 'NaN')")
+    upstream("INSERT INTO bare SELECT i % 7 FROM generate_series(1, 500) i")
+    upstream("CREATE PUBLICATION p FOR ALL TABLES")
+    db = opener()
+    db.execute(f"CREATE SOURCE s {upstream.source()} WITH (RETAIN HISTORY FOR '1 h')")
+    tick(db, opener)
+    upstream("ALTER TABLE accounts ADD COLUMN owner TEXT DEFAULT 'ann'")
+    upstream("ALTER TABLE bare ADD COLUMN m INT DEFAULT 3")
+    module = import_module("reclock.session.statements.refresh_source")
+    taken, before = [], module._at
+
+    def noted(pieces, at):
+        taken.append(pieces)
+        return before(pieces, at)
+
+    monkeypatch.setattr(module, "_at", noted)
+    db.execute("ALTER SOURCE s REFRESH")
+    assert [sum(piece.rows for piece in pieces) for pieces in taken] == [501, 500]
+    if engine is ModelEngine:
+        assert [len(pieces) for pieces in taken] == [11, 10]
+    same(db, upstream, "bare")
+    with pytest.raises(Error, match='column "n" has a value'):
+        db.execute("SELECT * FROM accounts")
+    upstream("UPDATE accounts SET n = 0 WHERE id > 500; DELETE FROM bare WHERE t = 3")
+    upstream("UPDATE accounts SET owner = 'bob' WHERE id < 3")
+    tick(db, opener)
+    same(db, upstream, "accounts", "bare")
+    assert db.check() == []
+    db._core.collect_garbage()
+    named = db._core.named()
+    assert [name for name in db._core.segments.names() if name not in named] == []
 
 
 def test_what_depends_on_a_table_is_dropped_first(db, upstream, opener):

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 
 from reclock.errors import Error, NotSupported
-from reclock.ingest.postgres.intake import PostgresIntake
+from reclock.ingest.postgres.copying import Copier
 
 pytestmark = pytest.mark.postgres
 
@@ -257,7 +257,7 @@ def test_progress_is_shown_while_it_copies(upstream, opener, monkeypatch):
     db = opener()
     db.execute(f"CREATE SOURCE s {upstream.source()}")
     held, go_on = threading.Event(), threading.Event()
-    copied_here = PostgresIntake._copied_here
+    copied_here = Copier._here
 
     def slowly(self, item, copy, said, about):
         for rows in copied_here(self, item, copy, said, about):
@@ -266,7 +266,7 @@ def test_progress_is_shown_while_it_copies(upstream, opener, monkeypatch):
                 assert go_on.wait(30)
             yield rows
 
-    monkeypatch.setattr(PostgresIntake, "_copied_here", slowly)
+    monkeypatch.setattr(Copier, "_here", slowly)
     reader = threading.Thread(target=lambda: tick(db, opener))
     reader.start()
     assert held.wait(30)

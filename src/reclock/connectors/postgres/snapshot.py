@@ -2,12 +2,17 @@
 
 A ``Copy`` reads one table. A *range* is of pages of the table: rows whose ctid is in ``[start,
 stop)``; all ranges together are the table as the snapshot has it, each row once. The last range
-reaches to the end, whatever the table has grown to. Every reader is a transaction of its own at
+reaches to the end, whatever the table has grown to. A range is read in *steps* of some pages, whose
+rows have the first of them as their position. Every reader is a transaction of its own at
 the same snapshot, so that all of them, of all tables, see the same database.
 
 Rows are read by ADBC, as ``COPY … TO STDOUT (FORMAT binary)`` into Arrow; types that have no binary
-form here are written as text by the server. Before PostgreSQL 14 a range costs a pass over the
-whole table: then there is one range.
+form here are written as text by the server. ADBC is told not to ask for the types of the database
+when it connects, which takes as long as 100,000 rows: those that are copied in binary have the same
+numbers everywhere.
+
+A session says by its name at the server how many rows of which table it has read: ``names_of`` are
+those of all sessions of a copy, in whichever process.
 
 Tests: tests/ingest/postgres/test_copy.py.
 """
@@ -15,6 +20,7 @@ Tests: tests/ingest/postgres/test_copy.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -37,6 +43,7 @@ END: Final = 1 << 32
 """Beyond the last page that a table can have."""
 
 _BATCH_ROWS: Final = 65_536
+_TYPES: Final = {"adbc.postgresql.type_resolver_mode": "builtin"}
 _HINT: Final = "adbc.postgresql.batch_size_hint_bytes"
 _BATCH_BYTES: Final = 1 << 20
 """How much is decoded at once: in memory that is used again, and need not be asked for."""
@@ -50,24 +57,29 @@ class Copy:
     table: Table
     fields: tuple[Field, ...]
     snapshot: str
+    label: str = "reclock"
+    """How the names of its sessions begin."""
+    pages: int = 0
+    step: int = END
+    """About how many pages the table has, and how many are read at once."""
 
     def read(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of ranges of pages, as records; their positions are pages.
-
-        In one session: ADBC asks for all types of the database when it opens one, which takes as
-        long as 100,000 rows.
-        """
-        driver = adbc()
+        """Yield the rows of ranges of pages, as records; their positions are pages."""
+        driver, done = adbc(), 0
         try:
             with (
-                driver.connect(self.connection.uri, autocommit=True) as session,
+                driver.connect(self.connection.uri, _TYPES, autocommit=True) as session,
                 session.cursor() as cursor,
             ):
                 cursor.adbc_statement.set_options(**{_HINT: str(_BATCH_BYTES)})
                 cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 cursor.execute(f"SET TRANSACTION SNAPSHOT {text(self.snapshot)}")
-                for span in ranges:
-                    yield from self._pages(cursor, span)
+                for span in chain.from_iterable(map(self._steps, ranges)):
+                    for batch in self._pages(cursor, span):
+                        done += batch.num_rows
+                        yield batch
+                    name = f"{self.label} {self.table.oid} {done}"
+                    cursor.execute(f"SET application_name = {text(name)}")
         except driver.Error as error:
             said = " ".join(self.connection.scrubbed(str(error)).split())
             message = f"table {self.table.shown} cannot be copied"
@@ -81,6 +93,11 @@ class Copy:
     def visit(self) -> None:
         """Ask the server for something; raise if it does not answer."""
         self.connection.sql().close()
+
+    def _steps(self, span: Range) -> Iterator[Range]:
+        cuts = range(span.start + self.step, min(span.stop, self.pages), self.step)
+        for start, stop in pairwise((span.start, *cuts, span.stop)):
+            yield span._replace(start=start, stop=stop)
 
     def _pages(self, cursor: Any, span: Range) -> Iterator[pa.RecordBatch]:
         cursor.execute(self.query(span))
@@ -141,3 +158,17 @@ def adbc() -> Any:
         message = "the libraries that read PostgreSQL are not installed"
         raise NotSupported(message, hint="pip install 'reclock[postgres]'") from error
     return driver
+
+
+def names_of(session: Any, label: str) -> dict[tuple[Any, ...], int]:
+    """Return how many rows the sessions of a copy say that they have read, each of each table."""
+    with session.cursor() as cursor:
+        cursor.execute(
+            "SELECT pid, backend_start::text, application_name FROM pg_stat_activity "
+            f"WHERE starts_with(application_name, {text(label + ' ')})"
+        )
+        found = {}
+        for pid, begun, name in cursor.fetchall():
+            table, rows = name.removeprefix(label).split()
+            found[pid, begun, table] = int(rows)
+        return found

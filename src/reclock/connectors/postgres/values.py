@@ -107,8 +107,10 @@ def from_arrow(column: pa.Array, field: Field, faults: Faults) -> pa.Array:
         low, high = (
             (literal.FIRST_DAY, literal.LAST_DAY) if field.type == t.DATE else (_FIRST, _LAST)
         )
-        wrong = pc.fill_null(pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), False)
-        if wrong.true_count:
+        ends = pc.min_max(numbers)
+        least, most = ends["min"].as_py(), ends["max"].as_py()
+        if least is not None and not low <= least <= most <= high:
+            wrong = pc.fill_null(pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), False)
             for at in pc.indices_nonzero(wrong).to_pylist():
                 faults.setdefault(at, fault_of(field))
             column = pc.if_else(wrong, pa.scalar(None, column.type), column)

@@ -26,8 +26,7 @@ Tests: tests/ingest/postgres/test_postgres.py, test_random.py; crashes: test_cra
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from math import ceil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -37,8 +36,7 @@ from reclock.connectors.postgres import slot
 from reclock.connectors.postgres.describe import described_again
 from reclock.connectors.postgres.pgoutput import Begin, StreamCommit
 from reclock.connectors.postgres.published import Marks, Watch
-from reclock.connectors.postgres.rows import Rows
-from reclock.connectors.postgres.snapshot import END, Copy
+from reclock.connectors.postgres.snapshot import Copy
 from reclock.connectors.postgres.stream import Stream
 from reclock.connectors.postgres.table import AGAIN, Table
 from reclock.connectors.records import Typed
@@ -51,28 +49,25 @@ from reclock.failpoints import hit
 from reclock.ingest.connect import Connected
 from reclock.ingest.intake import PULL_BYTES, STAGED_BYTES, Intake
 from reclock.ingest.postgres.assembly import Assembly, Failing, Relations
+from reclock.ingest.postgres.copying import Copied, Copier, CopyTasks, discard, errors_in
 from reclock.ingest.postgres.define import fields_of
-from reclock.ingest.postgres.large import Large, in_piece
+from reclock.ingest.postgres.large import Large
 from reclock.ingest.postgres.resolve import TakenTable
 from reclock.ingest.postgres.slots import connection_of
 from reclock.ingest.postgres.staging import Chunk, Staging
 from reclock.ingest.postgres.unfinished import SPILL_BYTES, Unfinished
-from reclock.ingest.task_reader import TaskReader
-from reclock.remap.batch import Range
 from reclock.sql.statement.source import PostgresConnection
 from reclock.time.antichain import Antichain
 from reclock.time.timestamp import Lsn, Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from reclock.catalog.item import Source
     from reclock.connectors.postgres.connection import Connection
     from reclock.connectors.postgres.pgoutput import Message
     from reclock.connectors.postgres.table import TableColumn
     from reclock.dataflow.piece import Piece
-    from reclock.dataflow.stage import Stager
-    from reclock.dataflow.stop import Stop
     from reclock.engine.core import Core
     from reclock.ids import ObjectId
     from reclock.ingest.staging import Grid
@@ -85,15 +80,6 @@ BEAT_MS: Final = 10_000
 BEAT_BYTES: Final = 16 << 20
 """How long, and for how much log, nothing is bound while no table changes."""
 
-RANGE_ROWS: Final = 100_000
-"""About how many rows a range of pages has."""
-
-_PAGE_ROWS: Final = 50
-"""How many rows a page has in a table that was never analyzed, about."""
-
-_PAGE_BYTES: Final = 8 << 10
-"""How many bytes a page has, almost everywhere."""
-
 
 class PostgresIntake(Intake):
     """Reads one database; ``tables`` are the relations that its rows go to."""
@@ -101,7 +87,7 @@ class PostgresIntake(Intake):
     def __init__(
         self, core: Core, source: Source, tables: Sequence[Source], remap: Remap[Any], most: int
     ) -> None:
-        super().__init__(_connected(source), core.engine, core.clock, remap, most)
+        super().__init__(connected_of(source), core.engine, core.clock, remap, most)
         given = source.statement.connection
         assert isinstance(given, PostgresConnection)
         self._core = core
@@ -116,10 +102,10 @@ class PostgresIntake(Intake):
         known = source.facts["system"]
         self._system = slot.System(known["id"], known["timeline"], Lsn(0))
         self._tables = {table.id: Table.of(table.facts["table"]) for table in tables}
-        self._connecteds = {table.id: _connected(table) for table in tables}
+        self._connecteds = {table.id: connected_of(table) for table in tables}
         self._shapes = {i: (len(t.columns), t.key) for i, t in self._tables.items()}
         self._readers = {
-            table.id: _CopyTasks(core, table.id, self._connecteds[table.id]) for table in tables
+            table.id: CopyTasks(core, table.id, self._connecteds[table.id]) for table in tables
         }
         known_marks = Marks.of(source.facts.get("published"))
         self._watch = Watch(given.publication, list(self._tables.values()), known_marks)
@@ -373,8 +359,7 @@ class PostgresIntake(Intake):
         self.counts.rows += assembly.rows
         for rows in made.values():
             self.counts.bytes += rows.records.nbytes
-            codes = rows.records.column(self._code_at(rows.records))
-            self.counts.errors += len(codes) - codes.null_count
+            self.counts.errors += errors_in(rows.records)
         tables = {item: (rows,) for item, rows in made.items()}
         chunk = Chunk(
             Lsn(assembly.frontier), self._clock.now_ms(), tables,
@@ -383,10 +368,6 @@ class PostgresIntake(Intake):
         with self.room:
             self._pg.add(chunk)
             self._beat_ms = self._clock.now_ms()
-
-    @staticmethod
-    def _code_at(records: pa.RecordBatch) -> int:
-        return int(records.num_columns) - (3 if records.schema.names[-1] == "diff" else 2)
 
     def _idle(self, reached: Lsn, end: Lsn, now: int) -> None:
         """Bind the log now and then though no table changes, so that the slot moves on."""
@@ -419,27 +400,35 @@ class PostgresIntake(Intake):
             self._check_published(())
             with self.room:
                 self.upstream = Antichain.of(begun.lsn)
-            tables: dict[ObjectId, tuple[Rows, ...]] = {}
-            pieces: dict[ObjectId, tuple[Piece, ...]] = {}
-            try:
-                for number, (item, table) in enumerate(self._tables.items()):
-                    said = f"copying table {table.shown}, {number + 1} of {len(self._tables)}"
-                    copy = Copy(self._connection, table, fields_of(table), begun.snapshot)
-                    found = self._copy_table(item, copy, said)
-                    if isinstance(found, list):
-                        pieces[item] = tuple(found)
-                    else:
-                        tables[item] = found
-                    hit("postgres.copy.table")
-            except BaseException:
-                self._discard(pieces)
-                raise
-            finally:
-                self.progress = None
+            found = self._copied(self._tables, self._readers, begun.snapshot)
         hit("postgres.copy.after")
         now = self._clock.now_ms()
         with self.room:
-            self._pg.add(Chunk(begun.lsn, now, tables, pieces, complete_ms=None))
+            self._pg.add(Chunk(begun.lsn, now, found.tables, found.pieces))
+
+    def _copied(
+        self,
+        tables: Mapping[ObjectId, Table],
+        readers: Mapping[ObjectId, CopyTasks],
+        snapshot: str,
+        *,
+        streamed: bool = False,
+    ) -> Copied:
+        copies = {
+            item: Copy(self._connection, table, fields_of(table), snapshot, self._slot)
+            for item, table in tables.items()
+        }
+        copier = Copier(
+            self._core, self._source.name, self._connection, self.counts, self.most, self._stop,
+            self._tell_progress,
+        )  # fmt: skip
+        try:
+            return copier.copied(copies, readers, streamed=streamed)
+        finally:
+            self.progress = None
+
+    def _tell_progress(self, said: str) -> None:
+        self.progress = said
 
     def read_to(self, lsn: Lsn) -> None:
         """Stage the log exactly up to a position, and then read no more until ``go_on``."""
@@ -466,11 +455,14 @@ class PostgresIntake(Intake):
         """Read on."""
         self._paused = False
 
-    def copied(self, table: Table, item: ObjectId, snapshot: str) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of a table at a snapshot."""
-        copy = Copy(self._connection, table, fields_of(table), snapshot)
-        for rows in self._copied_here(item, copy, f"copying table {table.shown}", 0):
-            yield rows.records
+    def copied_again(
+        self,
+        tables: Mapping[ObjectId, Table],
+        readers: Mapping[ObjectId, CopyTasks],
+        snapshot: str,
+    ) -> Mapping[ObjectId, tuple[Piece, ...]]:
+        """Return the pieces of tables at a snapshot: no rows are held here."""
+        return self._copied(tables, readers, snapshot, streamed=True).pieces
 
     @property
     def connection(self) -> Connection:
@@ -504,52 +496,8 @@ class PostgresIntake(Intake):
                 message = f"table {table.shown} was changed before it was copied"
                 raise SourceRegressed(message, code="42804", hint=AGAIN)
 
-    def _copy_table(self, item: ObjectId, copy: Copy, said: str) -> list[Piece] | tuple[Rows, ...]:
-        rows, pages, version = self._measure(copy.table)
-        tasks = self._core.engine.reading_tasks(rows, pages * _PAGE_BYTES)
-        self.progress = f"{said}: about {rows} rows"
-        if tasks:
-            spans = _ranges(item, rows, pages if version >= 140_000 else 1, tasks)
-            dealt = [spans[at::tasks] for at in range(min(tasks, len(spans)))]
-            found = self._readers[item].copied(copy, dealt, self.most, self._stop)
-            for piece in found:
-                self.counts.rows += piece.rows
-                self.counts.bytes += piece.bytes
-                self.counts.errors += piece.errors
-            return found
-        return tuple(self._copied_here(item, copy, said, rows))
-
-    def _copied_here(self, item: ObjectId, copy: Copy, said: str, about: int) -> Iterator[Rows]:
-        done = 0
-        for batch in copy.read([Range(str(item), 0, END, Timestamp(0))]):
-            done += batch.num_rows
-            self.counts.rows += batch.num_rows
-            self.counts.bytes += batch.nbytes
-            codes = batch.column(self._code_at(batch))
-            self.counts.errors += len(codes) - codes.null_count
-            self.progress = f"{said}: {done} of about {max(about, done)} rows"
-            zeros = pa.array(np.zeros(batch.num_rows, np.int32))
-            yield Rows(batch.set_column(0, batch.schema.names[0], zeros))
-
-    def _measure(self, table: Table) -> tuple[int, int, int]:
-        """Return about how many rows and pages a table has, and the version of the server."""
-        session = self._connection.sql()
-        try:
-            with self._connection.told(), session.cursor() as cursor:
-                cursor.execute(
-                    "SELECT reltuples::int8, pg_relation_size(oid) / "
-                    "current_setting('block_size')::int8 FROM pg_class "
-                    f"WHERE oid = {table.oid}"
-                )
-                rows, pages = cursor.fetchone()
-                version = session.info.server_version
-                return (rows if rows > 0 else pages * _PAGE_ROWS), pages, version
-        finally:
-            session.close()
-
     def _discard(self, pieces: dict[ObjectId, tuple[Piece, ...]]) -> None:
-        for item, some in pieces.items():
-            self._readers[item].discard(name for piece in some for name in piece.segments)
+        discard(self._readers, pieces)
 
     # Binding.
 
@@ -613,58 +561,6 @@ class PostgresIntake(Intake):
             return max(0, _lsn(self.upstream) - self._pg.begin)
 
 
-class _CopyTasks(TaskReader):
-    """Has tasks copy one table."""
-
-    def copied(
-        self, copy: Copy, dealt: Sequence[Sequence[Range]], most: int, stop: Stop
-    ) -> list[Piece]:
-        """Return the pieces of a table."""
-        stager = replace(self._copying(most), read=copy, reaches=(copy.table.shown, copy.visit))
-        found = self.staged(stager, dealt, stop)
-        assert found is not None
-        return found
-
-    def pieces(self, most: int) -> _Writer:
-        """Return what writes batches of one reading, here."""
-        stager = self._copying(most)
-        self._begin(stager.stem)
-        return _Writer(self.item, stager, self._live)
-
-    def _copying(self, most: int) -> Stager:
-        return self._stager(most, whole=False)
-
-
-@dataclass
-class _Writer:
-    """Writes batches of one table, each as pieces of its own, in this process."""
-
-    item: ObjectId
-    stager: Stager
-    live: set[str]
-    made: list[Piece] = field(default_factory=list)
-
-    def __call__(self, batch: pa.RecordBatch) -> tuple[Piece, ...]:
-        """Write a batch."""
-        number = len(self.made)
-        given = in_piece(self.item, number, batch)
-        span = Range(str(self.item), number, number + 1, Timestamp(0))
-        pieces = tuple(replace(self.stager, read=lambda _: iter([given])).staged([span]))
-        self.live |= {name for piece in pieces for name in piece.segments}
-        self.made += pieces
-        return pieces
-
-
-def _ranges(item: ObjectId, rows: int, pages: int, tasks: int) -> list[Range]:
-    """Return ranges of pages that together are a table, however large it is by now."""
-    count = max(1, min(pages, max(tasks, ceil(rows / RANGE_ROWS))))
-    cuts = [pages * n // count for n in range(count)]
-    stops = [*cuts[1:], END]
-    return [
-        Range(str(item), start, stop, Timestamp(0)) for start, stop in zip(cuts, stops, strict=True)
-    ]
-
-
 def _is_same(column: TableColumn, now: TableColumn | None) -> bool:
     """Return whether a column is what it was; its number may not be known."""
     if now is not None and column.number is None:
@@ -678,7 +574,8 @@ def _lsn(frontier: Antichain[Any]) -> Lsn:
     return found
 
 
-def _connected(source: Source) -> Connected:
+def connected_of(source: Source) -> Connected:
+    """Return what is known of a relation whose records an intake of its own makes."""
     types = tuple(arrow_type(c.column.type) for c in source.columns)
     return Connected(
         _NoConnector(), Typed(types), input_types(source.envelope, types), len(types),

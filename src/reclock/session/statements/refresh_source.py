@@ -5,7 +5,7 @@ their own; what the others have is not touched::
 
     make a temporary slot with a snapshot, at C     nothing durable
     read the log up to C exactly, and no further    as ever
-    copy the tables that have grown                 nothing durable
+    copy the tables that have grown, into pieces    files that nothing names
     bind the log up to C                            durable, as ever
     publish                                         at one time: the old table goes, and one of the
                                                     same name comes, with the rows at C
@@ -24,22 +24,20 @@ from secrets import token_hex
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
 from reclock.catalog.item import Source, number_of
 from reclock.connectors.postgres.describe import described_again
 from reclock.connectors.postgres.slot import exported
 from reclock.connectors.postgres.table import Table
-from reclock.dataflow import delta as deltas
-from reclock.dataflow.changes import Changes
+from reclock.dataflow.changes import Changes, Stamped
 from reclock.engine.catalog_change import change_catalog
+from reclock.engine.shape import Shape
 from reclock.engine.tick import settle
 from reclock.errors import DependentObjects, StatementError
 from reclock.failpoints import hit
 from reclock.ids import ObjectId
+from reclock.ingest.postgres.copying import CopyTasks
 from reclock.ingest.postgres.define import define_postgres
-from reclock.ingest.postgres.intake import PostgresIntake
-from reclock.ingest.postgres.resolve import PLACES
+from reclock.ingest.postgres.intake import PostgresIntake, connected_of
 from reclock.rows.result import Result
 
 if TYPE_CHECKING:
@@ -47,6 +45,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from reclock.dataflow.piece import Piece
+    from reclock.engine.core import Core
     from reclock.engine.timeline import TimelineState
     from reclock.engine.world import World
     from reclock.session.statements.context import Context
@@ -76,9 +76,13 @@ def refresh_source(context: Context, statement: RefreshSource) -> Result:
     try:
         with exported(intake.connection, f"reclock_{token_hex(6)}", temporary=True) as begun:
             intake.read_to(begun.lsn)
-            rows = [[*intake.copied(one.table, one.item.id, begun.snapshot)] for one in grown]
-        hit("postgres.refresh.copied")
-        _replace(context, statement.name, begun.lsn, grown, rows)
+            copies = _copied(core, intake, grown, begun.snapshot)
+        try:
+            hit("postgres.refresh.copied")
+            _replace(context, statement.name, begun.lsn, copies)
+        finally:
+            for copy in copies:
+                copy.reader.discard(name for piece in copy.pieces for name in piece.segments)
     finally:
         intake.go_on()
     return Result("ALTER SOURCE")
@@ -103,6 +107,14 @@ class Grown(NamedTuple):
     table: Table
 
 
+class Regrown(NamedTuple):
+    """The same, and its rows in pieces that ``reader`` has written or had written."""
+
+    grown: Grown
+    reader: CopyTasks
+    pieces: tuple[Piece, ...]
+
+
 def _grown(intake: PostgresIntake) -> list[Grown]:
     """Return the tables that have more columns there than here, as they are to be."""
     found: list[Grown] = []
@@ -116,6 +128,38 @@ def _grown(intake: PostgresIntake) -> list[Grown]:
         if more:
             found.append(Grown(item, replace(table, columns=(*table.columns, *more))))
     return found
+
+
+def _copied(
+    core: Core, intake: PostgresIntake, grown: Sequence[Grown], snapshot: str
+) -> list[Regrown]:
+    """Return the tables as they are at a snapshot, written as the new ones will lie."""
+    readers: dict[ObjectId, CopyTasks] = {}
+    with core.reading() as world:
+        made = _made(world, grown)
+        catalog = world.catalog.changed(made, [one.item.id for one in grown])
+        for new, (old, _) in zip(made, grown, strict=True):
+            shape = Shape.of(catalog, world.pace(old), world.transients.values())
+            readers[new.id] = CopyTasks(core, new.id, connected_of(new))
+            readers[new.id].graph = shape.graph
+    tables = {new.id: one.table for new, one in zip(made, grown, strict=True)}
+    pieces = intake.copied_again(tables, readers, snapshot)
+    return [
+        Regrown(one, readers[new.id], pieces.get(new.id, ()))
+        for new, one in zip(made, grown, strict=True)
+    ]
+
+
+def _made(world: World, grown: Sequence[Grown]) -> list[Source]:
+    """Return the tables that come, with the next numbers."""
+    made = []
+    first = number_of(world.catalog.next_id)
+    for number, (item, table) in enumerate(grown):
+        new = ObjectId(f"u{first + number}")
+        facts = {**item.facts, "table": table.record()}
+        one = define_postgres(item.statement, item.sql, new, item.name, facts, using=item.depends)
+        made.append(replace(one, owner=item.owner, retain_history_ms=item.retain_history_ms))
+    return made
 
 
 def _check_free(world: World, grown: Sequence[Grown]) -> None:
@@ -132,11 +176,10 @@ def _replace(
     context: Context,
     name: Name,
     reached: Lsn,
-    grown: Sequence[Grown],
-    rows: Sequence[Sequence[pa.RecordBatch]],
+    copies: Sequence[Regrown],
 ) -> None:
     """Publish the tables that take the places of others, when the log is bound so far."""
-    core = context.core
+    core, grown = context.core, [copy.grown for copy in copies]
     deadline = monotonic() + _PATIENCE
     while monotonic() < deadline:
         with context.writing(lambda world: [world.pace(_source(world, name))]) as begun:
@@ -152,39 +195,33 @@ def _replace(
             latest = next(iter(state.bindings[source.id].remap.latest))
             if latest >= reached and not intake.is_ready:
                 _check_free(core.world, grown)
-                _publish(context, grown, rows)
+                _publish(context, copies)
                 return
         sleep(_PAUSE)  # a tick binds only so much, and a source may have an interval of its own
     message = f'source "{name}" was changed meanwhile'
     raise StatementError(message, code="55006", hint="try again")
 
 
-def _publish(
-    context: Context, grown: Sequence[Grown], rows: Sequence[Sequence[pa.RecordBatch]]
-) -> None:
-    world = context.core.world
-    made, roles = [], world.roles
-    first = number_of(world.catalog.next_id)
-    for number, (item, table) in enumerate(grown):
-        new = ObjectId(f"u{first + number}")
-        facts = {**item.facts, "table": table.record()}
-        one = define_postgres(item.statement, item.sql, new, item.name, facts, using=item.depends)
-        made.append(replace(one, owner=item.owner, retain_history_ms=item.retain_history_ms))
-        roles = roles.inherited(item.id, new)
+def _publish(context: Context, copies: Sequence[Regrown]) -> None:
+    core = context.core
+    world = core.world
+    made, roles = _made(world, [copy.grown for copy in copies]), world.roles
+    for copy, new in zip(copies, made, strict=True):
+        roles = roles.inherited(copy.grown.item.id, new.id)
 
     def copied(_: TimelineState, time: Timestamp) -> dict[ObjectId, pa.RecordBatch | Changes]:
         return {
-            one.id: Changes(tuple(_at(batch, time) for batch in some))
-            for one, some in zip(made, rows, strict=True)
+            new.id: Changes(runs=_at(copy.pieces, time), store=core.segments)
+            for new, copy in zip(made, copies, strict=True)
         }
 
-    gone = [item.id for item, _ in grown]
-    late = frozenset(one.id for one in made)
-    change_catalog(context.core, made, gone, roles=roles, changes=copied, late=late)
+    gone = [copy.grown.item.id for copy in copies]
+    late = frozenset(new.id for new in made)
+    change_catalog(core, made, gone, roles=roles, changes=copied, late=late)
 
 
-def _at(batch: pa.RecordBatch, time: Timestamp) -> pa.RecordBatch:
-    """Return copied records as what comes in at a time."""
-    columns = batch.columns[PLACES:]
-    diff = columns.pop() if batch.schema.names[-1] == "diff" else np.ones(len(batch), np.int64)
-    return deltas.build(columns, np.full(len(batch), time, np.int64), diff)
+def _at(pieces: Sequence[Piece], time: Timestamp) -> tuple[Stamped, ...]:
+    """Return copied rows as what comes in at a time."""
+    return tuple(
+        Stamped.at(run, time, is_rows=piece.is_rows) for piece in pieces for run in piece.runs
+    )
