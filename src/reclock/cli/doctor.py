@@ -113,7 +113,12 @@ def kafka(broker: str) -> Iterator[Finding]:
 
 
 def slots(db: Database) -> Iterator[Finding]:
-    """Name the replication slots that a state has made and no source has any more."""
+    """Name the replication slots that keep a server's log for no reader any more."""
+    for noted in db.failed_slots():
+        found = f'source "{noted.source}" has failed, and its replication slot "{noted.name}" '
+        found += f"keeps the log of {noted.connection.shown}"
+        remedy = f'DROP SOURCE "{noted.source}", and create it again'
+        yield Finding("postgres", False, found, remedy)
     for noted, there in db.left_behind_slots():
         where = noted.connection.shown
         said = f'replication slot "{noted.name}" of source "{noted.source}" was left behind'

@@ -26,7 +26,7 @@ from reclock.engine.place import Place, open_place
 from reclock.engine.tick import tick
 from reclock.errors import Error, StorageError
 from reclock.export.outlets import KAFKA_OUTLETS
-from reclock.ingest.postgres.slots import left_behind
+from reclock.ingest.postgres.slots import left_behind, of_failed
 from reclock.session.check import check
 from reclock.session.facts import Facts
 from reclock.session.pipeline.failures import fatal
@@ -183,6 +183,10 @@ class Database:
     def left_behind_slots(self) -> list[tuple[Noted, bool | None]]:
         """Return the replication slots that no source has, and whether their servers have them."""
         return left_behind(self._core.intakes.slots, self._core.world.catalog)
+
+    def failed_slots(self) -> list[Noted]:
+        """Return the replication slots of sources that have failed and are not dropped."""
+        return of_failed(self._core.world)
 
     def check(self) -> list[Finding]:
         """Read all of the state and return what is wrong with it: nothing, if it is whole."""

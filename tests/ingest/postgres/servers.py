@@ -83,10 +83,20 @@ class Server:
                 shutil.chown(one, account["user"], account["group"])
 
 
+def restart(server, upstream):
+    """Kill a server, and start it again; ``upstream`` is a database of it."""
+    upstream.session.close()
+    server.stop(signal.SIGKILL)
+    server.start()
+    upstream.session = upstream.connect()
+
+
 @contextmanager
 def serving(**settings):
-    with running_postgres(SETTINGS | settings) as url:
-        made = Server(url, SETTINGS | settings)
+    """Run a server; a setting that is None has its default."""
+    settings = {k: v for k, v in (SETTINGS | settings).items() if v is not None}
+    with running_postgres(settings) as url:
+        made = Server(url, settings)
         try:
             yield made
         finally:

@@ -5,26 +5,21 @@ from __future__ import annotations
 import logging
 import shutil
 import signal
-import socket
-import subprocess
-import tempfile
 import time
-from pathlib import Path
 
 import psycopg2
 import psycopg2.extras
 import pytest
-import trustme
+from click.testing import CliRunner
 
 from conditions import assert_facts_agree
+from reclock.cli.doctor import doctor
 from reclock.errors import Error
-from reclock.testing.postgres import _account
 
 from .conftest import SETTINGS
-from .servers import Server, serving
+from .servers import Server, restart, serving
 
 pytestmark = pytest.mark.postgres
-TLS = Path("/usr/lib/postgresql/15/bin")
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +221,56 @@ def test_rows_that_the_log_cannot_name(db, bank, opener):
     assert "another replica identity" in str(failed(db, "55000"))
 
 
+def examined(state):
+    return CliRunner().invoke(doctor, ["--state", str(state)])
+
+
+def test_a_source_that_failed_keeps_its_slot_and_doctor_says_so(db, bank, opener):
+    bank("ALTER TABLE accounts DROP COLUMN n; INSERT INTO accounts VALUES (9, 9)")
+    tick(db, opener, 2)
+    failed(db, "42703")
+    opener.crash(db)
+    ((slot,),) = bank.slots()
+    result = examined(opener.path)
+    assert result.exit_code == 1
+    assert f'source "bank" has failed, and its replication slot "{slot}" keeps' in result.output
+    assert 'DROP SOURCE "bank"' in result.output
+    db = opener()
+    db.execute("DROP SOURCE bank")
+    assert bank.slots() == []
+    opener.crash(db)
+    result = examined(opener.path)
+    assert "postgres" not in result.output, result.output
+
+
+def test_a_slot_whose_server_is_away_at_the_drop_is_named(server, db, bank, opener):
+    ((slot,),) = bank.slots()
+    bank.session.close()
+    server.stop(signal.SIGKILL)
+    try:
+        (notice,) = db.execute("DROP SOURCE bank").notices
+        assert f'replication slot "{slot}" is left behind: PostgreSQL does not answer' in notice
+        opener.crash(db)
+        result = examined(opener.path)
+        assert result.exit_code == 1
+        said = f'replication slot "{slot}" of source "bank" was left behind: database'
+        assert said in result.output
+        assert "does not answer" in result.output
+    finally:
+        server.start()
+        bank.session = bank.connect()
+    result = examined(opener.path)
+    assert said in result.output
+    assert "does not answer" not in result.output
+    assert f"SELECT pg_drop_replication_slot('{slot}')" in result.output
+    opener(background=True)  # which tries it again
+    for _ in range(200):
+        if not bank.slots():
+            break
+        time.sleep(0.05)
+    assert bank.slots() == []
+
+
 @pytest.mark.slow(seconds=120)  # a server that stops waits a minute for its reader
 def test_a_server_that_is_killed_is_waited_for(server, db, bank, opener):
     bank("INSERT INTO accounts VALUES (4, 0, 4)")
@@ -272,13 +317,6 @@ def test_a_log_that_went_back_is_another_log(server, db, bank, opener):
     bank.session = bank.connect()
     tick(db, opener, 3)
     assert "went back" in str(failed(db, "55000"))
-
-
-def restart(server, bank):
-    bank.session.close()
-    server.stop(signal.SIGKILL)
-    server.start()
-    bank.session = bank.connect()
 
 
 def test_a_standby_is_not_asked(server, db, bank, opener):
@@ -350,69 +388,3 @@ def test_a_switch_of_the_timeline_is_another_log(server, db, bank, opener):
         time.sleep(0.05)
     tick(db, opener, 3)
     assert "another timeline" in str(failed(db, "55000"))
-
-
-@pytest.mark.skipif(not TLS.exists(), reason="the server of the wheel has no TLS")
-def test_tls_is_what_the_mode_asks_for(opener):
-    root = Path(tempfile.mkdtemp(prefix="reclock-tls-"))
-    authority, stranger = trustme.CA(), trustme.CA()
-    made = authority.issue_cert("localhost")
-    made.private_key_pem.write_to_path(f"{root}/server.key")
-    made.cert_chain_pems[0].write_to_path(f"{root}/server.crt")
-    (root / "server.key").chmod(0o600)
-    authority.cert_pem.write_to_path(f"{root}/root.crt")
-    stranger.cert_pem.write_to_path(f"{root}/stranger.crt")
-    account = _account()
-    if account:
-        for one in (root, *root.iterdir()):
-            shutil.chown(one, account["user"], account["group"])
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **account}
-    initdb = [f"{TLS}/initdb", "-D", f"{root}/data", "-U", "postgres", "--auth=trust", "--no-sync"]
-    subprocess.run(initdb, check=True, cwd=root, **quiet)
-    command = [f"{TLS}/postgres", "-D", f"{root}/data", "-k", f"{root}", "-p", f"{port}"]
-    settings = {"ssl": "on", "ssl_cert_file": f"{root}/server.crt", "wal_level": "logical",
-                "ssl_key_file": f"{root}/server.key", "fsync": "off",
-                "listen_addresses": "127.0.0.1"}  # fmt: skip
-    for name, value in settings.items():
-        command += ["-c", f"{name}={value}"]
-    server = subprocess.Popen(command, cwd=root, **quiet)
-    try:
-        place = f"port={port} user=postgres dbname=postgres"
-        for _ in range(200):
-            try:
-                session = psycopg2.connect(f"host={root} {place}")
-                break
-            except psycopg2.OperationalError:
-                time.sleep(0.05)
-        session.autocommit = True
-        with session.cursor() as cursor:
-            cursor.execute("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1);"
-                           "CREATE PUBLICATION p FOR TABLE t")  # fmt: skip
-        session.close()
-        db = opener()
-
-        def create(where):
-            db.execute(f"CREATE SOURCE s FROM POSTGRES CONNECTION '{where} {place}' "
-                       "PUBLICATION 'p' FOR ALL TABLES")  # fmt: skip
-
-        right, other = f"sslrootcert={root}/root.crt", f"sslrootcert={root}/stranger.crt"
-        for bad in (f"host=localhost sslmode=verify-full {other}",
-                    f"host=127.0.0.1 sslmode=verify-full {right}"):  # fmt: skip
-            with pytest.raises(Error) as caught:
-                create(bad)
-            assert caught.value.code == "28000"
-        for good in (f"host=localhost hostaddr=127.0.0.1 sslmode=verify-full {right}",
-                     "host=localhost hostaddr=127.0.0.1 sslmode=require",
-                     "host=127.0.0.1 sslmode=disable"):  # fmt: skip
-            create(good)
-            tick(db, opener)
-            assert db.execute("SELECT * FROM t").rows == [(1,)]
-            db.execute("DROP SOURCE s")
-    finally:
-        opener.close()
-        opener._opened.clear()
-        server.send_signal(signal.SIGINT)
-        server.wait(30)
-        shutil.rmtree(root)

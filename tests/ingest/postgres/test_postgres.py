@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import psycopg2
 import pytest
 
 from reclock.errors import Error, StatementError
@@ -208,6 +209,61 @@ def test_an_idle_database_lets_the_slot_move_on(db, bank, opener):
     assert db.execute("SELECT count(*) FROM accounts").rows == [(10,)]
     status = db.execute("SELECT state, lag_bytes FROM reclock.source_status").rows
     assert status == [("running", 0)]
+
+
+def test_the_slot_of_an_idle_database_lets_the_server_forget_its_log(db, bank, opener):
+    def kept():
+        ((confirmed, restart),) = bank(
+            "SELECT confirmed_flush_lsn::text, restart_lsn::text FROM pg_replication_slots "
+            f"WHERE database = '{bank.name}'"
+        )
+        return Lsn.parse(confirmed), Lsn.parse(restart)
+
+    tick(db, opener)
+    confirmed, restart = kept()
+    bank("CREATE TABLE elsewhere (n INT)")
+    for _ in range(20):
+        bank("INSERT INTO elsewhere SELECT generate_series(1, 1000)")
+        bank("CHECKPOINT")  # the server notes where decoding can begin
+        opener.clock.advance(10_000)
+        db.tick()
+        db._core.intakes[db._core.world.catalog.find(("bank",)).id].pull()
+        if kept()[1] > restart:
+            break
+    assert kept()[0] > confirmed
+    assert kept()[1] > restart
+    assert db.execute("SELECT * FROM transfers").rows == []
+
+
+def test_the_lag_is_what_is_not_bound_yet(db, bank, opener):
+    tick(db, opener)
+    tick(db, opener)
+    lag = "SELECT lag_bytes, lag_ms FROM reclock.source_status"
+    ((behind, late),) = db.execute(lag).rows
+    assert (behind < 10_000, late) == (True, 0)  # the server itself writes to its log, too
+    bank("INSERT INTO transfers SELECT i, 1, 2, 3 FROM generate_series(1, 1000) i")
+    opener.clock.advance(300)
+    intake = db._core.intakes[db._core.world.catalog.find(("bank",)).id]
+    while intake.pull():
+        pass
+    ((behind, late),) = db.execute(lag).rows
+    assert behind > 50 * 1_000, "each row takes more than 50 bytes of log"
+    assert late == 300
+    tick(db, opener)
+    assert db.execute(lag).rows[0][0] < 10_000
+    assert db.execute("SELECT count(*) FROM transfers").rows == [(1000,)]
+
+
+def test_a_table_without_a_key_is_told_of_at_once(bank, opener):
+    bank("CREATE TABLE bare (n INT)")
+    bank("ALTER PUBLICATION p ADD TABLE bare")
+    result = opener().execute(f"CREATE SOURCE bank {bank.source()}")
+    (notice,) = result.notices  # and not of notes, which has REPLICA IDENTITY FULL
+    assert 'table "bare" has no key' in notice
+    assert "ALTER TABLE public.bare REPLICA IDENTITY FULL" in notice
+    with pytest.raises(psycopg2.Error, match="replica identity"):
+        bank("INSERT INTO bare VALUES (1); DELETE FROM bare")
+    bank("ALTER TABLE public.bare REPLICA IDENTITY FULL")
 
 
 def test_dropping_the_source_drops_its_tables_and_its_slot(db, bank, opener):

@@ -133,6 +133,21 @@ def define_tables(source: Source) -> list[Source]:
     return made
 
 
+def is_keyless(table: Source) -> bool:
+    """Return whether the log cannot name a row of a table that is updated or deleted."""
+    known = Table.of(table.facts["table"])
+    return not known.key and known.identity != "f"
+
+
+def keyless_notice(table: Source) -> str:
+    """Return what is said of such a table."""
+    known = Table.of(table.facts["table"])
+    return (
+        f'table "{table.name}" has no key: PostgreSQL refuses to update or delete its rows until '
+        f"ALTER TABLE {known.shown} REPLICA IDENTITY FULL"
+    )
+
+
 def columns_of(table: Table) -> tuple[TableColumn, ...]:
     """Return the columns of a table as columns of a relation."""
     keys = set(table.key)

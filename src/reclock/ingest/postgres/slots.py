@@ -8,7 +8,8 @@ after any crash::
     noted, without one          it was left behind, or never made: ``left_behind``
 
 ``DROP SOURCE`` drops the slot after the source is gone. If the server does not answer then, the
-slot stays noted: the next start of the database tries again, and ``reclock doctor`` names it.
+slot stays noted: the next start of the database tries again, and ``reclock doctor`` names it. So
+does it name the slots of sources that have failed, which are kept until these are dropped.
 
 Tests: tests/ingest/postgres/test_postgres.py.
 """
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from reclock.catalog.catalog import Catalog
     from reclock.durable.keyed import Json
     from reclock.durable.store import Store
+    from reclock.engine.world import World
 
 COLLECTION: Final = CollectionId("slots")
 VERSION: Final = 1
@@ -160,6 +162,15 @@ class Slots:
             append, _ = contents.change(changes, Antichain.of(upper))
             if self._store.append([append]) is None:
                 return
+
+
+def of_failed(world: World) -> list[Noted]:
+    """Return the slots of sources that will never be read again: their servers keep the log."""
+    return [
+        Noted(source.facts["slot"], connection_of(source), source.name)
+        for source in world.catalog.of_kind(Source)
+        if "slot" in source.facts and world.of(source).bindings[source.id].remap.is_sealed
+    ]
 
 
 def left_behind(slots: Slots, catalog: Catalog) -> list[tuple[Noted, bool | None]]:

@@ -11,7 +11,7 @@ from reclock.ingest.binding_relation import check_relation
 from reclock.ingest.connect import discover
 from reclock.ingest.consistency import counter_of
 from reclock.ingest.define import check, define_source
-from reclock.ingest.postgres.define import define_tables
+from reclock.ingest.postgres.define import define_tables, is_keyless, keyless_notice
 from reclock.ingest.postgres.slots import Noted, connection_to
 from reclock.rows.result import Result, already_there
 from reclock.sql.statement.source import FileConnection, PostgresConnection
@@ -88,4 +88,6 @@ def create_source(context: Context, statement: CreateSource) -> Result:
             for table in tables:
                 world.catalog.check_new(Name((table.name,), statement.name.position))
             change_catalog(core, [context.owned(item, world) for item in (source, *tables)])
-    return Result("CREATE SOURCE", notices=already_there(statement.name) if exists else ())
+            notices = [keyless_notice(table) for table in tables if is_keyless(table)]
+        return Result("CREATE SOURCE", notices=tuple(notices))
+    return Result("CREATE SOURCE", notices=already_there(statement.name))
