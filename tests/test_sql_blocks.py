@@ -56,7 +56,9 @@ def read(path: Path) -> str:
 PAGES = [
     path
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), TUTORIAL])
-    if path.parent != TUTORIAL and any(part.kind == "sql" for part in parts(read(path)))
+    if path.parent != TUTORIAL
+    and "sql" in (kinds := {part.kind for part in parts(read(path))})
+    and "postgres" not in kinds
 ]
 
 

@@ -71,6 +71,15 @@ def test_topics(tmp_path, kafka, capsys):
     assert said.count(": 0 rows differ") > 3
 
 
+@pytest.mark.slow(seconds=60)
+@pytest.mark.postgres
+def test_postgres(tmp_path, capsys):
+    assert run("postgres", tmp_path / "state") > 2
+    said = capsys.readouterr().out
+    assert "killed -9" in said
+    assert said.endswith("all transfers are there, once\n")
+
+
 @pytest.mark.slow(seconds=40)
 @pytest.mark.kafka
 def test_sinks(tmp_path, capsys):

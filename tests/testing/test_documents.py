@@ -23,6 +23,9 @@ SELECT 1 / 0;  -- ERROR 22012: division
 ```text
 SELECT …
 ```
+```postgres
+ALTER SYSTEM SET x = 1;
+```
 """
 
 
@@ -31,11 +34,12 @@ def said(text: str) -> list[Statement]:
 
 
 def test_parts_come_in_their_order() -> None:
-    file, time, hidden, shown = parts(PAGE)
+    file, time, hidden, shown, there = parts(PAGE)
     assert file == Part("file", "a/b.csv", "1,2\n", 4)
     assert time == Part("time", "5 minutes", "", 7)
     assert hidden == Part("sql", "", "CREATE TABLE hidden (a INT);\n", 8)
     assert (shown.kind, shown.line) == ("sql", 12)
+    assert there == Part("postgres", "", "ALTER SYSTEM SET x = 1;\n", 20)
     first, second = statements(shown)
     assert first == Statement("SELECT ';'", 12)
     assert second == Statement("SELECT 1 / 0", 13, "22012", "division")

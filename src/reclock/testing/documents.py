@@ -6,6 +6,8 @@ A page is a session. Its parts, in their order:
 - ``<!-- sql … -->``: statements that a reader need not see, such as the table of an example;
 - ``<!-- file NAME … -->`` and ``<!-- topic NAME … -->``: lines of a file, records of a topic
   (``value``, or ``key => value``), which are there from then on;
+- a block fenced as ``postgres``: statements for a PostgreSQL server that the page reads; such a
+  page has a test of its own (tests/ingest/postgres/test_page.py);
 - ``<!-- time DURATION -->``: so much time passes.
 
 What is said of a statement stands in comments after it: ``-- ERROR 22012`` or ``-- ERROR 22012:
@@ -43,7 +45,7 @@ _RULE: Final = re.compile(r"-[-+]*-")
 
 
 class Part(NamedTuple):
-    """A part of a page: ``sql``, ``file``, ``topic`` or ``time``; ``line`` counts from 1."""
+    """A part of a page: ``sql``, ``postgres``, ``file``, ``topic`` or ``time``, and its line."""
 
     kind: str
     name: str
@@ -65,8 +67,8 @@ def parts(page: str) -> Iterator[Part]:
     """Yield the parts of a page that mean something to a program."""
     for found in _PART.finditer(page):
         line = page.count("\n", 0, found.start()) + 1
-        if found["fence"] == "sql":
-            yield Part("sql", "", found["code"], line + 1)
+        if found["fence"] in ("sql", "postgres"):
+            yield Part(found["fence"], "", found["code"], line + 1)
         elif found["kind"]:
             body = (found["body"] or "").removeprefix("\n")
             yield Part(found["kind"], found["name"], body, line + 1)
