@@ -15,7 +15,9 @@ from contextlib import suppress
 import pytest
 
 from reclock.failpoints import EXIT_STATUS
+from reclock.session.database import Database
 from reclock.testing.children import Child
+from reclock.testing.task_engine import TaskEngine
 
 pytestmark = pytest.mark.postgres
 
@@ -26,8 +28,21 @@ intake.SPILL_BYTES = unfinished.SPILL_BYTES = spill
 from reclock.session.database import Database
 from reclock.failpoints import arm
 from reclock.testing.model_engine import ModelEngine
+from reclock.testing.task_engine import TaskEngine
 
-db = Database(Path(path), ModelEngine(), background=background)
+if slow:
+    import time
+    from reclock.connectors.postgres.snapshot import Copy
+    from reclock.ingest.postgres import copying
+    copying.STEP_ROWS, read = 2, Copy._pages
+
+    def pages(self, cursor, span):
+        time.sleep(slow)
+        return read(self, cursor, span)
+
+    Copy._pages = pages
+engine = TaskEngine if tasks else ModelEngine
+db = Database(Path(path), engine(), background=background)
 for point in points:
     arm(point, "exit")
 while True:
@@ -53,9 +68,10 @@ TICK = [
 class Followed:
     """A database followed by processes that die."""
 
-    def __init__(self, upstream, path, *, background=False, spill=64 << 20):
+    def __init__(self, upstream, path, *, background=False, spill=64 << 20, tasks=False):
         self.upstream, self.path, self.background = upstream, path, background
-        self.spill = spill
+        self.spill, self.tasks, self.slow = spill, tasks, 0
+        """Whether tasks copy, and how many seconds a step of a copy takes more."""
         upstream("CREATE TABLE accounts (id INT PRIMARY KEY, balance INT)")
         upstream("CREATE TABLE transfers (id SERIAL PRIMARY KEY, src INT, dst INT, amount INT)")
         upstream("INSERT INTO accounts SELECT i, 0 FROM generate_series(1, 5) i")
@@ -66,7 +82,7 @@ class Followed:
     def start(self, points=()):
         self.child = Child(
             PROGRAM, path=str(self.path), points=tuple(points), background=self.background,
-            spill=self.spill,
+            spill=self.spill, tasks=self.tasks, slow=self.slow,
         )  # fmt: skip
         return self.child
 
@@ -167,6 +183,50 @@ def test_a_copy_that_dies_begins_again(followed, point):
     bank.transfer(2)
     bank.start()
     bank.check()
+
+
+@pytest.mark.parametrize("point", SNAPSHOT[1:])
+def test_a_copy_by_tasks_that_dies_begins_again(followed, point):
+    bank = followed(tasks=True)
+    bank.transfer(3)
+    bank.ask(bank.create())
+    bank.ask(f"arm {point}")
+    bank.dies("tick")
+    bank.transfer(2)
+    bank.start()
+    bank.check()
+    assert_no_files(bank)
+
+
+def test_a_kill_in_the_middle_of_a_copy_by_tasks_loses_nothing(followed):
+    bank = followed(tasks=True, background=True)
+    bank.upstream("INSERT INTO accounts SELECT i, 0 FROM generate_series(6, 5000) i; ANALYZE")
+    for _ in range(2):
+        assert bank.child.kill() == -9
+        bank.slow = 0.2
+        bank.start()
+        if bank.ask("SELECT name FROM reclock.objects") == []:
+            bank.ask(bank.create())
+        deadline = time.monotonic() + 60
+        named = ("SELECT 1 FROM pg_stat_activity WHERE application_name ~ '^reclock_.* [0-9]+ "
+                 f"[0-9]+$' AND datname = '{bank.upstream.name}'")  # fmt: skip
+        while not bank.upstream(named):  # a task has read something, and not all
+            assert time.monotonic() < deadline
+        bank.transfer(1)
+    assert bank.child.kill() == -9
+    bank.upstream("DELETE FROM accounts WHERE id > 5")
+    bank.slow = 0
+    bank.start()
+    bank.check()
+    assert_no_files(bank)
+
+
+def assert_no_files(bank):
+    """What the copies that died have written is gone."""
+    with Database(bank.path, TaskEngine(), background=False) as db:
+        named = db._core.named()
+        there = [name for name in db._core.segments.names() if name.startswith("staged-")]
+        assert [name for name in there if name not in named] == []
 
 
 @pytest.mark.parametrize("point", [*STREAM, *TICK])

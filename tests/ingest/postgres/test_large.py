@@ -6,6 +6,9 @@ it is kept in a file and written in slices. What is shown is the same.
 
 from __future__ import annotations
 
+from pathlib import Path
+from time import monotonic
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.ingest.postgres.test_random import STEPS, TRANSACTIONS, follow
@@ -108,6 +111,46 @@ def test_a_transaction_that_rolls_back_leaves_nothing(upstream, opener, limits):
     expected = sorted([(1000,), (1001,), *((i,) for i in range(200, 211))])
     assert sorted(db.execute("SELECT * FROM t").rows) == expected
     other.close()
+
+
+@pytest.mark.slow(seconds=60)
+@pytest.mark.parametrize("streaming", ["immediate", "buffered"])
+def test_a_transaction_larger_than_memory_is_held_in_files(upstream, opener, streaming):
+    """256 MB in one transaction; while it is read, the process grows by far less."""
+    opener.engine = TaskEngine
+    upstream("CREATE TABLE t (id INT PRIMARY KEY, s TEXT)")
+    upstream("CREATE PUBLICATION p FOR ALL TABLES")
+    upstream(f"ALTER DATABASE {upstream.name} SET debug_logical_replication_streaming={streaming}")
+    upstream(f"ALTER DATABASE {upstream.name} SET logical_decoding_work_mem = '1GB'")
+    db = opener()
+    db.execute(f"CREATE SOURCE s {upstream.source()}")
+    tick(db, opener, 1)
+    upstream("INSERT INTO t SELECT i, repeat(md5(i::text), 32) FROM generate_series(1, 256000) i")
+    intake = db._core.intakes[db._core.world.catalog.find(("s",)).id]
+    before = resident()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is that of what follows
+    deadline = monotonic() + 120
+    while intake.staged_rows < 256_000:
+        assert intake.stall is None, intake.stall
+        intake.pull()
+        assert monotonic() < deadline
+    grown = peak() - before
+    assert grown < 160, f"{grown:.0f} MB more than before, for a transaction of 256 MB"
+    tick(db, opener, 2)
+    assert db.execute("SELECT count(*), min(length(s)) FROM t").rows == [(256_000, 1024)]
+
+
+def resident():
+    return megabytes("VmRSS")
+
+
+def peak():
+    return megabytes("VmHWM")
+
+
+def megabytes(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 def test_a_large_transaction_that_is_not_streamed_is_read_again(upstream, opener, monkeypatch):

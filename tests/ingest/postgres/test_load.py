@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 import uuid
+from contextlib import suppress
 
 import psycopg2
 import pytest
@@ -16,6 +17,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from reclock.testing.children import Child
 from reclock.testing.postgres import _installed
 from reclock.testing.task_engine import TaskEngine
+
+from .servers import restart, serving
 
 pytestmark = pytest.mark.postgres
 
@@ -125,52 +128,63 @@ UPDATE accounts SET balance = balance + 1 WHERE id = {other}
 """
 
 
+def moving(upstream, dice, stopped):
+    """Move money until it is told to stop; a server that was killed is tried again."""
+    while not stopped.is_set():
+        with suppress(psycopg2.OperationalError, psycopg2.InterfaceError):
+            session = psycopg2.connect(upstream.connection)
+            cursor = session.cursor()
+            while not stopped.wait(0.01):
+                one, other = dice.sample(range(1, 6), 2)
+                cursor.execute(MOVE.format(one=one, other=other))
+                session.commit()
+            session.close()
+
+
 @pytest.mark.kafka
-@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.slow(seconds=90))])
-def test_each_change_is_once_in_kafka(upstream, kafka, tmp_path, kills):
-    upstream("CREATE TABLE accounts (id INT PRIMARY KEY, balance INT NOT NULL)")
-    upstream("INSERT INTO accounts SELECT i, 100 FROM generate_series(1, 5) i")
-    upstream("CREATE PUBLICATION p FOR ALL TABLES")
-    topic, stopped = f"accounts-{uuid.uuid4().hex[:8]}", threading.Event()
-
-    def load():
-        session = psycopg2.connect(upstream.connection)
-        cursor, dice = session.cursor(), random.Random(kills)
-        while not stopped.wait(0.01):
-            one, other = dice.sample(range(1, 6), 2)
-            cursor.execute(MOVE.format(one=one, other=other))
-            session.commit()
-        session.close()
-
-    thread = threading.Thread(target=load)
-    thread.start()
-    child = None
-    try:
-        for life in range(kills + 1):
-            child = Child(PROGRAM, path=str(tmp_path / "state"))
-            ask = asking(child)
-            ask("ALTER SYSTEM SET timestamp_interval = '50ms'")
-            ask(f"CREATE SOURCE IF NOT EXISTS s {upstream.source()}")
-            ask(f"CREATE SINK IF NOT EXISTS k FROM accounts INTO KAFKA BROKER '{kafka.address}' "
-                f"TOPIC '{topic}' KEY (id) FORMAT JSON ENVELOPE DEBEZIUM "
-                "WITH (reuse_topic = true)")  # fmt: skip
-            goes_on(ask)
-            if life < kills:
+@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.slow(seconds=120))])
+def test_each_change_is_once_in_kafka(kafka, tmp_path, kills):
+    """reclock is killed, and PostgreSQL is, in turns."""
+    with serving() as server:
+        upstream = server.database()
+        upstream("CREATE TABLE accounts (id INT PRIMARY KEY, balance INT NOT NULL)")
+        upstream("INSERT INTO accounts SELECT i, 100 FROM generate_series(1, 5) i")
+        upstream("CREATE PUBLICATION p FOR ALL TABLES")
+        topic, stopped = f"accounts-{uuid.uuid4().hex[:8]}", threading.Event()
+        load = threading.Thread(target=moving, args=(upstream, random.Random(kills), stopped))
+        load.start()
+        child = None
+        try:
+            for life in range(kills + 1):
+                child = Child(PROGRAM, path=str(tmp_path / "state"))
+                ask = asking(child)
+                ask("ALTER SYSTEM SET timestamp_interval = '50ms'")
+                ask(f"CREATE SOURCE IF NOT EXISTS s {upstream.source()}")
+                ask("CREATE SINK IF NOT EXISTS k FROM accounts INTO KAFKA BROKER "
+                    f"'{kafka.address}' TOPIC '{topic}' KEY (id) FORMAT JSON ENVELOPE DEBEZIUM "
+                    "WITH (reuse_topic = true)")  # fmt: skip
+                goes_on(ask)
+                if life == kills:
+                    break
+                if life % 2 == 0:
+                    restart(server, upstream)
+                    goes_on(ask)
                 assert child.kill() == -9
-        stopped.set()
-        thread.join()
-        theirs = sorted(upstream("SELECT id, balance FROM accounts"))
-        deadline = time.monotonic() + 60
-        while sorted(map(tuple, ask("SELECT id, balance FROM accounts"))) != theirs:
-            assert time.monotonic() < deadline
-        ((upper,),) = ask("SELECT upper FROM reclock.frontiers WHERE object = 'accounts'")
-        while (ask("SELECT frontier FROM reclock.sink_status")[0][0] or 0) < upper:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-    finally:
-        stopped.set()
-        thread.join()
-        child.kill()
+            stopped.set()
+            load.join()
+            theirs = sorted(upstream("SELECT id, balance FROM accounts"))
+            deadline = time.monotonic() + 60
+            while sorted(map(tuple, ask("SELECT id, balance FROM accounts"))) != theirs:
+                assert time.monotonic() < deadline
+            ((upper,),) = ask("SELECT upper FROM reclock.frontiers WHERE object = 'accounts'")
+            while (ask("SELECT frontier FROM reclock.sink_status")[0][0] or 0) < upper:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        finally:
+            stopped.set()
+            load.join()
+            child.kill()
+            upstream.session.close()
     check(committed(kafka, topic), theirs)
 
 

@@ -1,4 +1,4 @@
-"""Random transactions over three tables: at every time that is bound, what PostgreSQL says.
+"""Random transactions over four tables: at every time that is bound, what PostgreSQL says.
 
 A writer commits random transactions. After each, what the tables have and where the log is are
 noted. reclock ticks and restarts in between. Then every bound time t, with the log bound up to L,
@@ -23,6 +23,7 @@ TABLES = {
     "keyed": "k, s, n",
     "paired": "a, b, body",
     "bare": "t, n",
+    "named": "i, name, body",
 }
 
 KEYS = st.integers(1, 4)
@@ -42,8 +43,13 @@ CHANGES = st.one_of(
     st.tuples(st.just("INSERT INTO bare VALUES (%s, %s)"), st.tuples(TEXTS, st.integers(0, 2))),
     st.tuples(st.just("UPDATE bare SET n = n + 1 WHERE n = %s"), st.tuples(st.integers(0, 2))),
     st.tuples(st.just("DELETE FROM bare WHERE n = %s"), st.tuples(st.integers(0, 2))),
-    st.tuples(st.sampled_from(["TRUNCATE keyed", "TRUNCATE bare", "TRUNCATE paired, bare"]),
-              st.just(())),
+    st.tuples(st.just("INSERT INTO named VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"),
+              st.tuples(KEYS, KEYS, TEXTS)),
+    st.tuples(st.just("UPDATE named SET name = %s WHERE i = %s"), st.tuples(KEYS, KEYS)),
+    st.tuples(st.just("UPDATE named SET i = i + 10 WHERE name = %s"), st.tuples(KEYS)),
+    st.tuples(st.just("DELETE FROM named WHERE i %% 10 = %s"), st.tuples(KEYS)),
+    st.tuples(st.sampled_from(["TRUNCATE keyed", "TRUNCATE bare", "TRUNCATE paired, bare",
+                               "TRUNCATE named"]), st.just(())),
     st.tuples(st.sampled_from(["SAVEPOINT x", "ROLLBACK TO x", "RELEASE x"]), st.just(())),
 )  # fmt: skip
 TRANSACTIONS = st.tuples(st.lists(CHANGES, max_size=5), st.integers(0, 9).map(bool))
@@ -102,11 +108,14 @@ def follow(upstream, opener, before, steps):
     upstream("CREATE TABLE paired (a INT, b INT, body TEXT, PRIMARY KEY (a, b))")
     upstream("CREATE TABLE bare (t TEXT, n INT)")
     upstream("ALTER TABLE bare REPLICA IDENTITY FULL")
-    for table, column in (("keyed", "s"), ("paired", "body"), ("bare", "t")):
+    upstream("CREATE TABLE named (i INT PRIMARY KEY, name INT NOT NULL UNIQUE, body TEXT)")
+    upstream("ALTER TABLE named REPLICA IDENTITY USING INDEX named_name_key")
+    for table, column in (("keyed", "s"), ("paired", "body"), ("bare", "t"), ("named", "body")):
         upstream(f"ALTER TABLE {table} ALTER {column} SET STORAGE EXTERNAL")
     upstream("CREATE PUBLICATION p FOR ALL TABLES")
     upstream("INSERT INTO keyed VALUES (1, repeat('x', 3000), 0), (2, repeat('y', 3000), 0)")
     upstream("INSERT INTO paired VALUES (1, 1, repeat('z', 3000)), (2, 2, NULL)")
+    upstream("INSERT INTO named VALUES (1, 2, repeat('n', 3000)), (3, 4, 'small')")
     run(upstream, before[0], commit=True)
     db = opener()
     db.execute(f"CREATE SOURCE s {upstream.source()} WITH (RETAIN HISTORY FOR '1 h')")

@@ -15,7 +15,7 @@ that a process reads, so that the last change of a key counts, in one transactio
 A value that the log leaves out because an update did not touch it (*unchanged*) is taken from the
 old row where the log has that; else it is noted, and is filled in from the source's own rows.
 
-Tests: tests/ingest/postgres/test_postgres.py.
+Tests: tests/connectors/postgres/test_rows.py; against a server: tests/ingest/postgres.
 """
 
 from __future__ import annotations
