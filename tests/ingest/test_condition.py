@@ -69,7 +69,9 @@ def test_one_with_no_room_stalls_and_is_not_ready(feed, seen, monkeypatch):
     feed.tick()
     state, reason = seen()
     assert state == "stalled"
+    assert reason["code"] == "53200"
     assert "nothing is read until these are fewer" in reason["detail"]
+    assert reason["hint"]
 
 
 def test_one_that_has_not_read_all_is_loading(feed, seen):

@@ -21,7 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from reclock.cli.watch import NO_ROOM, codes_of
+from reclock.cli.watch import codes_of
 from reclock.rows.moment import with_moment
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class PipelineProgress:
         if self._states.get(name) != state:
             self._states[name] = state
             level = {"stalled": "warning", "failed": "error"}.get(state, "info")
-            code = None if level == "info" else codes_of(self._db).get((kind, name), NO_ROOM)
+            code = None if level == "info" else codes_of(self._db).get((kind, name))
             told: dict[str, Any] = {"name": name, "state": state, "code": code, **facts}
             self._log.say(kind, f"{kind} {name}: {state}", level=level, **told)
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from reclock.cli.log import Log
     from reclock.session.database import Database
 
-NO_ROOM: Final = "53200"
-"""The code of what stalls without an error: what waits for its time is as much as may wait."""
 _FAILING: Final = ("stalled", "failed")
 _STATES: Final = {
     "source": "SELECT source, state, detail FROM reclock.source_status",
@@ -59,7 +57,7 @@ class Watch:
         for kind, query in _STATES.items():
             for name, state, detail in self._db.execute(query).rows:
                 if state in _FAILING:
-                    yield (kind, name), (state, detail, codes.get((kind, name), NO_ROOM))
+                    yield (kind, name), (state, detail, codes.get((kind, name)))
         for name, code, message, detail in self._db.execute(_ERRORS).rows:
             if name is None:  # of the loop; the detail counts attempts
                 yield ("tick", message), ("failing", message, code)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reclock.dataflow.error_rows import parted
 from reclock.dataflow.graph import errors_of
-from reclock.errors import Error
+from reclock.errors import Error, SourceUnavailable
 from reclock.ingest.cdcv2_intake import StatedIntake
 from reclock.ingest.connect import failed_text
 from reclock.ingest.source_clocked import OwnIntake
@@ -68,7 +68,8 @@ def condition_of(intake: Intake, remap: Remap[Any], now_ms: int) -> Condition:
             return Condition("starting", complete_ms=complete)
         if isinstance(intake, OwnIntake):
             state, said = _own(intake, now_ms)
-            return Condition(state, None, said, complete)
+            why = _no_room(said) if state == "stalled" else None
+            return Condition(state, why, said, complete)
         state = "running" if intake.upstream == remap.latest else "loading"
         return Condition(state, complete_ms=complete)
 
@@ -82,6 +83,12 @@ def _own(intake: OwnIntake, now_ms: int) -> tuple[str, str | None]:
     unchecked = intake.unchecked() if isinstance(intake, StatedIntake) else None
     said = [text for text in (waits, intake.skew(now_ms), unchecked) if text is not None]
     return "stalled" if full else "waiting" if waits else "running", "; ".join(said) or None
+
+
+def _no_room(said: str | None) -> Error:
+    message = "what waits for its time takes all the memory that it may"
+    hint = "have the sender complete the time that is said to lack something"
+    return SourceUnavailable(message, code="53200", detail=said, hint=hint)
 
 
 def ending_of(state: TimelineState, source: Source) -> Condition:
