@@ -103,6 +103,6 @@ def test_a_look_and_what_was_seen_wait_for_no_lock(db: Database) -> None:
     with db._core.lock:
         thread = threading.Thread(target=db.facts.faults.look, daemon=True)
         thread.start()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
     assert [fault.name for fault in db.facts.faults.last()] == ["bad"]
