@@ -47,6 +47,12 @@ def test_facts_are_those_of_the_system_relations(tmp_path: Path) -> None:
         clock.advance(2 * LATE_MS)
         (timeline,) = facts.timelines()
         assert facts.is_late(timeline)
+        db.execute(
+            "CREATE SECRET kept AS 'x'; CREATE CONNECTION k TO KAFKA (BROKER 'b:1'); "
+            "CREATE SEQUENCE q; CREATE INDEX i ON t (a)"
+        )
+        graph = {x["name"]: x["reads"] for x in facts.graph()}
+        assert graph == {"t": [], "v": ["t"], "s": [], "i": ["t"]}
         inside = facts.operators("v")
         assert inside is not None
         assert facts.operators("nothing") is None

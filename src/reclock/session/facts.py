@@ -19,7 +19,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reclock.arrangement.store import LocalStore
-from reclock.catalog.item import Index, MaterializedView, Sink, Source, Table
+from reclock.catalog.item import (
+    Index,
+    MaterializedView,
+    RelationItem,
+    Sink,
+    Source,
+    Table,
+)
 from reclock.dataflow.graph import collection_of
 from reclock.engine.meters import Steps
 from reclock.ingest.condition import Glimpses
@@ -265,8 +272,10 @@ class Facts:
         return Disk(usage.free, usage.total)
 
     def graph(self) -> list[dict[str, Any]]:
-        """Return every object, with what it reads, by name."""
-        items = self._core.world.catalog.items
+        """Return every object that changes go through, with what it reads, by name."""
+        known = self._core.world.catalog.items
+        flows = RelationItem | Index | Sink
+        items = {i: item for i, item in known.items() if isinstance(item, flows)}
         return [
             {
                 "name": item.name,

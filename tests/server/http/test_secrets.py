@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Opener", "_no_power_is_lost", "opener"]
 
 SOURCE, SINK, ROLE, KEY = "hunter2-of-the-source", "hunter2-of-the-sink", "hunter2-role", "hunter2k"
-SECRETS = (SOURCE, SINK, ROLE, KEY)
+NAMED = "hunter2-with-a-name"
+SECRETS = (SOURCE, SINK, ROLE, KEY, NAMED)
 
 
 @pytest.fixture
@@ -36,6 +37,9 @@ def client(opener: Opener, said: list[Any]) -> Iterator[httpx.Client]:
     db.execute(
         f"CREATE SOURCE s (a INT) FROM KAFKA BROKER 'b:1' TOPIC '{topic}' FORMAT JSON "
         f"WITH ({options.format(SOURCE, KEY)});"
+        f"CREATE SECRET word AS '{NAMED}';"
+        "CREATE CONNECTION c TO KAFKA (BROKER 'b:1', SASL PASSWORD SECRET word);"
+        f"CREATE SOURCE named (a INT) FROM KAFKA CONNECTION c TOPIC '{topic}' FORMAT JSON;"
         "CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM s;"
         "CREATE SINK k FROM m INTO KAFKA BROKER 'b:1' TOPIC 'out' FORMAT JSON ENVELOPE DEBEZIUM "
         f"WITH ({options.format(SINK, KEY)});"
@@ -77,6 +81,7 @@ def test_no_path_has_one(client: httpx.Client) -> None:
 
 def test_no_relation_has_one(client: httpx.Client) -> None:
     queries = [f"SELECT * FROM {name}" for name in RELATIONS]
+    queries += ["SHOW CREATE SECRET word", "SHOW CREATE CONNECTION c", "SHOW CREATE SOURCE named"]
     queries += ["SHOW CREATE SOURCE s", "SHOW CREATE SINK k", "EXPLAIN SELECT * FROM m"]
     queries += [
         f"SELECT * FROM pg_catalog.{name}" for name in ("pg_authid", "pg_roles", "pg_class")
@@ -97,6 +102,8 @@ def test_errors_and_the_log_have_none(client: httpx.Client, said: list[Any]) -> 
         f"CREATE SOURCE x (a INT) FROM KAFKA BROKER 'b:1' TOPIC 'no' FORMAT JSON "
         f"WITH (\"kafka.sasl.password\" = '{SOURCE}')",
         f"CREATE USER joe PASSWORD '{ROLE}'",
+        f"CREATE SECRET word AS '{NAMED}'",
+        f"ALTER SECRET nothing AS '{NAMED}'",
     )
     for query in wrong:
         answer = client.post("/api/sql", json={"query": query})
