@@ -260,9 +260,12 @@ class Topic(Log):
 
     def statements(self) -> list[str]:
         spec = self.spec
-        form = payload.CLAUSES[spec["format"]]
+        upsert = spec["envelope"] == "upsert"
+        form = payload.CLAUSES[
+            "avro values" if upsert and spec["format"] == "avro" else spec["format"]
+        ]
         made = f"FORMAT {form}"
-        if spec["envelope"] == "upsert":
+        if upsert:
             made = f"KEY FORMAT JSON VALUE FORMAT {form}"
         if spec.get("include"):
             made += " INCLUDE " + ", ".join(f"{what} AS i_{what}" for what in spec["include"])

@@ -11,6 +11,7 @@ from .model import VIEWS
 ACTIONS = {
     "send": 12, "tick": 12, "jump": 1, "restart": 2, "fail": 3, "late": 3, "index": 1,
     "settings": 2, "follow": 2, "sink": 1, "alter": 1,
+    "outage": 1,
 }  # fmt: skip
 LENGTH = 30
 
@@ -68,7 +69,9 @@ def _stated(rng: Random, spec: dict[str, Any]) -> dict[str, Any]:
     avro = spec["via"] == "topic" and rng.random() < 0.4
     bad, grows = rng.choice([0, 0.1, 0.3]), rng.random() < 0.3
     form = "avro" if avro else "json"
-    return {"kind": "stated", **spec, "format": form, "bad": bad, "grows": grows}
+    wrong = rng.choice([0, 0, 0, 0.1])
+    made = {"kind": "stated", **spec, "format": form, "bad": bad, "grows": grows}
+    return {**made, "contradicts": wrong}
 
 
 def _transactions(rng: Random) -> list[dict[str, Any]]:
@@ -123,7 +126,7 @@ def _read(rng: Random, spec: dict[str, Any]) -> dict[str, Any]:
             options.append("isolation_level = 'read_uncommitted'")
         spec["format"] = rng.choice(["json", "json", "csv", "text", "bytes", "avro"])
     elif envelope == "upsert":
-        spec["format"] = rng.choice(["json", "json", "csv"])
+        spec["format"] = rng.choice(["json", "json", "csv", "avro"])
     else:
         spec["positions"] = rng.choice([None, "sequence", "file"])
         both = ["report", "stop"]

@@ -139,6 +139,16 @@ class Run:
         (self.lab.restart if rng.random() < 0.5 else self.lab.crash)()
         self.isolate()
 
+    def outage(self, rng: Random) -> None:
+        """Tick, or begin again, while the broker does not answer."""
+        self.lab.kafka.running = False
+        try:
+            if rng.random() < 0.3:
+                self.restart(rng)
+            self.tick(rng)
+        finally:
+            self.lab.kafka.running = True
+
     def recover(self, rng: Random) -> None:
         if rng.random() < 0.6:
             self.following.clear()

@@ -22,10 +22,13 @@ SCHEMA = json.dumps(
         ],
     }
 )
+VALUES = json.dumps({**json.loads(SCHEMA), "fields": json.loads(SCHEMA)["fields"][1:]})
+"""The same without the key, which is elsewhere."""
 CLAUSES = {
     "json": "JSON",
     "csv": "CSV",
     "avro": f"AVRO USING SCHEMA '{SCHEMA}'",
+    "avro values": f"AVRO USING SCHEMA '{VALUES}'",
     "text": "TEXT",
     "bytes": "BYTES",
 }

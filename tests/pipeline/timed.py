@@ -49,6 +49,10 @@ class Stated(Feed):
         self.sent: list[dict[str, Any]] = []
         self.faults: dict[tuple[str, int], int | None] = {}
         """Where messages are that do not decode, and from when on there is the error."""
+        self.wrong = False
+        """Whether something was said that contradicts what was complete."""
+        self.ended: int | None = None
+        """From when on there is the error of that, and nothing more is read."""
         self.upper_seen = 0
         """Before which times all was published, as it was seen."""
         self.place = self.home / self.name
@@ -73,6 +77,8 @@ class Stated(Feed):
     def send(self, rng: Random, run: Any) -> None:
         if self.spec.get("bad") and rng.random() < self.spec["bad"]:
             self.spoil(rng)
+        if self.spec.get("contradicts") and rng.random() < self.spec["contradicts"]:
+            self.contradict(rng)
         if self.spec.get("grows") and self.topic and rng.random() < 0.1:
             self.size = min(self.size + 1, 4)
             self.kafka.add_partitions(self.topic, self.size)
@@ -146,6 +152,20 @@ class Stated(Feed):
             self.write(bad if isinstance(bad, bytes) else json.dumps(bad).encode(), rng)
         ] = None
 
+    def contradict(self, rng: Random) -> None:
+        """State an update of a time that is complete without it, or another count."""
+        if not self.upper_seen or self.ended is not None:
+            return
+        time = rng.randrange(self.upper_seen)
+        data = dict(zip(payload.NAMES, (77, len(self.sent), "late"), strict=True))
+        count = {"time": time, "count": len(self.log.get(time, ())) + 1}
+        progress = {"lower": [time], "upper": [time + 1], "counts": [count]}
+        update = {"data": data, "time": time, "diff": 1}
+        said = rng.choice([{"array": [update]}, {"progress": progress}])
+        avro = self.spec.get("format") == "avro"
+        self.write(stated_avro.encoded(said) if avro else json.dumps(said).encode(), rng)
+        self.wrong = True
+
     def observe(self, steps: Steps) -> None:
         for (part, offset), begun in self.faults.items():
             found = sorted(steps.get(part, ()))
@@ -156,6 +176,8 @@ class Stated(Feed):
 
     def published(self, upper: int | None) -> None:
         if upper is not None and upper > self.upper_seen:
+            if self.wrong and self.ended is None:
+                self.ended = self.upper_seen
             self.faults |= {p: self.upper_seen for p, begun in self.faults.items() if begun is None}
             self.upper_seen = upper
 
@@ -177,16 +199,19 @@ class Stated(Feed):
                     return int(counted["time"])
             upper = said["upper"][0]
 
-    def limit(self) -> int:
-        return self.complete()
+    def limit(self) -> int | None:
+        return None if self.wrong else self.complete()
 
     def done(self, upper: int) -> bool:
-        return upper == self.complete()
+        return self.ended is not None if self.wrong else upper == self.complete()
 
     def times(self) -> set[int]:
-        return {*self.log, *(t for t in self.faults.values() if t is not None)}
+        ends = [] if self.ended is None else [self.ended]
+        return {*self.log, *ends, *(t for t in self.faults.values() if t is not None)}
 
     def rows(self, time: int) -> Rows:
+        if self.ended is not None and time >= self.ended:
+            raise Broken("it contradicts itself")
         if any(at is not None and at <= time for at in self.faults.values()):
             raise Broken("a message does not decode")
         rows: Rows = Counter()
