@@ -71,6 +71,10 @@ class Feed:
         """Return whether ALTER SOURCE can change what becomes of records that do not decode."""
         return False
 
+    def has_faults(self) -> bool:
+        """Return whether records are bound that do not decode."""
+        return False
+
     def limit(self) -> int | None:
         """Return before which times all was said, of a feed that brings its times."""
         return None
@@ -184,6 +188,9 @@ class Log(Feed):
     def alterable(self) -> bool:
         can = self.spec.get("envelope") != "unkeyed" and self.spec.get("format") != "parquet"
         return self.on_error in ("report", "skip") and can and "format" in self.spec
+
+    def has_faults(self) -> bool:
+        return any(is_bad(self.records[place]) for place in self.bound)
 
     @property
     def inline(self) -> bool:

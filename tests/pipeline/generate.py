@@ -10,18 +10,22 @@ from .model import VIEWS
 
 ACTIONS = {
     "send": 12, "tick": 12, "jump": 1, "restart": 2, "fail": 3, "late": 3, "index": 1,
-    "settings": 2, "follow": 2, "sink": 1, "alter": 1,
+    "settings": 2, "follow": 2, "sink": 1, "alter": 2,
     "outage": 1,
 }  # fmt: skip
 LENGTH = 30
+BAD = 0.3
+"""The share of bad records where histories are about them."""
 
 
 def case_of(seed: int, length: int = LENGTH) -> Case:
     """Return the case of a seed."""
     rng = Random(seed)
-    feeds = rng.choice([_system, _system, _given, _transactions])(rng)
+    feeds = rng.choice([_system, _system, _given, _transactions, _faulty])(rng)
     views = [v for v in (_view(rng, feeds) for _ in range(rng.choice([1, 2, 2, 3]))) if v]
     names, weights = zip(*ACTIONS.items(), strict=True)
+    if any(spec.get("bad") == BAD for spec in feeds):
+        weights = tuple(5 if name == "alter" else n for name, n in ACTIONS.items())
     actions = [(n, rng.randrange(2**31)) for n in rng.choices(names, weights, k=length)]
     window = rng.choice(["1ms", "2s", "20s", "1h", "1h"])
     return Case(feeds, views, actions, {"logical_compaction_window": window})
@@ -64,10 +68,21 @@ def _given(rng: Random) -> list[dict[str, Any]]:
     return feeds
 
 
+def _faulty(rng: Random) -> list[dict[str, Any]]:
+    """Feeds of many records that do not decode, which is to matter, or not to."""
+    feeds = []
+    for _ in range(rng.choice([1, 1, 2])):
+        kind = rng.choice(["topic", "topic", "topic", "file", "gzip directory"])
+        spec = _read(rng, {"kind": kind, "before": rng.choice([0, 1, 4])})
+        stop = rng.random() < 0.15
+        feeds.append({**spec, "bad": BAD, "on_error": "stop" if stop else "report"})
+    return feeds
+
+
 def _stated(rng: Random, spec: dict[str, Any]) -> dict[str, Any]:
     """CDCv2, with messages that do not decode, in JSON or Avro, in partitions that become more."""
     avro = spec["via"] == "topic" and rng.random() < 0.4
-    bad, grows = rng.choice([0, 0.1, 0.3]), rng.random() < 0.3
+    bad, grows = rng.choice([0, 0.1, 0.2]), rng.random() < 0.3
     form = "avro" if avro else "json"
     wrong = rng.choice([0, 0, 0, 0.1])
     made = {"kind": "stated", **spec, "format": form, "bad": bad, "grows": grows}
@@ -82,7 +97,7 @@ def _transactions(rng: Random) -> list[dict[str, Any]]:
         "order": rng.choice(["strict", "complete"]), "options": ["RETAIN HISTORY FOR '1 h'"],
         "shuffled": rng.random() < 0.5,
     }  # fmt: skip
-    spec |= {"bad": rng.choice([0, 0.1, 0.3]), "grows": rng.random() < 0.3}
+    spec |= {"bad": rng.choice([0, 0.1, 0.2]), "grows": rng.random() < 0.3}
     feeds: list[dict[str, Any]] = [{**spec, "table": t} for t in rng.choice(["a", "ab", "ab"])]
     return [*feeds, _epoch(rng)] if epoch and rng.random() < 0.4 else feeds
 
@@ -113,7 +128,7 @@ def _read(rng: Random, spec: dict[str, Any]) -> dict[str, Any]:
     if rng.random() < 0.2:
         options.append("retain_history = '9s'")
     spec["options"] = options
-    spec["bad"] = rng.choice([0, 0, 0.02, 0.1])
+    spec["bad"] = rng.choice([0, 0, 0.05, 0.15])
     spec["on_error"] = rng.choice(["report", "report", "inline", "skip", "stop"])
     if spec["kind"] == "parquet":
         return {**spec, "on_error": rng.choice(["report", "stop"]), "format": "parquet"}

@@ -208,7 +208,8 @@ class Run:
         some = [name for name, feed in self.feeds.items() if feed.alterable()]
         if not some:
             return
-        feed: Any = self.feeds[rng.choice(some)]
+        bad = [name for name in some if self.feeds[name].has_faults()]
+        feed: Any = self.feeds[rng.choice(bad or some)]
         mode = "report" if feed.on_error == "skip" and rng.random() < 0.7 else "skip"
         self.look()
         sql = f"ALTER SOURCE {feed.name} SET (on_error = '{mode}')"
