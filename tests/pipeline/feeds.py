@@ -221,9 +221,11 @@ class Log(Feed):
         if mode == "skip":
             return None
         if any(at <= start <= time for start, mode in self.modes if mode == "skip"):
-            keyed = self.spec.get("envelope") in ("upsert", "debezium")
-            lost = record.key is None or isinstance(record.key, Fault)
-            return replace(record, value=None) if keyed and not lost else None
+            gone = {"upsert": None, "debezium": Change(None, None)}
+            envelope = self.spec.get("envelope")
+            if envelope not in gone or record.key is None or isinstance(record.key, Fault):
+                return None
+            return replace(record, value=gone[envelope])  # the key has no row
         return record
 
     def row(self, rng: Random) -> tuple[Any, ...]:
