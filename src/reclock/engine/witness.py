@@ -34,7 +34,7 @@ from reclock.rows.copy_text import text_of
 from reclock.sql import types as t
 from reclock.sql.plan.relation import Get, walk
 from reclock.sql.plan.temporal import at_time
-from reclock.sql.witness import Group, suspects
+from reclock.sql.witness import GROUPS, Group, suspects
 
 if TYPE_CHECKING:
     from reclock.dataflow.stop import Stop
@@ -154,7 +154,7 @@ class _Search:
             hashes = sorted(row[0] for row in self._rows(group.hashes))
         except Error:
             return None
-        if not hashes or not self._fails(group, hashes):
+        if not 0 < len(hashes) <= GROUPS or not self._fails(group, hashes):
             return None
         while len(hashes) > 1:
             half = hashes[: len(hashes) // 2]

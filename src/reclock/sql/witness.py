@@ -81,6 +81,9 @@ NEVER_FAIL: Final = frozenset({
 })  # fmt: skip
 """Functions over groups that give no error."""
 
+GROUPS: Final = 200_000
+"""Among more groups than this one is not looked for."""
+
 PARTS: Final = 2_000
 """A step of more parts than this is not looked at."""
 
@@ -103,9 +106,9 @@ class Group:
 
     @property
     def hashes(self) -> QueryPlan:
-        """What has a hash for each group."""
+        """What has a hash for each group, or one more than ``GROUPS``."""
         made = Distinct(Project(self.node.input, (("hash", self._hash),)))
-        return QueryPlan(made, 1)
+        return QueryPlan(TopK(made, (), (), GROUPS + 1), 1)
 
     def among(self, first: str, last: str) -> QueryPlan:
         """Return what fails if one of the groups with these hashes, and those between, does."""
