@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from reclock.catalog.item import Source
 from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.ingest.condition import Condition
+from reclock.ingest.postgres.intake import PostgresIntake
 from reclock.time.position import offsets_of
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class SourceFacts:
     """Why it is in its state, for a person; also if no error is why."""
     partitions: tuple[tuple[str, int, int | None], ...] = ()
     """Of each partition: up to where it is bound, and where it ends, if that is known."""
+    lag_bytes: int | None = None
+    """How much of a database's log has no time yet: its positions are bytes, not records."""
 
 
 class Binding(NamedTuple):
@@ -114,11 +117,12 @@ def _source(
     counts, upstream, complete = intake.counts, intake.upstream, condition.complete_ms
     bound = _sum(remap.latest) if remap.bindings else 0
     behind = None if upstream is None else max(0, _sum(upstream) - bound)
+    in_log = isinstance(intake, PostgresIntake)
     lag = None if complete is None else max(0, now - complete)
     return SourceFacts(
-        name, condition.state, counts.rows, counts.bytes, counts.errors, behind, lag,
-        len(remap.bindings), bool(remap.bindings), condition.why, condition.said,
-        _partitions(remap.latest, upstream),
+        name, condition.state, counts.rows, counts.bytes, counts.errors,
+        None if in_log else behind, lag, len(remap.bindings), bool(remap.bindings), condition.why,
+        condition.said, _partitions(remap.latest, upstream), behind if in_log else None,
     )  # fmt: skip
 
 

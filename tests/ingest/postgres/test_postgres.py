@@ -248,6 +248,8 @@ def test_the_lag_is_what_is_not_bound_yet(db, bank, opener):
         pass
     ((behind, late),) = db.execute(lag).rows
     assert behind > 50 * 1_000, "each row takes more than 50 bytes of log"
+    (source,) = db.facts.sources()  # what metrics tell: a log has no records
+    assert (source.lag_bytes, source.lag_records) == (behind, None)
     assert late == 300
     tick(db, opener)
     assert db.execute(lag).rows[0][0] < 10_000

@@ -20,6 +20,7 @@ from reclock.server.http.gauges import Gauges
 from reclock.server.http.metrics import FAMILIES, Metrics
 from reclock.server.server import Options
 from reclock.session.facts import SinkFacts
+from reclock.session.source_facts import SourceFacts
 from reclock.testing.kafka_conformance import Record
 
 if TYPE_CHECKING:
@@ -258,6 +259,9 @@ def test_what_is_under_way(db: Database, monkeypatch: pytest.MonkeyPatch) -> Non
     assert value("merges_running") == 0
     monkeypatch.setattr(type(db), "merging", property(lambda _: 2))
     assert value("merges_running") == 2
+    source = SourceFacts("d", "running", 0, 0, 0, None, 0, 1, True, lag_bytes=77)
+    monkeypatch.setattr(db.facts, "sources", lambda: [source])
+    assert value("source_lag_bytes", source="d") == 77
     sink = SinkFacts("s", "running", None, 0, 0, 0, 0, 41, None)
     monkeypatch.setattr(db.facts, "sinks", lambda: [sink])
     assert value("sink_in_flight_messages", sink="s") == 41

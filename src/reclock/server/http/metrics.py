@@ -130,6 +130,10 @@ _metric(
     "Records that are there and have no time yet; NaN: not known",
 )(lambda s: [((x.name,), _number(x.lag_records)) for x in s.sources])  # fmt: skip
 _metric(
+    "reclock_source_lag_bytes", "gauge", "source",
+    "How much of a database's log has no time yet, of sources that are databases",
+)(lambda s: [((x.name,), x.lag_bytes) for x in s.sources if x.lag_bytes is not None])  # fmt: skip
+_metric(
     "reclock_source_lag_seconds", "gauge", "source",
     "How long ago all that was there had a time; NaN: never",
 )(lambda s: [((x.name,), _seconds(x.lag_ms)) for x in s.sources])  # fmt: skip

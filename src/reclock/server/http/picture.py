@@ -53,8 +53,8 @@ def overview(db: Database, history: History, *, told: bool) -> Json:
         "sources": [
             {
                 "name": x.name, "state": _state(x), "records": x.records, "bytes": x.bytes,
-                "errors": x.errors, "lag_records": x.lag_records, "lag_ms": x.lag_ms,
-                "bindings": x.bindings, "error": _error(x.why, to),
+                "errors": x.errors, "lag_records": x.lag_records, "lag_bytes": x.lag_bytes,
+                "lag_ms": x.lag_ms, "bindings": x.bindings, "error": _error(x.why, to),
                 "said": x.said if told else None, "partitions": x.partitions,
             }
             for x in moving.sources
