@@ -48,6 +48,15 @@ def test_what_matters_less_is_left_out():
     assert only.endswith("level=error")
 
 
+def test_a_warning_has_its_words():
+    file = io.StringIO()
+    log = Log(Console(file=file, width=40), ManualClock(0))
+    log.say("no_users", "no role can log in yet", level="warning")
+    assert file.getvalue().endswith(
+        ' event=no_users message="no role can log in yet" level=warning\n'
+    )
+
+
 def test_what_libraries_say_is_a_line_too():
     file = io.StringIO()
     log = Log(Console(file=file, width=40), ManualClock(0), "json")

@@ -108,7 +108,11 @@ def test_skipped_records_are_counted_as_they_double(server):
     for _ in range(5):
         server.kafka.produce(server.topic, 0, Record(b"nope"))
         counts += [line for line in server.look() if line.startswith("event=skipped")]
-    assert counts == [f"event=skipped name=s skipped={n}" for n in (1, 2, 4)]
+    assert counts == [
+        f"event=skipped name=s skipped={n} "
+        f'message="source s has skipped {n} records: see reclock.dead_letters"'
+        for n in (1, 2, 4)
+    ]
 
 
 def test_ticks_that_fail(server, monkeypatch):
@@ -124,7 +128,10 @@ def test_ticks_that_fail(server, monkeypatch):
 
     monkeypatch.setattr(server.db, "execute", failing)
     (line,) = server.look()
-    assert line == 'event=tick state=failing code=58030 detail="a tick failed: no space"'
+    assert line == (
+        'event=tick state=failing code=58030 detail="a tick failed: no space" '
+        'message="ticks: failing: a tick failed: no space"'
+    )
     found[0] = (*found[0][:3], "4 attempts failed")
     assert server.look() == []
     found.clear()

@@ -1,12 +1,14 @@
 """The log of a command that keeps running: one line for each event.
 
 ``text`` is for people: on a terminal words, elsewhere ``key=value`` pairs with the time and the
-event first and the level last, as log collectors read them; values with blanks, quotes or line
-ends are quoted as JSON does. ``json`` is one object in a line, always. Lines below the level that
-was asked for are not written. What libraries and reclock itself tell Python's ``logging`` is
-written the same way (``adopt``), and so is, for machines, the error that a command ends with
-(``ending``). Every error has a code; that of a library, which has none, is 58000, and that of a bug
-XX000, with its traceback as ``error``. Tests: tests/cli/test_log.py, test_serve.py.
+event first and the level last, as log collectors read them; a warning has its words as
+``message``. Values with blanks, quotes or line ends are quoted as JSON does. ``json`` is one
+object in a line, always. Lines below the level that was asked for are not written. What libraries
+and reclock itself tell Python's ``logging`` is written the same way (``adopt``), and so is, for
+machines, the error that a command ends with (``ending``). Every error has a code; that of a
+library, which has none, is 58000, and that of a bug XX000, with its traceback as ``error``.
+
+Tests: tests/cli/test_log.py, test_serve.py.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ class Log:
         elif self.console.is_terminal:
             line = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", words)
         else:
-            line = self._line(event, level, facts)
+            line = self._line(event, words, level, facts)
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def fault(self, event: str, error: BaseException, **facts: object) -> None:
@@ -83,9 +85,11 @@ class Log:
         logging.getLogger().addHandler(handler)
         return handler
 
-    def _line(self, event: str, level: str, facts: dict[str, object]) -> str:
+    def _line(self, event: str, words: str, level: str, facts: dict[str, object]) -> str:
         known: dict[str, object] = {"time": self._time(), "event": event, **facts}
         if level != "info":
+            told = "error" in facts
+            known = {**known, "message": facts.get("message", None if told else words)}
             known["level"] = level
         return " ".join(f"{k}={quoted(v)}" for k, v in known.items() if v is not None)
 
