@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.measure import Measure, seconds
-from reclock.arrangement.build import build
+from graphs.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.layout import Layout

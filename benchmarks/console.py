@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING
 import httpx
 
 from benchmarks.measure import Measure, median_seconds, seconds
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

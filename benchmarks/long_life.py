@@ -1,7 +1,7 @@
 """A database that has lived long: how large its state is, and how long opening it takes.
 
 Time is simulated, everything else is real but the engine: views are computed by the model
-(``reclock.testing.model_engine``), which has no start-up time that would hide what is
+(``engines.model_engine``), which has no start-up time that would hide what is
 measured. A day is ticks every thirty seconds, each with changes that replace earlier ones, under
 the default window of a minute; the largest state of its last hour is compared with that after its
 first minute. ``RECLOCK_BENCH_TICKS=1000000`` opens a database with a million ticks behind it; by
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import reclock
 from benchmarks.measure import Measure, seconds
+from engines.model_engine import ModelEngine
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 import reclock
 from benchmarks.measure import Measure
+from debezium import Change, Connector
 from reclock.engine.place import segments_of
 from reclock.session.database import Database
 from reclock.sinks.topics import NewTopic
 from reclock.spark.engine import SparkEngine
-from reclock.testing.debezium import Change, Connector
 from reclock.testing.kafka_log import MemoryKafka
 
 if TYPE_CHECKING:

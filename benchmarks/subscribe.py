@@ -16,9 +16,9 @@ import time
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import Measure, seconds
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -39,6 +39,10 @@ sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
 # that they start, too, which have one archive of classes then.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# What tests start, tasks of Spark among it, may import what they do.
+_SUPPORT = str(Path(__file__).parent / "support")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), _SUPPORT]))
+
 # What is loaded to collect the tests stays: no need to look for garbage in it, now or later.
 gc.disable()
 

@@ -14,11 +14,11 @@ import pytest
 import yaml
 
 from debian import program
+from engines.model_engine import ModelEngine
 from reclock.cli.main import cli
 from reclock.cli.options import SETTINGS
 from reclock.server.http.openapi import PATHS
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 ROOT = Path(__file__).parents[1]
 KUBERNETES = list(yaml.safe_load_all((ROOT / "deploy/kubernetes/reclock.yaml").read_text()))

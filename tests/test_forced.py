@@ -1,6 +1,6 @@
 """What runs in this process also runs as jobs: other tests, run again with all work forced.
 
-``loop`` runs jobs on a loop (``reclock.testing.task_engine``): the crash table, sources, supplied
+``loop`` runs jobs on a loop (``engines.task_engine``): the crash table, sources, supplied
 times, transactions, expirations, joint paces, sinks and temporal filters. ``spark`` runs them on a
 real master: histories, sinks and temporal filters.
 """

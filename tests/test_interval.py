@@ -13,7 +13,7 @@ import reclock
 from reclock.errors import InvalidValue
 from reclock.interval import Interval
 from reclock.sql.interval import parse_interval
-from reclock.testing.strategies.values import intervals
+from strategies.values import intervals
 
 
 @pytest.mark.parametrize(

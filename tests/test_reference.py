@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from documents import parts, statements
 from reclock.errors import Error
 from reclock.sql import statement as statement_classes
 from reclock.sql.parse import connectors, create, parse_statement, read, sqlcursor
@@ -35,7 +36,6 @@ from reclock.sql.plan.functions import (
     WINDOWS,
 )
 from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
-from reclock.testing.documents import parts, statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,7 +3,7 @@
 A page, or the whole tutorial, is one session with a database of its own, without Spark (with it in
 the slow tests): real operators, expressions in plain Python, topics in memory, files in a directory
 of its own, and a clock that stands at noon of 2026-11-16 but for the second that passes before each
-statement. ``reclock.testing.documents`` says how pages state what happens.
+statement. ``documents`` says how pages state what happens.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from documents import Part, Statement, parts, statements
+from engines.local_engine import LocalEngine
 from reclock import ManualClock
 from reclock.config import parse_duration
 from reclock.engine.place import segments_of
@@ -28,10 +30,8 @@ from reclock.spark.engine import SparkEngine
 from reclock.sql.parse import parse_statement
 from reclock.sql.statement import Copy, CreateSource, Subscribe
 from reclock.sql.statement.source import KafkaConnection
-from reclock.testing.documents import Part, Statement, parts, statements
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.local_engine import LocalEngine
+from reclock.testing.kafka_upstream import Record
 from reclock.testing.outlets import MemoryOutlets
 from reclock.testing.schema_registry import running_registry
 

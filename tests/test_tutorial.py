@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from reclock.testing.documents import Part, statements
+from documents import Part, statements
 
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial"
 BLOCK = re.compile(r"^```(console|sql)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -22,8 +22,8 @@ from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.database import Database
 from reclock.spark.engine import SparkEngine
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
+from reclock.testing.kafka_upstream import Record
 from reclock.testing.outlets import MemoryOutlets
 from walk import Walk
 

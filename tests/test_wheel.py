@@ -21,7 +21,7 @@ ASK = """
 import sys, tempfile, httpx, reclock
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
+from engines.model_engine import ModelEngine
 assert reclock.__file__.startswith(sys.argv[1]), reclock.__file__
 with tempfile.TemporaryDirectory() as place, Database(place + "/s", ModelEngine()) as db:
     with HttpServer(db, HttpOptions(port=0, trusts_local=True)) as server:

@@ -5,14 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.arrangement import build as module
-from reclock.arrangement.build import build
+from graphs import build as module
+from graphs.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.layout import Layout
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.store import LocalStore
 from reclock.errors import InvalidValue
-from reclock.testing.strategies.arrangements import (
+from reclock.time.antichain import Antichain
+from reclock.time.description import Description
+from reclock.time.timestamp import Timestamp
+from strategies.arrangements import (
     changes_in,
     changes_of,
     hashes,
@@ -20,9 +23,6 @@ from reclock.testing.strategies.arrangements import (
     model,
     table_of,
 )
-from reclock.time.antichain import Antichain
-from reclock.time.description import Description
-from reclock.time.timestamp import Timestamp
 
 
 def span(lower, upper, since=0):

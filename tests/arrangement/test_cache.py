@@ -4,15 +4,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from reclock.arrangement.build import build
+from graphs.build import build
 from reclock.arrangement.cache import RunCache, process_cache
 from reclock.arrangement.layout import Layout
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.store import LocalStore
-from reclock.testing.strategies.arrangements import Change, changes_in, table_of
 from reclock.time.antichain import Antichain
 from reclock.time.description import Description
 from reclock.time.timestamp import Timestamp
+from strategies.arrangements import Change, changes_in, table_of
 
 LAYOUT = Layout.of({"k": pa.int64()}, {})
 SPAN = Description(*(Antichain.of(Timestamp(t)) for t in (0, 10, 0)))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from reclock.arrangement.column import canonical, is_storable, validity, words
-from reclock.testing.strategies.arrangements import TYPES
+from strategies.arrangements import TYPES
 
 
 @pytest.mark.parametrize(("kind", "values"), TYPES, ids=[str(k) for k, _ in TYPES])

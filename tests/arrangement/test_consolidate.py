@@ -10,7 +10,7 @@ from reclock.arrangement import consolidate as module
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.layout import Layout, kh_of
 from reclock.errors import InvalidValue
-from reclock.testing.strategies.arrangements import (
+from strategies.arrangements import (
     changes_in,
     changes_of,
     hashes,

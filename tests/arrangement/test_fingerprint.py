@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reclock.arrangement.column import canonical as canonical_column
 from reclock.arrangement.fingerprint import LONG, fingerprint, fingerprint_of_integers
 from reclock.change.value import canonical
-from reclock.testing.strategies.arrangements import TYPES
+from strategies.arrangements import TYPES
 
 
 @pytest.mark.parametrize(("kind", "values"), TYPES, ids=[str(k) for k, _ in TYPES])

@@ -8,7 +8,7 @@ import shutil
 import pyarrow as pa
 import pytest
 
-from reclock.arrangement.build import build
+from graphs.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.held import HeldStore
 from reclock.arrangement.layout import Layout
@@ -16,10 +16,10 @@ from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.store import LocalStore
 from reclock.errors import SegmentMissing, StorageError
 from reclock.testing.failpoints import armed
-from reclock.testing.strategies.arrangements import Change, table_of
 from reclock.time.antichain import Antichain
 from reclock.time.description import Description
 from reclock.time.timestamp import Timestamp
+from strategies.arrangements import Change, table_of
 
 LAYOUT = Layout.of({"k": pa.int64()}, {})
 SPAN = Description(*(Antichain.of(Timestamp(t)) for t in (0, 10, 0)))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.arrangement.build import build
+from graphs.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.family import joined
 from reclock.arrangement.layout import Layout, kh_of
@@ -30,7 +30,10 @@ from reclock.arrangement.run import RunRef
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.store import LocalStore
 from reclock.errors import InvalidCompaction
-from reclock.testing.strategies.arrangements import (
+from reclock.time.antichain import Antichain
+from reclock.time.description import Description
+from reclock.time.timestamp import INT64_MAX, Timestamp
+from strategies.arrangements import (
     Change,
     changes_in,
     changes_of,
@@ -39,9 +42,6 @@ from reclock.testing.strategies.arrangements import (
     model,
     table_of,
 )
-from reclock.time.antichain import Antichain
-from reclock.time.description import Description
-from reclock.time.timestamp import INT64_MAX, Timestamp
 
 
 def at(time):

@@ -16,7 +16,10 @@ from reclock.arrangement.probe import probe
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.store import LocalStore
 from reclock.change.value import canonical
-from reclock.testing.strategies.arrangements import (
+from reclock.time.antichain import Antichain
+from reclock.time.description import Description
+from reclock.time.timestamp import Timestamp
+from strategies.arrangements import (
     changes_in,
     changes_of,
     hashes,
@@ -25,9 +28,6 @@ from reclock.testing.strategies.arrangements import (
     rows_of,
     table_of,
 )
-from reclock.time.antichain import Antichain
-from reclock.time.description import Description
-from reclock.time.timestamp import Timestamp
 
 SPAN = Description(*(Antichain.of(Timestamp(t)) for t in (0, 10, 0)))
 

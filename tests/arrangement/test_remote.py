@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from graphs.build import build
 from reclock.arrangement import remote_errors
 from reclock.arrangement import run as run_
-from reclock.arrangement.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.file import Place
 from reclock.arrangement.layout import Layout
@@ -28,10 +28,10 @@ from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.shard import Shard, within
 from reclock.errors import Corrupt, SegmentMissing, StorageError
 from reclock.failpoints import FailpointRaised, armed
-from reclock.testing.s3 import BUCKET, KEYS, READER, filesystem, running_s3, way_to
 from reclock.time.antichain import Antichain
 from reclock.time.description import Description
 from reclock.time.timestamp import Timestamp
+from s3 import BUCKET, KEYS, READER, filesystem, running_s3, way_to
 
 LAYOUT = Layout.of({"k": pa.int64()}, {"v": pa.int64()})
 SPAN = Description(*(Antichain.of(Timestamp(t)) for t in (0, 10, 0)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reclock.arrangement.column import canonical as canonical_column
 from reclock.arrangement.row import row_bytes, rows_equal
 from reclock.change.value import canonical
-from reclock.testing.strategies.arrangements import TYPES, layouts, rows_of
+from strategies.arrangements import TYPES, layouts, rows_of
 
 
 @pytest.mark.parametrize(("kind", "values"), TYPES, ids=[str(k) for k, _ in TYPES])

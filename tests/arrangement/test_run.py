@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.arrangement.build import build
+from graphs.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.layout import Layout
 from reclock.arrangement.run import RunRef

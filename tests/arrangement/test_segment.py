@@ -8,18 +8,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from graphs.build import build
 from reclock.arrangement import segment
-from reclock.arrangement.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.layout import Layout
 from reclock.arrangement.segment import SegmentWriter, read_index, stem_of
 from reclock.arrangement.store import LocalStore
 from reclock.errors import Corrupt, InvalidValue
 from reclock.failpoints import EXIT_STATUS, FailpointRaised, armed
-from reclock.testing.strategies.arrangements import Change, changes_in, model, table_of
 from reclock.time.antichain import Antichain
 from reclock.time.description import Description
 from reclock.time.timestamp import Timestamp
+from strategies.arrangements import Change, changes_in, model, table_of
 
 LAYOUT = Layout.of({"k": pa.int64()}, {"v": pa.string()})
 OTHER = Layout.of({"k": pa.string()}, {})
@@ -145,7 +145,7 @@ CRASH = """
 import sys, pyarrow as pa
 from pathlib import Path
 from reclock.arrangement import segment
-from reclock.arrangement.build import build
+from graphs.build import build
 from reclock.arrangement.layout import Layout
 from reclock.arrangement.segment import SegmentWriter
 from reclock.arrangement.store import LocalStore

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.arrangement.build import build
+from graphs.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.layout import Layout
 from reclock.arrangement.merge import merge
@@ -25,7 +25,10 @@ from reclock.arrangement.shard import Shard
 from reclock.arrangement.store import LocalStore
 from reclock.change.value import canonical
 from reclock.errors import InvalidValue, Unreadable
-from reclock.testing.strategies.arrangements import (
+from reclock.time.antichain import Antichain
+from reclock.time.description import Description
+from reclock.time.timestamp import Timestamp
+from strategies.arrangements import (
     Change,
     changes_in,
     changes_of,
@@ -36,9 +39,6 @@ from reclock.testing.strategies.arrangements import (
     rows_of,
     table_of,
 )
-from reclock.time.antichain import Antichain
-from reclock.time.description import Description
-from reclock.time.timestamp import Timestamp
 
 
 def at(time):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from reclock.arrangement.build import build
+from graphs.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.layout import Layout
 from reclock.arrangement.nearby import Nearby
@@ -18,10 +18,10 @@ from reclock.arrangement.segment import SegmentWriter, stem_of
 from reclock.arrangement.store import LocalStore
 from reclock.errors import Corrupt, SegmentMissing, StorageError, StorageFull
 from reclock.failpoints import FailpointRaised, armed
-from reclock.testing.strategies.arrangements import Change, changes_in, table_of
 from reclock.time.antichain import Antichain
 from reclock.time.description import Description
 from reclock.time.timestamp import Timestamp
+from strategies.arrangements import Change, changes_in, table_of
 
 LAYOUT = Layout.of({"k": pa.int64()}, {})
 SPAN = Description(*(Antichain.of(Timestamp(t)) for t in (0, 10, 0)))

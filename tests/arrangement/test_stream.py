@@ -19,7 +19,7 @@ from reclock.arrangement.stream import (
     recut,
     sliced,
 )
-from reclock.testing.strategies.arrangements import (
+from strategies.arrangements import (
     changes_in,
     changes_of,
     hashes,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from children import Child
 from reclock.catalog.settings import SETTINGS, Values
 from reclock.config import parse_duration
 from reclock.durable.catalog_store import CATALOG
@@ -16,7 +17,6 @@ from reclock.durable.store import Append, StoredUpdate
 from reclock.errors import Corrupt, Error, NewerFormat
 from reclock.failpoints import EXIT_STATUS
 from reclock.session.session import Session
-from reclock.testing.children import Child
 from reclock.testing.failpoints import FailpointRaised, armed
 from reclock.time.antichain import Antichain
 
@@ -266,7 +266,7 @@ KILLED = """
 from reclock import ManualClock
 from reclock.session.database import Database
 from reclock.testing.failpoints import arm
-from reclock.testing.model_engine import ModelEngine
+from engines.model_engine import ModelEngine
 
 db = Database(path, ModelEngine(), clock=ManualClock(1_000), background=False)
 db.execute("ALTER SYSTEM SET timestamp_interval = '3s'")

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.change.cdcv2.codec import decode, encode
+from model.cdcv2_codec import decode, encode
+from model.cdcv2_reader import Closed, Reader
+from model.cdcv2_writer import statements
+from model.consolidate import consolidate
 from reclock.change.cdcv2.message import Message, Progress, Updates
-from reclock.change.cdcv2.reader import Closed, Reader
-from reclock.change.cdcv2.writer import statements
-from reclock.change.consolidate import consolidate
 from reclock.change.update import Update
 from reclock.change.value import sort_key
 from reclock.errors import ConflictingStatements, InvalidValue
-from reclock.testing.strategies.changes import Log, Tick, json_objects, ticks, update_logs
 from reclock.time.antichain import Antichain
 from reclock.time.timestamp import Timestamp
+from strategies.changes import Log, Tick, json_objects, ticks, update_logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.change.consolidate import (
+from model.consolidate import (
     accumulate,
     changes,
     consolidate,
     first_difference,
     first_difference_in,
 )
+from model.product import Product
 from reclock.change.update import Update, advance, negate
 from reclock.change.value import sort_key
-from reclock.testing.strategies.changes import (
+from reclock.time.antichain import Antichain
+from reclock.time.timestamp import Sequence, Timestamp
+from strategies.changes import (
     ALL_TIMES,
     LAST,
     Log,
@@ -25,9 +28,6 @@ from reclock.testing.strategies.changes import (
     update_logs,
     values,
 )
-from reclock.time.antichain import Antichain
-from reclock.time.product import Product
-from reclock.time.timestamp import Sequence, Timestamp
 
 if TYPE_CHECKING:
     from random import Random

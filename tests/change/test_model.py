@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.change.consolidate import accumulate, consolidate, first_difference
-from reclock.change.model import join, linear, reduce, sets
-from reclock.change.model.incremental import incrementalise
-from reclock.change.model.temporal import Validity, temporal_filter
-from reclock.change.model.topk import Order, top_k
-from reclock.change.model.upsert import Upsert, upsert
+from model import join, linear, reduce, sets
+from model.consolidate import accumulate, consolidate, first_difference
+from model.incremental import incrementalise
+from model.temporal import Validity, temporal_filter
+from model.topk import Order, top_k
+from model.upsert import Upsert, upsert
 from reclock.change.update import Update, negate
 from reclock.errors import InvalidValue, NegativeCount
-from reclock.testing.strategies.changes import (
+from reclock.time.timestamp import Timestamp
+from strategies.changes import (
     ALL_TIMES,
     LAST,
     Log,
@@ -28,7 +29,6 @@ from reclock.testing.strategies.changes import (
     times,
     update_logs,
 )
-from reclock.time.timestamp import Timestamp
 
 by_first = {"left_key": join.columns(0), "right_key": join.columns(0)}
 

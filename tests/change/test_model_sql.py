@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reclock.change.consolidate import accumulate
-from reclock.change.model import join, reduce, sets
-from reclock.change.model.incremental import incrementalise
-from reclock.change.model.topk import Order, top_k
-from reclock.testing.strategies.changes import ALL_TIMES, Log, multiset_logs
+from model import join, reduce, sets
+from model.consolidate import accumulate
+from model.incremental import incrementalise
+from model.topk import Order, top_k
+from strategies.changes import ALL_TIMES, Log, multiset_logs
 
 keyed = {"left_key": join.columns(0), "right_key": join.columns(0)}
 

@@ -5,13 +5,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.change.consolidate import accumulate, consolidate, first_difference
+from model.consolidate import accumulate, consolidate, first_difference
+from model.product import Product
 from reclock.change.update import Update, advance, advance_time, distinct_times, negate
-from reclock.testing.strategies.changes import ALL_TIMES, Log, times, update_logs
 from reclock.time.antichain import Antichain
 from reclock.time.position import KafkaPosition
-from reclock.time.product import Product
 from reclock.time.timestamp import Sequence, Timestamp
+from strategies.changes import ALL_TIMES, Log, times, update_logs
 
 pairs = st.builds(Product, st.integers(0, 3).map(Sequence), st.integers(0, 3).map(Sequence))
 GRID = [Product(Sequence(a), Sequence(b)) for a in range(5) for b in range(5)]

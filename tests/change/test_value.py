@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from reclock.change.value import FrozenMap, canonical, sort_key
 from reclock.errors import InvalidValue
-from reclock.testing.strategies.changes import rows, values
+from strategies.changes import rows, values
 
 Point = namedtuple("Point", "x y")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock, java
 from reclock.cli import doctor as doctors
 from reclock.cli.doctor import doctor
 from reclock.errors import JavaMissing
 from reclock.session.database import Database
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.model_engine import ModelEngine
 
 
 def examined(*options):

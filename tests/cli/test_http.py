@@ -10,13 +10,13 @@ import httpx
 import pytest
 from rich.console import Console
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.cli.http import Listening, listening
 from reclock.cli.log import Log
 from reclock.cli.options import place_of
 from reclock.errors import InvalidValue
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from click.testing import CliRunner
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.cli.init import init
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 
 def test_the_pipeline_runs_and_its_total_is_zero(tmp_path):

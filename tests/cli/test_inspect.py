@@ -7,12 +7,12 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.cli.inspect import QUESTIONS, inspect
 from reclock.session.database import Database
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.model_engine import ModelEngine
+from reclock.testing.kafka_upstream import Record
 from reclock.testing.outlets import MemoryOutlets
 
 

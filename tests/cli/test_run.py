@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 import reclock
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.cli.log import Log
 from reclock.cli.progress import PipelineProgress
@@ -27,7 +28,6 @@ from reclock.errors import Fenced, UndefinedName
 from reclock.rows.result import Result
 from reclock.session.database import Database
 from reclock.session.offline import look
-from reclock.testing.model_engine import ModelEngine
 
 PIPELINE = """
 CREATE SOURCE numbers FROM LOAD GENERATOR COUNTER (EVENTS PER TICK 5);

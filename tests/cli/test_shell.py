@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.cli.shell.shell import Shell, whole
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 
 @pytest.fixture

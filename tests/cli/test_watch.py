@@ -8,13 +8,13 @@ import re
 import pytest
 from rich.console import Console
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.cli.log import Log
 from reclock.cli.watch import Watch
 from reclock.session.database import Database
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.model_engine import ModelEngine
+from reclock.testing.kafka_upstream import Record
 from reclock.testing.outlets import MemoryOutlets
 
 

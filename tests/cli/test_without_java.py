@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.local_engine import LocalEngine
 from reclock import ManualClock
 from reclock.session.database import Database
-from reclock.testing.local_engine import LocalEngine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.change.cdcv2.codec import encode
+from model.cdcv2_codec import encode
 from reclock.change.cdcv2.message import Progress
 from reclock.connectors.cdcv2 import Cdcv2Decode, decoder
 from reclock.connectors.format.decoder import Field
 from reclock.sql.statement.source import Format
 from reclock.sql.types import BIGINT, JSON, TEXT
-from reclock.testing.strategies.changes import update_logs
-from reclock.testing.strategies.statements import deliveries
+from strategies.changes import update_logs
+from strategies.statements import deliveries
 
 FIELDS = [
     Field("id", BIGINT, pa.int64(), nullable=False),

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from engines.task_engine import LoopEngine, TaskModel
 from reclock.clock import ManualClock
 from reclock.session.database import Database
-from reclock.testing.task_engine import LoopEngine, TaskModel
 
 LOADING = """
 import pickle, sys

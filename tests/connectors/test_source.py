@@ -11,20 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from conformance.source import CASES, Upstream
 from reclock.connectors.files.parquet import Parquet
 from reclock.connectors.files.source import DirectorySource, FileSource
 from reclock.connectors.files.text import Header, Text
 from reclock.connectors.generator.source import GeneratorSource
 from reclock.connectors.kafka.source import KafkaSource
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.source_conformance import CASES, Upstream
+from reclock.testing.kafka_upstream import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from reclock.testing.source_conformance import Case
+    from conformance.source import Case
 
 
 class Column(NamedTuple):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reclock.testing import datadriven as runner
+import datadriven as runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.testing.datadriven import Case, parse_bounds, parse_frontier
+from datadriven import Case, parse_bounds, parse_frontier
 from reclock.time.as_of import Output, choose_as_of
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from datadriven import Case, parse_frontier
 from reclock.config import parse_duration
-from reclock.testing.datadriven import Case, parse_frontier
 from reclock.time.policy import Policy
 
 if TYPE_CHECKING:

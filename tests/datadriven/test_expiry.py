@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.testing.datadriven import Case, parse_frontier
+from datadriven import Case, parse_frontier
 from reclock.time.expiry import DataflowKind, Dependency, Lifetime, check, decide
 from reclock.time.timeline import parse_timeline
 

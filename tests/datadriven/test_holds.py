@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from datadriven import Case, parse_frontier
 from reclock.ids import HolderId, ObjectId
-from reclock.testing.datadriven import Case, parse_frontier
 from reclock.time.holds import Hold, Holds
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from reclock.time.timestamp import Timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reclock.testing.datadriven import Case
+    from datadriven import Case
 
 
 class Script:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from datadriven import Case, parse, run
 from reclock.errors import InvalidValue
-from reclock.testing.datadriven import Case, parse, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reclock.testing.datadriven import Case, parse_bounds
+from datadriven import Case, parse_bounds
 from reclock.time.select import AsOf, AsOfAtLeast, Isolation, select
 from reclock.time.timestamp import Timestamp
 

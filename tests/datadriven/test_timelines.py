@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.errors import Error
 from reclock.session.database import Database
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from reclock.testing.datadriven import Case
+    from datadriven import Case
 
 TOPICS = ("plain", "cdc", "changes", "one", "two")
 KAFKA = "FROM KAFKA BROKER 'b:1' TOPIC '{}' FORMAT JSON"

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.loop_cluster import LoopTasks
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.layout import diff_of, time_of
@@ -20,7 +21,6 @@ from reclock.dataflow.job.errand import Kept
 from reclock.dataflow.job.tasks import TasksHere
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.stated_runs import StatedRuns
-from reclock.testing.loop_cluster import LoopTasks
 from reclock.time.description import Description
 from reclock.time.frontier import at
 

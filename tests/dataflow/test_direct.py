@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs.collections import arranged
+from model.evaluate import answer
 from reclock.arrangement.store import LocalStore
 from reclock.dataflow import direct as module
 from reclock.dataflow.direct import direct, pieces
@@ -21,10 +23,8 @@ from reclock.errors import NegativeCount
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
-from reclock.testing.collections import arranged
-from reclock.testing.evaluate import answer
-from reclock.testing.queries import FuzzCatalog, random_tables
 from reclock.time.timestamp import Timestamp
+from strategies.queries import FuzzCatalog, random_tables
 
 CATALOG = FuzzCatalog()
 NOW = Timestamp(3)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
+from graphs.memory_graph import MemoryGraph, planned
+from model.evaluator import PythonEvaluator
 from reclock.dataflow.job.parts import Parts
 from reclock.dataflow.job.schedule import Keyed, Schedule, keyed_inputs
 from reclock.ids import ObjectId
-from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.graphs import MemoryGraph, planned
 
 VIEW = ObjectId("u9")
 

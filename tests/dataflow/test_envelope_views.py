@@ -17,6 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.loop_cluster import LoopCluster
+from graphs.deltas import delta_of
+from graphs.source_graph import SourceGraph
+from model.envelopes import fold_of
+from model.evaluate import evaluate
+from model.evaluate_scalar import EvaluationError
+from model.evaluator import PythonEvaluator
 from reclock.arrangement.store import LocalStore
 from reclock.change.update import Update
 from reclock.dataflow.envelope import DEBEZIUM, NONE, UPSERT, input_types
@@ -28,13 +35,6 @@ from reclock.ids import ObjectId
 from reclock.spark import job as run
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import INTEGER, TEXT
-from reclock.testing.deltas import delta_of
-from reclock.testing.envelopes import fold_of
-from reclock.testing.evaluate import evaluate
-from reclock.testing.evaluate_scalar import EvaluationError
-from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.loop_cluster import LoopCluster
-from reclock.testing.source_graph import SourceGraph
 from reclock.time.timestamp import Timestamp
 
 SCHEMA = Schema((Column("a", INTEGER), Column("s", TEXT)))

@@ -17,6 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.loop_cluster import LoopCluster
+from engines.model_engine import ModelEngine
+from graphs.deltas import delta_of
+from graphs.source_graph import SourceGraph
+from model.envelopes import fold_of
+from model.evaluator import PythonEvaluator
 from reclock.arrangement.store import LocalStore
 from reclock.change.update import Update
 from reclock.dataflow.changes import Changes
@@ -32,12 +38,6 @@ from reclock.ids import ObjectId
 from reclock.spark import job as run
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import DOUBLE, INTEGER, TEXT
-from reclock.testing.deltas import delta_of
-from reclock.testing.envelopes import fold_of
-from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.loop_cluster import LoopCluster
-from reclock.testing.model_engine import ModelEngine
-from reclock.testing.source_graph import SourceGraph
 from reclock.time.timestamp import Timestamp
 
 S = ObjectId("u1")

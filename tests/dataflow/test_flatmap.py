@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.change.consolidate import consolidate
-from reclock.change.model import linear
+from graphs.deltas import delta_of, log_of
+from model import linear
+from model.consolidate import consolidate
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.operators.flatmap import explode
-from reclock.testing.deltas import delta_of, log_of
-from reclock.testing.strategies.changes import Log, rows, small_ints, small_texts, update_logs
+from strategies.changes import Log, rows, small_ints, small_texts, update_logs
 
 lists = st.none() | st.lists(st.integers(0, 2) | st.none(), max_size=3)
 

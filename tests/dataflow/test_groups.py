@@ -12,19 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphs.deltas import Arranged, cut, delta_of, log_of
+from model.consolidate import accumulate, consolidate, first_difference
+from model.incremental import incrementalise
+from model.join import columns
+from model.reduce import reduce
 from reclock.arrangement.store import LocalStore
-from reclock.change.consolidate import accumulate, consolidate, first_difference
-from reclock.change.model.incremental import incrementalise
-from reclock.change.model.join import columns
-from reclock.change.model.reduce import reduce
 from reclock.change.update import Update
 from reclock.change.value import canonical, sort_key
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.operators.groups import BEFORE, differences, snapshots, tag
 from reclock.dataflow.trace import EmptyTrace
 from reclock.errors import NegativeCount
-from reclock.testing.deltas import Arranged, cut, delta_of, log_of
-from reclock.testing.strategies.changes import (
+from reclock.time.timestamp import Timestamp
+from strategies.changes import (
     ALL_TIMES,
     LAST,
     Log,
@@ -33,7 +34,6 @@ from reclock.testing.strategies.changes import (
     small_ints,
     small_texts,
 )
-from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,17 +13,17 @@ from random import Random
 
 import pytest
 
+from engines.loop_cluster import LoopCluster
+from graphs.memory_graph import Changes, MemoryGraph, planned
+from graphs.stored_graph import StoredGraph
+from model.evaluate import evaluate
+from model.evaluate_scalar import EvaluationError
+from model.evaluator import PythonEvaluator
 from reclock.arrangement.store import LocalStore
 from reclock.ids import ObjectId
 from reclock.spark import job as run
 from reclock.spark.job import Chains, SparkCluster
-from reclock.testing.evaluate import evaluate
-from reclock.testing.evaluate_scalar import EvaluationError
-from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.graphs import Changes, MemoryGraph, planned
-from reclock.testing.loop_cluster import LoopCluster
-from reclock.testing.queries import random_query
-from reclock.testing.stored_graph import StoredGraph
+from strategies.queries import random_query
 
 VIEW, OTHER = ObjectId("u9"), ObjectId("u8")
 SEED = os.environ.get("RECLOCK_SEED")

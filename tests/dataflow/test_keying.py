@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.change.consolidate import consolidate
+from graphs.deltas import delta_of, log_of
+from model.consolidate import consolidate
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.keying import Keying
 from reclock.errors import InvalidValue
-from reclock.testing.deltas import delta_of, log_of
-from reclock.testing.strategies.changes import Log, rows, small_ints, small_texts, update_logs
+from strategies.changes import Log, rows, small_ints, small_texts, update_logs
 
 TYPES = (pa.int64(), pa.float64(), pa.string())
 floats = st.sampled_from([0.0, -0.0, float("nan"), 1.5, None])

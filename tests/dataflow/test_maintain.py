@@ -14,12 +14,12 @@ from random import Random
 
 import pytest
 
+from graphs.memory_graph import Changes, MemoryGraph, planned
+from model.evaluate import evaluate
+from model.evaluate_scalar import EvaluationError
+from model.evaluator import PythonEvaluator
 from reclock.ids import ObjectId
-from reclock.testing.evaluate import evaluate
-from reclock.testing.evaluate_scalar import EvaluationError
-from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.graphs import Changes, MemoryGraph, planned
-from reclock.testing.queries import random_query
+from strategies.queries import random_query
 
 VIEW = ObjectId("u9")
 SEED = os.environ.get("RECLOCK_SEED")

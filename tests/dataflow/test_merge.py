@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engines.loop_cluster import LoopTasks
+from graphs.build import build
 from reclock.arrangement import merge as rules
-from reclock.arrangement.build import build
 from reclock.arrangement.cache import RunCache
 from reclock.arrangement.family import Family
 from reclock.arrangement.layout import Layout, kh_of
@@ -40,17 +41,16 @@ from reclock.engine.interrupt import Interrupt
 from reclock.errors import Interrupted, SegmentMissing
 from reclock.spark.pool import Pool
 from reclock.spark.tasks import SparkTasks
-from reclock.testing.loop_cluster import LoopTasks
-from reclock.testing.strategies.arrangements import (
+from reclock.time.antichain import Antichain
+from reclock.time.description import Description
+from reclock.time.timestamp import INT64_MAX, Timestamp
+from strategies.arrangements import (
     changes_in,
     changes_of,
     hashes,
     layouts,
     table_of,
 )
-from reclock.time.antichain import Antichain
-from reclock.time.description import Description
-from reclock.time.timestamp import INT64_MAX, Timestamp
 
 LAYOUT = Layout.of({"k": pa.int64()}, {"v": pa.int64()})
 NAME = ArrangementId("u1")

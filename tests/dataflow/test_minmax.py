@@ -10,16 +10,16 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphs.deltas import Arranged, cut, delta_of, log_of
+from model import topk as model
+from model.consolidate import first_difference
+from model.incremental import incrementalise
+from model.join import columns
 from reclock.arrangement.store import LocalStore
-from reclock.change.consolidate import first_difference
-from reclock.change.model import topk as model
-from reclock.change.model.incremental import incrementalise
-from reclock.change.model.join import columns
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.operators.minmax import FAN_IN, Stage, bucketed, tournament
 from reclock.dataflow.ordering import OrderBy
-from reclock.testing.deltas import Arranged, cut, delta_of, log_of
-from reclock.testing.strategies.changes import ALL_TIMES, LAST, Log, multiset_logs, rows, small_ints
+from strategies.changes import ALL_TIMES, LAST, Log, multiset_logs, rows, small_ints
 
 if TYPE_CHECKING:
     import pytest

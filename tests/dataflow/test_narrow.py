@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from graphs.memory_graph import MemoryGraph, planned
+from model.evaluator import PythonEvaluator
 from reclock.dataflow.steps.stateful import Join
 from reclock.ids import ObjectId
-from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.graphs import MemoryGraph, planned
 
 FIRST, SECOND = ObjectId("u8"), ObjectId("u9")
 

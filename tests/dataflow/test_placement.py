@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from graphs.memory_graph import MemoryGraph, planned
+from model.evaluator import PythonEvaluator
 from reclock.dataflow.placement import (
     DRIVER_SECONDS,
     FIRST_COST,
@@ -23,8 +25,6 @@ from reclock.dataflow.placement import (
 from reclock.dataflow.work import Work
 from reclock.ids import ObjectId
 from reclock.sql.plan.relation import Get, walk
-from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.graphs import MemoryGraph, planned
 from reclock.time.timestamp import Timestamp
 
 AUTO, DRIVER, SPARK = Execution.AUTO, Place.DRIVER, Place.SPARK

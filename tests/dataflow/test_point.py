@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs.collections import arranged
 from reclock.arrangement.store import LocalStore
 from reclock.dataflow import point as module
 from reclock.dataflow.direct import direct
@@ -20,7 +21,6 @@ from reclock.sql.plan.late import Late
 from reclock.sql.plan.relation import Filter, Get, Project, QueryPlan
 from reclock.sql.plan.scalar import Call, ColumnRef, Literal
 from reclock.sql.schema import Column, Schema
-from reclock.testing.collections import arranged
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 

@@ -15,13 +15,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from graphs.deltas import Arranged, cut, delta_of, log_of
+from model import reduce as model
+from model.consolidate import consolidate, first_difference
+from model.incremental import incrementalise
+from model.join import columns
 from reclock.arrangement.layout import diff_of
 from reclock.arrangement.store import LocalStore
 from reclock.arrangement.stream import concat
-from reclock.change.consolidate import consolidate, first_difference
-from reclock.change.model import reduce as model
-from reclock.change.model.incremental import incrementalise
-from reclock.change.model.join import columns
 from reclock.change.update import Update
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.operators.accumulate.average import average_of
@@ -32,8 +33,8 @@ from reclock.dataflow.operators.accumulate.variance import Variance
 from reclock.dataflow.operators.reduce import Reduce
 from reclock.dataflow.trace import EmptyTrace
 from reclock.errors import InvalidValue, NegativeCount
-from reclock.testing.deltas import Arranged, cut, delta_of, log_of
-from reclock.testing.strategies.changes import (
+from reclock.time.timestamp import Timestamp
+from strategies.changes import (
     ALL_TIMES,
     LAST,
     Log,
@@ -42,7 +43,6 @@ from reclock.testing.strategies.changes import (
     small_ints,
     small_texts,
 )
-from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

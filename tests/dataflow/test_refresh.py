@@ -16,6 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.loop_cluster import LoopCluster
+from graphs.memory_graph import Changes, MemoryGraph, planned
+from graphs.stored_graph import StoredGraph
+from model.evaluate import evaluate
+from model.evaluate_scalar import EvaluationError
+from model.evaluator import PythonEvaluator
 from reclock.arrangement.cache import process_cache
 from reclock.arrangement.store import LocalStore
 from reclock.arrangement.stream import concat
@@ -27,12 +33,6 @@ from reclock.ids import ObjectId
 from reclock.spark import job as run
 from reclock.sql.plan.relation import Get
 from reclock.sql.plan.temporal import at_time
-from reclock.testing.evaluate import evaluate
-from reclock.testing.evaluate_scalar import EvaluationError
-from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.graphs import Changes, MemoryGraph, planned
-from reclock.testing.loop_cluster import LoopCluster
-from reclock.testing.stored_graph import StoredGraph
 from reclock.time.refresh import Every, Schedule
 from reclock.time.timestamp import INT64_MAX, Timestamp
 

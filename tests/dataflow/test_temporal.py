@@ -18,9 +18,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engines.loop_cluster import LoopCluster
+from graphs.deltas import delta_of, log_of
+from graphs.memory_graph import TABLES, Changes, MemoryGraph, planned, written
+from graphs.stored_graph import StoredGraph
+from model.consolidate import consolidate
+from model.evaluate import evaluate
+from model.evaluate_scalar import EvaluationError
+from model.evaluator import PythonEvaluator
+from model.temporal import Validity, temporal_filter
 from reclock.arrangement.store import LocalStore
-from reclock.change.consolidate import consolidate
-from reclock.change.model.temporal import Validity, temporal_filter
 from reclock.change.update import Update
 from reclock.dataflow import maintain
 from reclock.dataflow.evaluate import Evaluated
@@ -31,13 +38,6 @@ from reclock.ids import ObjectId
 from reclock.spark import job as run
 from reclock.sql.plan.scalar import ColumnRef
 from reclock.sql.plan.temporal import at_time
-from reclock.testing.deltas import delta_of, log_of
-from reclock.testing.evaluate import evaluate
-from reclock.testing.evaluate_scalar import EvaluationError
-from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.graphs import TABLES, Changes, MemoryGraph, planned, written
-from reclock.testing.loop_cluster import LoopCluster
-from reclock.testing.stored_graph import StoredGraph
 from reclock.time.timestamp import INT64_MAX, Timestamp
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphs.deltas import Arranged, cut, delta_of, log_of
+from model import sets
+from model.consolidate import consolidate, first_difference
+from model.incremental import incrementalise
 from reclock.arrangement.store import LocalStore
-from reclock.change.consolidate import consolidate, first_difference
-from reclock.change.model import sets
-from reclock.change.model.incremental import incrementalise
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.operators import threshold
-from reclock.testing.deltas import Arranged, cut, delta_of, log_of
-from reclock.testing.strategies.changes import (
+from strategies.changes import (
     ALL_TIMES,
     LAST,
     Log,

@@ -9,19 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphs.deltas import Arranged, cut, delta_of, log_of
+from model import topk as model
+from model.consolidate import consolidate, first_difference
+from model.incremental import incrementalise
+from model.join import columns
 from reclock.arrangement.store import LocalStore
-from reclock.change.consolidate import consolidate, first_difference
-from reclock.change.model import topk as model
-from reclock.change.model.incremental import incrementalise
-from reclock.change.model.join import columns
 from reclock.change.update import Update
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.operators.topk import TopK
 from reclock.dataflow.ordering import OrderBy
 from reclock.dataflow.trace import EmptyTrace
 from reclock.errors import InvalidValue
-from reclock.testing.deltas import Arranged, cut, delta_of, log_of
-from reclock.testing.strategies.changes import (
+from reclock.time.timestamp import Timestamp
+from strategies.changes import (
     ALL_TIMES,
     LAST,
     Log,
@@ -30,7 +31,6 @@ from reclock.testing.strategies.changes import (
     small_ints,
     small_texts,
 )
-from reclock.time.timestamp import Timestamp
 
 TYPES = (pa.int64(), pa.string(), pa.float64())
 floats = st.sampled_from([0.0, -0.0, float("nan"), float("inf"), None])

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphs.deltas import Arranged, delta_of
 from reclock.arrangement.store import LocalStore
 from reclock.change.value import canonical
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.trace import DeltaTrace, EmptyTrace
-from reclock.testing.deltas import Arranged, delta_of
-from reclock.testing.strategies.changes import LAST, Log, rows, small_ints, update_logs
+from strategies.changes import LAST, Log, rows, small_ints, update_logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

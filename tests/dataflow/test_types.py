@@ -16,7 +16,7 @@ from reclock.dataflow.values import from_python
 from reclock.spark.exchange import Exchange
 from reclock.sql import types as t
 from reclock.sql.schema import Column, Schema
-from reclock.testing.strategies.values import values_of
+from strategies.values import values_of
 
 KINDS = (
     t.BOOLEAN, *t.INTEGERS, *t.FLOATS, t.TEXT, t.BYTEA, *t.DATETIMES, t.INTERVAL, t.JSON,

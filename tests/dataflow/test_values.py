@@ -17,7 +17,7 @@ from reclock.dataflow.types import arrow_type
 from reclock.dataflow.values import from_python, rows_of, to_python
 from reclock.errors import Error
 from reclock.sql import types as t
-from reclock.testing.strategies.values import kinds, values_of
+from strategies.values import kinds, values_of
 
 
 def naive(*parts):

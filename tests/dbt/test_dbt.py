@@ -15,12 +15,12 @@ import platformdirs
 import psycopg
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.dev.jars import locked
 from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.database import Database
 from reclock.session.file_roots import FileRoots
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

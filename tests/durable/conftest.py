@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-from reclock.durable.memory import MemoryDisk, MemoryStore
+from memory_store import MemoryDisk, MemoryStore
 from reclock.durable.postgres import open_postgres
 from reclock.durable.sqlite import open_sqlite
 from reclock.testing.postgres import running_postgres

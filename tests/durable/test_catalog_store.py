@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.store.kit import at
 from reclock.durable.catalog_store import CATALOG, Catalog, CatalogStore
 from reclock.durable.store import UpperMismatch
 from reclock.errors import NewerFormat
 from reclock.ids import ObjectId
-from reclock.testing.store_conformance.kit import at
 
 if TYPE_CHECKING:
     from collections.abc import Callable

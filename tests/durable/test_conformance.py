@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reclock.testing.store_conformance import CASES, FENCING_CASES, case_name
+from conformance.store import CASES, FENCING_CASES, case_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conformance.store.kit import Case
     from reclock.durable.store import Store
-    from reclock.testing.store_conformance.kit import Case
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_name)

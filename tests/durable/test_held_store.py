@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from memory_store import MemoryStore
 from reclock.durable.held_store import VERSION, Held, drop_others
 from reclock.durable.keyed import Contents
-from reclock.durable.memory import MemoryStore
 from reclock.errors import NewerFormat
 from reclock.ids import CollectionId, ObjectId
 from reclock.time.frontier import at

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memory_store import MemoryDisk, MemoryStore
 from reclock.durable.identity import identity_of
-from reclock.durable.memory import MemoryDisk, MemoryStore
 
 
 def test_it_stays_and_is_nobody_elses() -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.store.kit import CLOSED, append, at, fresh, up
+from memory_store import MemoryStore
 from reclock.durable.keyed import Contents
-from reclock.durable.memory import MemoryStore
 from reclock.errors import Corrupt, InvalidValue
-from reclock.testing.store_conformance.kit import CLOSED, append, at, fresh, up
 
 if TYPE_CHECKING:
     from reclock.durable.keyed import Json

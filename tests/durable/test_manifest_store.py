@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.store.kit import at
 from reclock.durable.manifest_store import ManifestStore, Publication
 from reclock.durable.store import UpperMismatch
 from reclock.errors import InvalidValue
 from reclock.failpoints import FailpointRaised, armed
 from reclock.ids import CollectionId, ObjectId
-from reclock.testing.store_conformance.kit import at
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reclock.durable.memory import MemoryDisk, MemoryStore
-from reclock.testing.store_conformance.kit import append, at, fresh, up
+from conformance.store.kit import append, at, fresh, up
+from memory_store import MemoryDisk, MemoryStore
 
 
 def test_a_copy_is_a_moment_with_its_own_future() -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import Engine, create_engine, inspect, make_url, text
 
+from conformance.store.kit import append, at, up
 from reclock.durable import schema
 from reclock.durable.migrate import MIGRATIONS, Migration, migrate
 from reclock.durable.sqlite import DATABASE_FILE, open_sqlite
 from reclock.errors import Corrupt, NewerFormat
 from reclock.ids import CollectionId
-from reclock.testing.store_conformance.kit import append, at, up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

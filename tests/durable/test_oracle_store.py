@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.store.kit import at, fresh, up
 from reclock.durable.oracle_store import OracleRecord, OracleStore
 from reclock.durable.store import Append, UpperMismatch
 from reclock.errors import Corrupt, InvalidValue
 from reclock.ids import CollectionId
-from reclock.testing.store_conformance.kit import at, fresh, up
 from reclock.time.timeline import EPOCH_MS, Counter, External, User
 from reclock.time.timestamp import INT64_MAX, Timestamp
 

@@ -10,6 +10,8 @@ import psycopg
 import pytest
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
+from conformance.store.kit import append, at, fresh, up
+from conformance.store.racing import one_of_many_appenders_wins
 from reclock.durable import postgres
 from reclock.durable.postgres import open_postgres
 from reclock.errors import (
@@ -23,8 +25,6 @@ from reclock.errors import (
 )
 from reclock.failpoints import armed
 from reclock.ids import CollectionId
-from reclock.testing.store_conformance.kit import append, at, fresh, up
-from reclock.testing.store_conformance.racing import one_of_many_appenders_wins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

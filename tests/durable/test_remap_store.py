@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.remap import CASES
 from reclock.durable.remap_store import RemapStore
 from reclock.durable.schema import digest
 from reclock.durable.sqlite import DATABASE_FILE, open_sqlite
@@ -14,7 +15,6 @@ from reclock.errors import Corrupt, NewerFormat
 from reclock.ids import CollectionId, ObjectId
 from reclock.remap.codec import KAFKA, VERSION
 from reclock.remap.mint import Minter
-from reclock.testing.remap_conformance import CASES
 from reclock.testing.remaps import MemoryRemap
 from reclock.time.position import KafkaPosition
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from conformance.remap import Case
     from reclock.durable.store import Store
-    from reclock.testing.remap_conformance import Case
     from reclock.time.antichain import Antichain
 
 SOURCE = ObjectId("u1")

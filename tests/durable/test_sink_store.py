@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reclock.durable.memory import MemoryDisk, MemoryStore
+from memory_store import MemoryDisk, MemoryStore
 from reclock.durable.sink_store import SinkStore
 from reclock.ids import CollectionId, ObjectId
 from reclock.time.frontier import CLOSED, at

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from conformance.store.kit import append, at, fresh, up
 from reclock.durable import sqlite
 from reclock.durable.sqlite import DATABASE_FILE, open_sqlite
 from reclock.durable.store import Append, UpperMismatch
@@ -28,7 +29,6 @@ from reclock.errors import (
 )
 from reclock.failpoints import ENVIRONMENT, EXIT_STATUS, NAMES
 from reclock.ids import CollectionId
-from reclock.testing.store_conformance.kit import append, at, fresh, up
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:

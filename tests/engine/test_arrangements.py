@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from memory_store import MemoryStore
 from reclock.arrangement.consolidate import consolidate
 from reclock.arrangement.store import LocalStore
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.keying import Keying
 from reclock.durable.manifest_store import ManifestStore
-from reclock.durable.memory import MemoryStore
 from reclock.engine.arrangements import Arrangements, Swap, Traces, beginning, following, write_runs
 from reclock.time.frontier import at
 from reclock.time.timestamp import Timestamp

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import pytest
 
+from children import Child
 from reclock.errors import Error
 from reclock.failpoints import EXIT_STATUS
-from reclock.testing.children import Child
 from reclock.testing.failpoints import FailpointRaised, armed
 
 SETUP = (
@@ -195,7 +195,7 @@ def test_a_tick_that_fails_is_run_again(make_opener, expected, point, restart):
 KILLED = """
 from reclock import ManualClock
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
+from engines.model_engine import ModelEngine
 
 db = Database(path, ModelEngine(), clock=ManualClock(1_000), background=False)
 db.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
@@ -218,8 +218,8 @@ from reclock import ManualClock
 from reclock.session.database import Database
 from reclock.engine.place import segments_of
 from reclock.testing.failpoints import arm
-from reclock.testing.model_engine import ModelEngine
-from reclock.testing.task_engine import LoopEngine
+from engines.model_engine import ModelEngine
+from engines.task_engine import LoopEngine
 
 clock = ManualClock(1_000)
 engine = LoopEngine(segments_of(path)) if execution == "loop" else ModelEngine()

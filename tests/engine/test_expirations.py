@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.local_engine import LocalEngine
+from engines.task_engine import LoopEngine
 from forced import forced
 from reclock import ManualClock
 from reclock.arrangement import merge as rules
@@ -25,8 +27,6 @@ from reclock.session.database import Database
 from reclock.spark import job as run
 from reclock.system.expirations import expiring
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.task_engine import LoopEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

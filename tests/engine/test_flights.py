@@ -18,14 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engines.local_engine import LocalEngine
 from reclock.engine import flight
 from reclock.engine.tick import settle, tick
 from reclock.errors import Error, Interrupted, StatementTimeout
 from reclock.ingest import staging
 from reclock.session.statements import context as turn
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.local_engine import LocalEngine
+from reclock.testing.kafka_upstream import Record
 from reclock.time.timeline import EPOCH_MS
 
 LONG = 20

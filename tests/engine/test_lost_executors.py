@@ -15,7 +15,7 @@ import sys
 
 import pytest
 
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 from standalone import standalone_cluster
 
 pytestmark = pytest.mark.kafka  # and not spark: its Spark is in another process

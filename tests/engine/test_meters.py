@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.errors import Error, UndefinedName
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engines.local_engine import LocalEngine
+from engines.model_engine import ModelEngine
 from reclock.errors import DependentObjects, Error, ExpressionFailed, Unreadable
 from reclock.testing.failpoints import armed
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.model_engine import ModelEngine
+from reclock.testing.kafka_upstream import Record
 
 KEPT = "RETAIN HISTORY FOR '1 h'"
 QUERY = "SELECT t.id, x FROM t LEFT JOIN cdc ON t.id = cdc.id"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyarrow import fs
 
+from engines.local_engine import LocalEngine
 from reclock import ManualClock
 from reclock.arrangement.remote import RemoteStore
 from reclock.arrangement.store import LocalStore
@@ -19,7 +20,6 @@ from reclock.engine.merging import FEW_RUNS
 from reclock.engine.place import CACHE, open_place
 from reclock.errors import Fenced, InvalidValue, StorageError
 from reclock.session.database import Database
-from reclock.testing.local_engine import LocalEngine
 from reclock.testing.postgres import running_postgres
 from reclock.time.timeline import EPOCH_MS
 

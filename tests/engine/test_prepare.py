@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engines.local_engine import LocalEngine
+from engines.model_engine import ModelEngine
 from reclock.errors import ExpressionFailed
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,13 +7,13 @@ from time import monotonic, sleep
 
 import pytest
 
+from engines.local_engine import LocalEngine
 from reclock.engine import flight
 from reclock.engine import preparation as prepare
 from reclock.engine.detached import apart
 from reclock.engine.interrupt import Interrupt
 from reclock.errors import Interrupted
 from reclock.testing.failpoints import armed
-from reclock.testing.local_engine import LocalEngine
 
 VIEW = "CREATE MATERIALIZED VIEW v AS SELECT k, count(*) AS n FROM t GROUP BY k"
 

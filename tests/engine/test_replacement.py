@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engines.local_engine import LocalEngine
 from reclock.engine import replacement
 from reclock.engine.preparation import Prepared
 from reclock.errors import ExpressionFailed
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.local_engine import LocalEngine
 
 QUERIES = [
     "SELECT g, sum(a) AS n FROM t GROUP BY g",

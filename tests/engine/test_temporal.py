@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.local_engine import LocalEngine
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.errors import Error, ExpressionFailed
 from reclock.session.database import Database
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 
 from reclock.errors import InvalidValue, TimelineMismatch
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 KINDS = {
     "table": "{t}",

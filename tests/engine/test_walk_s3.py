@@ -18,6 +18,7 @@ from threading import Timer
 
 import pytest
 
+from engines.local_engine import LocalEngine
 from reclock import ManualClock
 from reclock.arrangement import remote_errors
 from reclock.arrangement.remote import RemoteStore
@@ -25,8 +26,7 @@ from reclock.dataflow import merge
 from reclock.engine import arrangements
 from reclock.engine.place import CACHE, open_place
 from reclock.session.database import Database
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.s3 import KEYS, running_s3, way_to
+from s3 import KEYS, running_s3, way_to
 
 VIEWS = {
     "parity": "SELECT a % 2 AS odd, count(*) AS n FROM t GROUP BY a % 2",

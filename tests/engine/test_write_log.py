@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from memory_store import MemoryStore
 from reclock.arrangement.run import RunRef
-from reclock.durable.memory import MemoryStore
 from reclock.durable.store import Append, StoredUpdate
 from reclock.engine.write_log import Wal
 from reclock.errors import Corrupt, NewerFormat

@@ -10,8 +10,8 @@ from collections import Counter
 
 import pytest
 
-from reclock.change.cdcv2.codec import decode
-from reclock.change.cdcv2.reader import Reader
+from model.cdcv2_codec import decode
+from model.cdcv2_reader import Reader
 
 pytestmark = pytest.mark.slow(seconds=20)
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from reclock.change.cdcv2.codec import decode
-from reclock.change.cdcv2.reader import Reader
+from model.cdcv2_codec import decode
+from model.cdcv2_reader import Reader
 from reclock.errors import Error, SourceUnavailable
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 from reclock.testing.schema_registry import running_registry
 
 COLUMNS = (

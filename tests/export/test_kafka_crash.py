@@ -29,10 +29,10 @@ from contextlib import suppress
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from children import Child
 from reclock.failpoints import EXIT_STATUS
-from reclock.testing.children import Child
 from reclock.testing.kafka import running_kafka
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 pytestmark = pytest.mark.kafka
 
@@ -41,7 +41,7 @@ import faulthandler, json, signal
 from reclock.session.database import Database
 from reclock.export import exporter
 from reclock.failpoints import arm
-from reclock.testing.model_engine import ModelEngine
+from engines.model_engine import ModelEngine
 
 exporter.IDLE_MS = 200
 faulthandler.register(signal.SIGUSR1)  # what it waits for, when a test has waited in vain

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from reclock.sinks.topics import NewTopic
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 SOURCE = "CREATE SOURCE o (id BIGINT) FROM KAFKA BROKER 'b:1' TOPIC 'in' FORMAT JSON"
 SINK = """

@@ -23,10 +23,10 @@ from reclock.sql.parse import parse_statements
 from reclock.sql.schema import Column, Schema
 from reclock.sql.statement import CreateSink
 from reclock.testing.schema_registry import running_registry
-from reclock.testing.strategies.values import kinds, values_of
 from reclock.time.description import Description
 from reclock.time.frontier import at
 from reclock.time.timestamp import Timestamp
+from strategies.values import kinds, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

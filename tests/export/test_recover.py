@@ -13,8 +13,8 @@ import pytest
 from reclock.connectors.kafka.cluster import Span
 from reclock.errors import Error
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_producer import ABORTABLE, FATAL, RETRIABLE
+from reclock.testing.kafka_upstream import Record
 
 ENVELOPES = {
     "upsert": "KEY (region) FORMAT JSON ENVELOPE UPSERT",

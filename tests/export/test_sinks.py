@@ -11,8 +11,8 @@ from reclock.connectors.kafka.cluster import Span
 from reclock.errors import Error
 from reclock.sinks.consistency import frontier_record
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_producer import ABORTABLE, FATAL, REFUSED, RETRIABLE
+from reclock.testing.kafka_upstream import Record
 from reclock.time.frontier import at
 
 

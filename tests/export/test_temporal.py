@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from engines.local_engine import LocalEngine
 from reclock.errors import DataflowExpired
-from reclock.testing.local_engine import LocalEngine
 
 SINK = (
     "CREATE SINK s FROM v INTO KAFKA BROKER 'b:1' TOPIC 'out' KEY (id)"

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
+from graphs.collections import arranged
+from graphs.memory_graph import MemoryGraph, hashable
 from reclock.arrangement.store import LocalStore
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import from_python
@@ -30,8 +32,6 @@ from reclock.sql.plan.functions.aggregate import AGGREGATES, WINDOWS
 from reclock.sql.plan.functions.overload import AnyOf
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite, rewrite_query
 from reclock.sql.schema import Column, Schema
-from reclock.testing.collections import arranged
-from reclock.testing.graphs import MemoryGraph, hashable
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 

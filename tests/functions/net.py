@@ -33,7 +33,7 @@ from reclock.sql.plan.scalar import can_fail
 from reclock.sql.rewrite.fold_constants import fold_scalar
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax.query import Select
-from reclock.testing.queries import FuzzCatalog
+from strategies.queries import FuzzCatalog
 
 from .edges import of
 

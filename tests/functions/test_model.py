@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from graphs.memory_graph import hashable
+from model.evaluate_scalar import EvaluationError, evaluate_scalar, knows, normal
 from reclock.dataflow.values import from_python
 from reclock.errors import Error
-from reclock.testing.evaluate_scalar import EvaluationError, evaluate_scalar, knows, normal
-from reclock.testing.graphs import hashable
 from reclock.testing.postgres import running_postgres
 
 from ..shards import turn  # noqa: TID252 - tests are no package

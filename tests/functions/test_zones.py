@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 import reclock
+from engines.model_engine import ModelEngine
 from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 from reclock.testing.postgres import running_postgres
 
 if TYPE_CHECKING:

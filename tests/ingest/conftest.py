@@ -12,6 +12,7 @@ import pytest
 
 from conditions import assert_facts_agree
 from databases import Opener, _no_power_is_lost, db, make_opener, opener
+from debezium import Change, Connector
 from reclock import ManualClock
 from reclock.connectors.kafka import fetch
 from reclock.connectors.kafka.client import KafkaCluster
@@ -19,10 +20,9 @@ from reclock.engine.place import segments_of
 from reclock.session.database import Database
 from reclock.spark.engine import SparkEngine
 from reclock.spark.session import Spark
-from reclock.testing.debezium import Change, Connector
 from reclock.testing.kafka import RealKafka
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
+from reclock.testing.kafka_upstream import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

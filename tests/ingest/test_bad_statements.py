@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reclock.change.cdcv2.codec import encode
+from model.cdcv2_codec import encode
 from reclock.errors import Error
-from reclock.testing.strategies.changes import multiset_logs
-from reclock.testing.strategies.statements import deliveries
+from strategies.changes import multiset_logs
+from strategies.statements import deliveries
 
 COLUMNS = "(id BIGINT NOT NULL, x TEXT)"
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow(seconds=40)]
 

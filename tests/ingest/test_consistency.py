@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engines.local_engine import LocalEngine
+from engines.model_engine import ModelEngine
 from reclock.errors import (
     Error,
     InvalidValue,
@@ -18,9 +20,7 @@ from reclock.errors import (
 )
 from reclock.ingest.cdcv2_intake import StatedIntake
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.model_engine import ModelEngine
+from reclock.testing.kafka_upstream import Record
 
 COLUMNS = "(id BIGINT PRIMARY KEY, x TEXT)"
 KEPT = "RETAIN HISTORY FOR '1 h'"

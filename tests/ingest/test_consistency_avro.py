@@ -7,7 +7,7 @@ import io
 import fastavro
 import pytest
 
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 from reclock.testing.schema_registry import running_registry
 
 TEXT, LONG = ["null", "string"], ["null", "long"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reclock.testing.debezium import Change, Connector
+from debezium import Change, Connector
 
 COUNT = 12
 

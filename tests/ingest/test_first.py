@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from reclock.errors import Error, StatementTimeout, Unreadable
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 
 def send(opener, topic, *ids, partition=0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reclock.errors import Error
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 
 @pytest.fixture

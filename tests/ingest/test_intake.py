@@ -12,8 +12,8 @@ import pytest
 from conditions import assert_facts_agree
 from reclock.errors import Error, PositionsLost, SourceUnavailable
 from reclock.failpoints import NAMES, FailpointRaised, arm, disarm
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
+from reclock.testing.kafka_upstream import Record
 
 UPSERT = {"columns": "(id BIGINT PRIMARY KEY, x TEXT)", "rest": "FORMAT JSON ENVELOPE UPSERT"}
 

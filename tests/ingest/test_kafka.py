@@ -20,7 +20,7 @@ import reclock
 from reclock.errors import Error, SourceUnavailable
 from reclock.ingest import intake as intakes
 from reclock.testing.kafka import PASSWORD, USER
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 STATUS = "SELECT state, rows, errors, detail FROM reclock.source_status WHERE source = '{}'"
 KEYED = "KEY FORMAT TEXT VALUE FORMAT JSON"

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
+from engines.local_engine import LocalEngine
+from engines.model_engine import ModelEngine
 from reclock.engine import dead_letters as letters
 from reclock.errors import Error
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.model_engine import ModelEngine
+from reclock.testing.kafka_upstream import Record
 
 LETTERS = (
     'SELECT number, timestamp, partition, "offset", key, value, code FROM reclock.dead_letters'

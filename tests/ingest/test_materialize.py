@@ -12,16 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engines.task_engine import LoopEngine
+from model.cdcv2_codec import encode
+from model.cdcv2_reader import Reader
 from reclock.catalog.item import Sink
-from reclock.change.cdcv2.codec import encode
-from reclock.change.cdcv2.reader import Reader
 from reclock.engine.place import segments_of
 from reclock.errors import Error, StatementTimeout, TimelineMismatch, Unreadable
 from reclock.ingest import cdcv2_intake as stated
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.strategies.changes import multiset_logs
-from reclock.testing.strategies.statements import deliveries
-from reclock.testing.task_engine import LoopEngine
+from strategies.changes import multiset_logs
+from strategies.statements import deliveries
 
 DATA = st.fixed_dictionaries(
     {"id": st.none() | st.integers(0, 2), "x": st.none() | st.sampled_from("ab")}

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engines.local_engine import LocalEngine
+from engines.model_engine import ModelEngine
+from engines.task_engine import TaskEngine, TaskModel
 from reclock.errors import Error
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.model_engine import ModelEngine
-from reclock.testing.task_engine import TaskEngine, TaskModel
+from reclock.testing.kafka_upstream import Record
 
 COLUMNS = {
     "none": "(id BIGINT, x TEXT)",

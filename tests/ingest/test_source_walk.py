@@ -24,12 +24,12 @@ from collections import Counter
 
 import pytest
 
+from engines.task_engine import LoopEngine, TaskModel
 from reclock.connectors.records import NO_KEY, NO_VALUE, UNDECODABLE
 from reclock.engine.place import segments_of
 from reclock.errors import Error, Unreadable
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.task_engine import LoopEngine, TaskModel
+from reclock.testing.kafka_upstream import Record
 
 STEPS = 70
 SEEDS = [int(os.environ["RECLOCK_SEED"])] if "RECLOCK_SEED" in os.environ else range(6)

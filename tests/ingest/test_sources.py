@@ -9,14 +9,14 @@ from socket import socket
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.connectors.kafka.client import KafkaCluster
 from reclock.errors import Corrupt, Error, SourceUnavailable
 from reclock.session import definition as define
 from reclock.session.database import Database
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.model_engine import ModelEngine
+from reclock.testing.kafka_upstream import Record
 from reclock.time.position import KafkaPosition
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from engines.task_engine import LoopEngine
 from reclock.catalog.item import Source
 from reclock.engine.place import segments_of
 from reclock.errors import Error
 from reclock.ingest.transactions.transactions import Transactions
-from reclock.testing.task_engine import LoopEngine
 
 MANY = [("orders", n, "a") for n in range(40)]
 

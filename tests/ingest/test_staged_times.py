@@ -6,12 +6,12 @@ from contextlib import suppress
 
 import pytest
 
+from engines.task_engine import LoopEngine
 from reclock.catalog.item import Source
 from reclock.engine.place import segments_of
 from reclock.errors import Error
 from reclock.ingest.cdcv2 import closed_times
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
-from reclock.testing.task_engine import LoopEngine
 
 POINTS = [n for n in NAMES if n.startswith(("durable.", "tick.", "ingest.", "arrangement."))]
 MANY = [(n, "a") for n in range(40)]

@@ -17,12 +17,12 @@ from itertools import pairwise
 
 import pytest
 
+from engines.local_engine import LocalEngine
+from engines.task_engine import LoopEngine, TaskEngine
 from reclock.engine.place import segments_of
 from reclock.errors import Error
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.task_engine import LoopEngine, TaskEngine
+from reclock.testing.kafka_upstream import Record
 
 STEPS = 30
 SEEDS = (

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.cdcv2_reader import Reader
 from reclock.arrangement.layout import diff_of, time_of
 from reclock.change.cdcv2.message import Progress, Updates
-from reclock.change.cdcv2.reader import Reader
 from reclock.change.update import Update
 from reclock.dataflow import delta as deltas
 from reclock.errors import ConflictingStatements
 from reclock.ingest.cdcv2.statements import Statements
-from reclock.testing.strategies.changes import update_logs
-from reclock.testing.strategies.statements import deliveries
 from reclock.time.antichain import Antichain
 from reclock.time.timestamp import Timestamp
+from strategies.changes import update_logs
+from strategies.statements import deliveries
 
 ROW = (pa.int64(), pa.string())
 TYPES = (*ROW, *[pa.int64()] * 4, *[pa.string()] * 3)

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import reclock
+from debezium import Change, Connector
 from reclock import ManualClock
 from reclock.catalog.item import Source
 from reclock.errors import Error, Interrupted, Unreadable
 from reclock.ingest.intake import Intake
 from reclock.ingest.task_reader import TaskReader
 from reclock.spark import staging as stage_job
-from reclock.testing.debezium import Change, Connector
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 pytestmark = [pytest.mark.spark]
 

@@ -23,6 +23,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from engines.local_engine import LocalEngine
+from engines.task_engine import LoopEngine, TaskEngine
 from reclock.catalog.item import Source
 from reclock.connectors.generator.source import GeneratorSource
 from reclock.engine.place import segments_of
@@ -30,9 +32,7 @@ from reclock.errors import Error
 from reclock.ingest.pump import Pump
 from reclock.remap.batch import Range
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.task_engine import LoopEngine, TaskEngine
+from reclock.testing.kafka_upstream import Record
 from reclock.time.timestamp import Timestamp
 
 STEPS = 40

@@ -15,13 +15,13 @@ from itertools import pairwise
 
 import pytest
 
+from debezium import Change, Connector
+from engines.local_engine import LocalEngine
+from engines.task_engine import LoopEngine
 from reclock.catalog.item import Source
 from reclock.engine.place import segments_of
 from reclock.errors import Error
-from reclock.testing.debezium import Change, Connector
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.task_engine import LoopEngine
 
 STEPS = 30
 SEEDS = (

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from reclock.errors import Error
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 KEPT = "RETAIN HISTORY FOR '1 h'"
 

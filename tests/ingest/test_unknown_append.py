@@ -11,7 +11,7 @@ import json
 import pytest
 
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 ANSWER = [(n,) for n in range(6)]
 

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conditions import assert_facts_agree
+from engines.model_engine import ModelEngine
+from engines.task_engine import LoopEngine, TaskModel
 from reclock.engine.place import segments_of
 from reclock.errors import Error, Unreadable
 from reclock.ingest import supplied_intake as supplied
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.model_engine import ModelEngine
-from reclock.testing.task_engine import LoopEngine, TaskModel
+from reclock.testing.kafka_upstream import Record
 
 KEPT = "RETAIN HISTORY FOR '1 h'"
 GIVEN = "(timestamp BIGINT, partition INT, offset BIGINT)"

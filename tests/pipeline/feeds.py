@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from reclock.errors import Error
-from reclock.testing.kafka_conformance import Record as Message
+from reclock.testing.kafka_upstream import Record as Message
 
 from . import payload
 from .model import Broken, Change, Fault, Placed, Record, Rows, appended, captured, upserted

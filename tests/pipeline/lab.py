@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engines.local_engine import LocalEngine
 from reclock import ManualClock
 from reclock.session.database import Database
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.local_engine import LocalEngine
 from reclock.testing.outlets import MemoryOutlets
 
 if TYPE_CHECKING:

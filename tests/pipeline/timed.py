@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from reclock.testing.kafka_conformance import Record as Message
+from reclock.testing.kafka_upstream import Record as Message
 
 from . import payload, stated_avro
 from .feeds import KEYS, TEXTS, Feed, Topic

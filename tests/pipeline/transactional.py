@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reclock.testing.kafka_conformance import Record as Message
+from reclock.testing.kafka_upstream import Record as Message
 
 from .feeds import KEYS, TEXTS, Log, named
 from .model import Broken, Record, Rows

@@ -12,9 +12,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engines.local_engine import LocalEngine
 from reclock import ManualClock
 from reclock.session.database import Database
-from reclock.testing.local_engine import LocalEngine
 
 from .feeds import Log
 from .model import Record, Row, Rows

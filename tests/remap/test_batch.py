@@ -13,10 +13,10 @@ from reclock.remap.batch import END, NOT_BOUND, Range, ranges, steps_of, times_o
 from reclock.remap.codec import FILES, KAFKA
 from reclock.remap.follow import time_of
 from reclock.remap.trace import Remap
-from reclock.testing.strategies.remaps import PARTITIONS, remaps
 from reclock.time.antichain import Antichain
 from reclock.time.position import FilePosition, KafkaPosition, offsets_of
 from reclock.time.timestamp import Timestamp
+from strategies.remaps import PARTITIONS, remaps
 
 K = KafkaPosition
 

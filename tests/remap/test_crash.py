@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_store import MemoryDisk, MemoryStore
 from reclock.clock import ManualClock
-from reclock.durable.memory import MemoryDisk, MemoryStore
 from reclock.durable.sqlite import open_sqlite
 from reclock.errors import Unreadable
 from reclock.failpoints import NAMES, FailpointRaised, armed
@@ -23,8 +23,8 @@ from reclock.ids import CollectionId
 from reclock.testing.ingest import Row, ScriptedIngest
 from reclock.testing.scripted import ABORT, EOF, PAUSE, Event, NewPartition, Record, ScriptAborted
 from reclock.testing.scripted import ScriptedSource as Source
-from reclock.testing.strategies.remaps import PARTITIONS
 from reclock.time.timestamp import Timestamp
+from strategies.remaps import PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

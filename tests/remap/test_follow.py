@@ -13,10 +13,10 @@ from reclock.errors import InvalidValue
 from reclock.remap.codec import KAFKA
 from reclock.remap.follow import Follower, output_frontier, time_of
 from reclock.remap.trace import Remap
-from reclock.testing.strategies.remaps import PARTITIONS, records, remaps, times_around
 from reclock.time.antichain import Antichain
 from reclock.time.position import KafkaPosition
 from reclock.time.timestamp import Timestamp
+from strategies.remaps import PARTITIONS, records, remaps, times_around
 
 K = KafkaPosition
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.durable.memory import MemoryStore
+from memory_store import MemoryStore
 from reclock.durable.remap_store import RemapStore
 from reclock.errors import InvalidCompaction, SourceRegressed, TimestampOverflow
 from reclock.ids import ObjectId
@@ -19,10 +19,10 @@ from reclock.remap.codec import KAFKA
 from reclock.remap.follow import time_of
 from reclock.remap.mint import Minter
 from reclock.testing.remaps import MemoryRemap
-from reclock.testing.strategies.remaps import PARTITIONS
 from reclock.time.antichain import Antichain
 from reclock.time.position import KafkaPosition, offsets_of
 from reclock.time.timestamp import Timestamp
+from strategies.remaps import PARTITIONS
 
 if TYPE_CHECKING:
     from reclock.remap.handle import RemapHandle

@@ -11,10 +11,10 @@ from reclock.remap.codec import KAFKA
 from reclock.remap.follow import time_of
 from reclock.remap.resume import resume
 from reclock.remap.trace import Remap
-from reclock.testing.strategies.remaps import records, remaps, times_around
 from reclock.time.antichain import Antichain
 from reclock.time.position import KafkaPosition
 from reclock.time.timestamp import Timestamp
+from strategies.remaps import records, remaps, times_around
 
 K = KafkaPosition
 

@@ -10,9 +10,9 @@ from reclock.errors import BindingsNotMonotone, InvalidValue
 from reclock.remap.follow import time_of
 from reclock.remap.supplied import SuppliedBinding, check_supplied, steps_of
 from reclock.remap.trace import Remap
-from reclock.testing.strategies.remaps import PARTITIONS
 from reclock.time.position import KafkaPosition, offsets_of
 from reclock.time.timestamp import Timestamp
+from strategies.remaps import PARTITIONS
 
 B = SuppliedBinding
 ROWS = st.lists(st.builds(B, st.integers(1, 9), PARTITIONS, st.integers(0, 9)), max_size=8)

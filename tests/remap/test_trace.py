@@ -12,10 +12,10 @@ from reclock.change.update import Update
 from reclock.errors import BindingsNotMonotone, Corrupt, InvalidCompaction, Unreadable
 from reclock.remap.codec import KAFKA
 from reclock.remap.trace import UNBOUND, Binding, Remap
-from reclock.testing.strategies.remaps import remaps, times_around
 from reclock.time.antichain import Antichain
 from reclock.time.position import KafkaPosition
 from reclock.time.timestamp import Sequence, Timestamp
+from strategies.remaps import remaps, times_around
 
 
 def at(offsets: dict[int, int]) -> Antichain[KafkaPosition]:

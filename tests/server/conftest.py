@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.server.codec.backend import read_backend
 from reclock.server.codec.frames import LIMIT, Frames
 from reclock.server.protocol.conversation import Conversation
 from reclock.server.protocol.wire import Disconnected
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

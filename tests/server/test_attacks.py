@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.database import Database
@@ -20,7 +21,6 @@ from reclock.session.file_roots import FileRoots
 from reclock.session.statements import HANDLERS
 from reclock.sql.parse import parse_statements
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.model_engine import ModelEngine
 from reclock.testing.outlets import MemoryOutlets
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 
 @pytest.fixture

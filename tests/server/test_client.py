@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.cli.shell.shell import Shell
 from reclock.cli.sql import remote
 from reclock.errors import StatementError, StorageError
@@ -20,7 +21,6 @@ from reclock.server.client import RemoteDatabase
 from reclock.server.server import Options
 from reclock.server.signpost import NAME, Signpost, new_key, read_signpost, signpost
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 
 @pytest.fixture

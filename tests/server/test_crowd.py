@@ -13,12 +13,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from engines.model_engine import ModelEngine
 from reclock.server.background import serving
 from reclock.server.codec.frontend import Query, Startup, write_first
 from reclock.server.codec.message import frame
 from reclock.server.server import Options
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

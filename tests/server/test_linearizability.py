@@ -18,11 +18,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from engines.model_engine import ModelEngine
+from model.histories import History, check_linearizable
 from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.database import Database
-from reclock.testing.histories import History, check_linearizable
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import platformdirs
 import pytest
 
+from engines.model_engine import ModelEngine
 from nodejs import node
 from reclock.dev.jars import locked
 from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+from engines.model_engine import ModelEngine
 from reclock.dev.jars import JDBC_VERSION, jdbc_jars
 from reclock.java import find_java
 from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
+from engines.model_engine import ModelEngine
 from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

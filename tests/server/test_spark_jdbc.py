@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from engines.model_engine import ModelEngine
 from reclock.dev.jars import JDBC_VERSION, jdbc_jars
 from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg import sql as text
 
+from engines.model_engine import ModelEngine
 from reclock.server import connection
 from reclock.server.background import serving
 from reclock.server.codec import backend as b
@@ -21,7 +22,6 @@ from reclock.server.codec.frames import LIMIT, Frames
 from reclock.server.codec.message import frame
 from reclock.server.server import Options
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from engines.model_engine import ModelEngine
 from reclock.server.background import serving
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.server.server import Options
 from reclock.server.switching import SECONDS, Switching
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reclock
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.session.answer import BATCH_ROWS, Answer
 from reclock.sql.parse import parse_statements
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import TEXT
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

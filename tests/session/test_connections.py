@@ -15,7 +15,7 @@ from reclock.failpoints import FailpointRaised, armed
 from reclock.server.background import serving
 from reclock.server.server import Options
 from reclock.session.pipeline.plan import Action
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 from reclock.testing.schema_registry import running_registry
 
 if TYPE_CHECKING:

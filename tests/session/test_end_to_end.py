@@ -20,13 +20,13 @@ from random import Random
 import pytest
 
 import reclock
+from model.evaluate import answer
 from reclock.engine import arrangements, write
 from reclock.session.database import Database
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
-from reclock.testing.evaluate import answer
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.queries import SCHEMA, FuzzCatalog, random_query, random_tables, random_value
+from strategies.queries import SCHEMA, FuzzCatalog, random_query, random_tables, random_value
 
 pytestmark = pytest.mark.spark
 

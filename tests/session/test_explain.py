@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from engines.local_engine import LocalEngine
 from reclock.errors import NotSupported, StatementError
-from reclock.testing.local_engine import LocalEngine
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.local_engine import LocalEngine
+from engines.model_engine import ModelEngine
+from engines.task_engine import LoopEngine
 from reclock import ManualClock
 from reclock.engine.place import segments_of
 from reclock.session.database import Database
 from reclock.session.facts import LATE_MS
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.model_engine import ModelEngine
-from reclock.testing.task_engine import LoopEngine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

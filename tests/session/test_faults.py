@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.local_engine import LocalEngine
 from reclock import ManualClock
 from reclock.errors import Corrupt, ExpressionFailed
 from reclock.session import faults
 from reclock.session.database import Database
-from reclock.testing.local_engine import LocalEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

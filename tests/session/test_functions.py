@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.clock import ManualClock
 from reclock.errors import Error
 from reclock.session.database import Database
 from reclock.sql.parse import parse_statements
-from reclock.testing.model_engine import ModelEngine
 
 
 def test_who_and_where(db: Database) -> None:

@@ -13,7 +13,7 @@ from reclock.errors import Error
 from reclock.interval import Interval
 from reclock.server.pg_catalog.answer import _fitted
 from reclock.sql.types import INTERVAL
-from reclock.testing.intervals import random_interval
+from strategies.intervals import random_interval
 
 VIEWS = {
     "grouped": "SELECT i, count(*) AS n, sum(k) AS s FROM t GROUP BY i",

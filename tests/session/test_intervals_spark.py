@@ -9,8 +9,8 @@ import pytest
 import reclock
 from reclock.errors import Error
 from reclock.interval import Interval
-from reclock.testing.intervals import COLUMNS, EXPRESSIONS, random_rows
 from reclock.testing.postgres import running_postgres
+from strategies.intervals import COLUMNS, EXPRESSIONS, random_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 

@@ -17,11 +17,11 @@ from time import monotonic, sleep
 
 import pytest
 
+from model.histories import History, check_linearizable, check_times
 from reclock.errors import Error
 from reclock.session.statements import read_then_write
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.histories import History, check_linearizable, check_times
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 CLIENTS = 4
 EPOCHS = 3

@@ -6,6 +6,8 @@ import pytest
 from click.testing import CliRunner
 from pyarrow import fs
 
+from engines.local_engine import LocalEngine
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.cli.doctor import examine
 from reclock.cli.main import cli
@@ -13,8 +15,6 @@ from reclock.engine.place import open_place
 from reclock.errors import StorageError
 from reclock.session.database import Database
 from reclock.session.offline import look
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.model_engine import ModelEngine
 from reclock.testing.postgres import running_postgres
 
 ROWS = [(n, "x" * 50) for n in range(2_000)]  # so many that they go into a file

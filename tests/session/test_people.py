@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.errors import StateInUse
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 
 def test_a_database_says_what_is_in_it(tmp_path):

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.errors import Error, StatementError
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 
 @pytest.fixture

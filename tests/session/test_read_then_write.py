@@ -8,6 +8,8 @@ from time import monotonic
 
 import pytest
 
+from engines.local_engine import LocalEngine
+from engines.model_engine import ModelEngine
 from reclock.errors import (
     DuplicateName,
     Error,
@@ -17,8 +19,6 @@ from reclock.errors import (
 )
 from reclock.session.statements import read_then_write
 from reclock.testing.failpoints import FailpointRaised, armed
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.model_engine import ModelEngine
 
 ROUTES = {
     "before": {"FEW_ROWS": -1},

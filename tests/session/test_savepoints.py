@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.errors import Error, InvalidTransactionState
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.errors import ConstraintViolation, Error
 from reclock.session import copy_in
 from reclock.session.copy_in import CopyIn
 from reclock.session.database import Database
 from reclock.sql.parse import parse_statements
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,7 +145,7 @@ def test_a_crash_leaves_all_or_nothing(tmp_path: Path, point: str) -> None:
         "import sys; from reclock import failpoints; from reclock.session import copy_in\n"
         "copy_in.PIECE_BYTES, copy_in._AT_ONCE = 1_000, 50\n"
         "from reclock.session.database import Database\n"
-        "from reclock.testing.model_engine import ModelEngine\n"
+        "from engines.model_engine import ModelEngine\n"
         "from reclock.sql.parse import parse_statements\n"
         "db = Database(sys.argv[1], ModelEngine(), background=False)\n"
         "copying = db.session().run(parse_statements('COPY t (id, name) FROM STDIN')[0])\n"

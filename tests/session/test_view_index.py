@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engines.local_engine import LocalEngine
 from reclock.errors import (
     DependentObjects,
     ExpressionFailed,
@@ -17,7 +18,6 @@ from reclock.errors import (
     Unreadable,
 )
 from reclock.testing.failpoints import armed
-from reclock.testing.local_engine import LocalEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

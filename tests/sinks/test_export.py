@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from conformance.sink import committed, failing
 from reclock.connectors.kafka.cluster import Span
 from reclock.errors import Error, InvalidValue, SinkRegressed
 from reclock.errors import Fenced as FencedError
@@ -30,9 +31,8 @@ from reclock.sql import types as t
 from reclock.sql.schema import Column
 from reclock.testing import kafka_log
 from reclock.testing import kafka_producer as fake
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.sink_conformance import committed, failing
+from reclock.testing.kafka_upstream import Record
 from reclock.time.frontier import CLOSED, Frontier, at
 from reclock.time.timestamp import Timestamp
 

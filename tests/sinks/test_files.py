@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reclock.change.cdcv2.codec import decode
-from reclock.change.cdcv2.reader import Reader
+from model.cdcv2_codec import decode
+from model.cdcv2_reader import Reader
 from reclock.sinks.consistency import frontier_record
 from reclock.sinks.failure import Retry, Stop
 from reclock.sinks.files import FileLog, Place, lines

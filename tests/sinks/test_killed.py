@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from conformance.sink import committed
 from reclock.connectors.kafka.options import Connection
 from reclock.sinks.admin import KafkaAdmin
 from reclock.sinks.connect import connect
@@ -30,7 +31,6 @@ from reclock.sinks.producer import Target
 from reclock.sinks.topics import consistency_name, prepared
 from reclock.sql import types as t
 from reclock.sql.schema import Column
-from reclock.testing.sink_conformance import committed
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from conformance.sink import CASES, SinkKit, chunk, failing, messages_of
 from reclock.errors import Fenced, OutcomeUnknown, SinkStopped, SinkUnavailable
 from reclock.failpoints import armed
 from reclock.sinks.consistency import frontier_record
@@ -15,14 +16,13 @@ from reclock.sinks.log import Message
 from reclock.sinks.producer import Patience
 from reclock.testing import kafka_producer as fake
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.sink_conformance import CASES, SinkKit, chunk, failing, messages_of
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
+    from conformance.sink import Case
     from reclock.sinks.producer import FencedProducer, Target
-    from reclock.testing.sink_conformance import Case
 
 
 @pytest.fixture

@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.sink import (
+    CASES,
+    SinkKit,
+    chunk,
+    committed,
+    failing,
+    messages_of,
+)
 from reclock.connectors.kafka.options import Connection
 from reclock.errors import InvalidValue
 from reclock.failpoints import armed
@@ -16,23 +24,15 @@ from reclock.sinks.consistency import frontier_record
 from reclock.sinks.failure import NewProducer, Retry, SendFailed, Stop
 from reclock.sinks.producer import Patience
 from reclock.testing.kafka import USER, running_kafka
-from reclock.testing.sink_conformance import (
-    CASES,
-    SinkKit,
-    chunk,
-    committed,
-    failing,
-    messages_of,
-)
 from reclock.time.frontier import at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conformance.sink import Case
     from reclock.sinks.consistency import FrontierRecord
     from reclock.sinks.producer import FencedProducer, Producer, Target
     from reclock.testing.kafka import RealKafka
-    from reclock.testing.sink_conformance import Case
 
 pytestmark = pytest.mark.kafka
 

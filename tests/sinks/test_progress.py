@@ -9,8 +9,8 @@ import pytest
 from reclock.sinks import progress
 from reclock.sinks.consistency import FrontierRecord, frontier_record, transaction_records
 from reclock.sinks.progress import last_frontier
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryCluster, MemoryKafka
+from reclock.testing.kafka_upstream import Record
 from reclock.time.frontier import at
 
 

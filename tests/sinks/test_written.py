@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.sink import failing
 from reclock.errors import SinkRegressed
 from reclock.sinks import written
 from reclock.sinks.failure import Retry, Stop
 from reclock.sinks.log import TIMESTAMP_HEADER
 from reclock.sinks.written import last_time, records
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.sink_conformance import failing
+from reclock.testing.kafka_upstream import Record
 
 
 class Topic:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from reclock.testing.postgres import running_postgres
-from reclock.testing.slt import answered_by_postgres, parse
+from slt import answered_by_postgres, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

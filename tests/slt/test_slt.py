@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import reclock
-from reclock.testing.slt import Script, parse, shown
+from slt import Script, parse, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

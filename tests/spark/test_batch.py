@@ -14,6 +14,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from model.evaluate import answer, evaluate
 from reclock.dataflow.types import arrow_types
 from reclock.dataflow.values import from_python, rows_of
 from reclock.errors import Error
@@ -37,8 +38,7 @@ from reclock.sql.types import (
     Array,
     Numeric,
 )
-from reclock.testing.evaluate import answer, evaluate
-from reclock.testing.queries import FuzzCatalog, random_query, random_tables
+from strategies.queries import FuzzCatalog, random_query, random_tables
 
 pytestmark = pytest.mark.spark
 

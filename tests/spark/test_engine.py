@@ -11,10 +11,10 @@ import re
 import pytest
 
 import reclock
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.errors import ExpressionFailed
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 pytestmark = pytest.mark.spark
 

@@ -7,6 +7,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from graphs.collections import arranged
 from reclock.arrangement.store import LocalStore
 from reclock.dataflow import direct
 from reclock.dataflow.types import arrow_types
@@ -23,7 +24,6 @@ from reclock.sql.plan.build import plan_query
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import INTEGER, INTERVAL, TEXT
-from reclock.testing.collections import arranged
 from reclock.time.timeline import EPOCH_MS
 from reclock.time.timestamp import Timestamp
 

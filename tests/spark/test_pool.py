@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from graphs.collections import arranged
 from reclock.arrangement.store import LocalStore
 from reclock.dataflow.types import arrow_types
 from reclock.engine.interrupt import Interrupt
@@ -19,9 +20,8 @@ from reclock.spark.stoppable import stoppable
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
-from reclock.testing.collections import arranged
-from reclock.testing.queries import FuzzCatalog
 from reclock.time.timestamp import Timestamp
+from strategies.queries import FuzzCatalog
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from graphs.memory_graph import Changes, MemoryGraph, planned
+from model.evaluate import evaluate
 from reclock.ids import ObjectId
 from reclock.spark.evaluator import SparkEvaluator
 from reclock.spark.exchange import Exchange
-from reclock.testing.evaluate import evaluate
-from reclock.testing.graphs import Changes, MemoryGraph, planned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import datadriven as runner
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
-from reclock.testing import datadriven as runner
-from reclock.testing.queries import FuzzCatalog
+from strategies.queries import FuzzCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import walk
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
-from reclock.testing.queries import FuzzCatalog
+from strategies.queries import FuzzCatalog
 
 KEEP_UP = [
     "select * from t join u on t.a = u.a and t.b < u.c",

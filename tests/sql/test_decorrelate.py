@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reclock.testing.evaluate import answer
-from reclock.testing.evaluate_scalar import EvaluationError
+from model.evaluate import answer
+from model.evaluate_scalar import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

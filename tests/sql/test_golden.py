@@ -19,13 +19,13 @@ from reclock.sql.rewrite.push_filters import push_filters
 from reclock.sql.rewrite.remove_distinct import remove_distinct
 from reclock.sql.rewrite.single_row import single_row
 from reclock.sql.rewrite.top_k import top_k
-from reclock.testing.queries import FuzzCatalog
+from strategies.queries import FuzzCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from datadriven import Case
     from reclock.sql.plan.node import Node
-    from reclock.testing.datadriven import Case
 
     Golden = Callable[[str, Callable[[Case], str]], None]
 

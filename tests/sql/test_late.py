@@ -13,7 +13,7 @@ from reclock.sql.plan.build.parameter import Typed
 from reclock.sql.plan.late import Late, Undecided
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.types import BIGINT, BOOLEAN, SMALLINT, TEXT, Numeric
-from reclock.testing.queries import FuzzCatalog
+from strategies.queries import FuzzCatalog
 
 CATALOG = FuzzCatalog()
 ANY = [

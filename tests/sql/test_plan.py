@@ -6,6 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from model.evaluate import answer
 from reclock.errors import Error, TimelineMismatch
 from reclock.ids import ObjectId
 from reclock.sql.names import CatalogItem
@@ -17,9 +18,8 @@ from reclock.sql.plan.scalar import ColumnRef, Literal
 from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax.query import Select
 from reclock.sql.types import BOOLEAN, INTEGER, TEXT
-from reclock.testing.evaluate import answer
-from reclock.testing.queries import FuzzCatalog
 from reclock.time.timeline import EPOCH_MS, External
+from strategies.queries import FuzzCatalog
 
 ONE = Schema((Column("a", INTEGER, nullable=False),))
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.evaluate import evaluate
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import Join, JoinKind, walk
 from reclock.sql.rewrite.pipeline import FINISH, SIMPLIFY, RewriteContext, rewrite
-from reclock.testing.evaluate import evaluate
-from reclock.testing.queries import FuzzCatalog, random_query, random_tables
+from strategies.queries import FuzzCatalog, random_query, random_tables
 
 if TYPE_CHECKING:
     from reclock.sql.plan.node import Node

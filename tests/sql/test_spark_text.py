@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from model.evaluate_scalar import EvaluationError, evaluate_scalar
 from reclock.sql.names import Scope, ScopeColumn
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_scalar
@@ -32,8 +33,7 @@ from reclock.sql.types import (
     Array,
     Numeric,
 )
-from reclock.testing.evaluate_scalar import EvaluationError, evaluate_scalar
-from reclock.testing.queries import FuzzCatalog
+from strategies.queries import FuzzCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

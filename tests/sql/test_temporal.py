@@ -6,16 +6,16 @@ from random import Random
 
 import pytest
 
+from graphs.memory_graph import CATALOG, planned
+from model.evaluate import evaluate
+from model.evaluate_scalar import evaluate_scalar
 from reclock.errors import InvalidDefinition, NotSupported, WrongType
 from reclock.sql.parse import parse_query
 from reclock.sql.plan.build import plan_query
 from reclock.sql.plan.relation import Filter, walk
 from reclock.sql.plan.temporal import MOST_SPANS, Span, at_time, is_temporal, spans_of
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
-from reclock.testing.evaluate import evaluate
-from reclock.testing.evaluate_scalar import evaluate_scalar
-from reclock.testing.graphs import CATALOG, planned
-from reclock.testing.queries import random_tables
+from strategies.queries import random_tables
 
 
 def predicates(condition: str):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.evaluate import evaluate
+from model.evaluate_scalar import EvaluationError
 from reclock.ids import ObjectId
 from reclock.sql.plan.build.functions import call
 from reclock.sql.plan.relation import Filter, Get, Project, Reduce, column
@@ -14,8 +16,6 @@ from reclock.sql.plan.scalar import Fault, Literal, Scalar, can_fail
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import BIGINT
 from reclock.sql.witness import suspects
-from reclock.testing.evaluate import evaluate
-from reclock.testing.evaluate_scalar import EvaluationError
 from reclock.time.timeline import EPOCH_MS
 
 T = Get(

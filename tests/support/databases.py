@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.durable import sqlite
 from reclock.session.database import Database
 from reclock.testing.kafka_log import MemoryKafka
-from reclock.testing.model_engine import ModelEngine
 from reclock.testing.outlets import MemoryOutlets
 
 if TYPE_CHECKING:

@@ -47,10 +47,10 @@ def forced(execution: str | None, master: str | None) -> Iterator[None]:
 
 
 def _on_a_loop(patch: pytest.MonkeyPatch) -> None:
+    from engines.local_engine import LocalEngine  # noqa: PLC0415
+    from engines.model_engine import ModelEngine  # noqa: PLC0415
+    from engines.task_engine import LoopEngine  # noqa: PLC0415
     from reclock.session import database  # noqa: PLC0415
-    from reclock.testing.local_engine import LocalEngine  # noqa: PLC0415
-    from reclock.testing.model_engine import ModelEngine  # noqa: PLC0415
-    from reclock.testing.task_engine import LoopEngine  # noqa: PLC0415
 
     class System(database.System):
         def __init__(self, store: Any, segments: Any, engine: Any, *rest: Any, **more: Any) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import reclock
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.session.database import Database
 from reclock.system import RELATIONS
-from reclock.testing.model_engine import ModelEngine
 
 pytestmark = pytest.mark.spark
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import os
 import signal
 
+from children import Child
 from reclock.failpoints import EXIT_STATUS
-from reclock.testing.children import Child
 
 
 def test_a_child_is_a_process_of_its_own_that_has_loaded_everything():

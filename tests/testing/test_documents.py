@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reclock.testing.documents import Part, Statement, parts, statements
+from documents import Part, Statement, parts, statements
 
 PAGE = """\
 # A page

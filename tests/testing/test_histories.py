@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from reclock.testing.histories import History, Operation, check_linearizable, check_times
+from model.histories import History, Operation, check_linearizable, check_times
 
 
 def history(*operations):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from engines.local_engine import LocalEngine
+from engines.model_engine import ModelEngine
 from forced import forced
 from reclock import ManualClock
 from reclock.session.database import Database
-from reclock.testing.local_engine import LocalEngine
-from reclock.testing.model_engine import ModelEngine
 
 SCRIPT = (
     "CREATE TABLE t (k INT PRIMARY KEY, a INT)",

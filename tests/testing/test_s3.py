@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reclock.testing.s3 import BUCKET, KEYS, filesystem, running_s3, way_to
+from s3 import BUCKET, KEYS, filesystem, running_s3, way_to
 
 
 @pytest.mark.slow(seconds=40)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.errors import InvalidValue
-from reclock.testing.strategies.times import TIMES, TimeType, antichains
 from reclock.time.antichain import Antichain, join_all, meet_all
 from reclock.time.timestamp import Timestamp
+from strategies.times import TIMES, TimeType, antichains
 
 every_time = pytest.mark.parametrize("times", TIMES, ids=lambda t: t.name)
 

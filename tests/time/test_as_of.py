@@ -7,12 +7,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from reclock.errors import CompactedPastResume, Unreadable
 from reclock.ids import HolderId, ObjectId
-from reclock.testing.strategies.times import frontiers, inputs
 from reclock.time.as_of import Output, choose_as_of
 from reclock.time.frontier import BEGINNING, CLOSED, Bounds, Frontier, at
 from reclock.time.holds import Holds
 from reclock.time.policy import Policy
 from reclock.time.timestamp import Timestamp
+from strategies.times import frontiers, inputs
 
 END = 40
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.errors import InvalidValue
-from reclock.testing.strategies.times import TIMES, TimeType
 from reclock.time.antichain import Antichain
 from reclock.time.counted import CountedAntichain
 from reclock.time.timestamp import Timestamp
+from strategies.times import TIMES, TimeType
 
 
 @pytest.mark.parametrize("times", TIMES, ids=lambda t: t.name)

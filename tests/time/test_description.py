@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.errors import InvalidValue
-from reclock.testing.strategies.times import TIMES, TimeType, antichains
 from reclock.time.description import Description
 from reclock.time.frontier import CLOSED, at
 from reclock.time.timestamp import Timestamp
+from strategies.times import TIMES, TimeType, antichains
 
 if TYPE_CHECKING:
     from reclock.time.antichain import Antichain

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.errors import DataflowExpired, InvalidValue
-from reclock.testing.strategies.times import frontiers, timelines
 from reclock.time.antichain import meet_all
 from reclock.time.expiry import (
     EXPIRING,
@@ -21,6 +20,7 @@ from reclock.time.expiry import (
 from reclock.time.frontier import CLOSED, Frontier, at
 from reclock.time.timeline import EPOCH_MS, Timeline, User
 from reclock.time.timestamp import INT64_MAX, Timestamp
+from strategies.times import frontiers, timelines
 
 VIEW = DataflowKind.MATERIALIZED_VIEW
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 
 from reclock.errors import Unreadable
-from reclock.testing.strategies.times import bounds, frontiers, inputs, timestamps
 from reclock.time.frontier import (
     BEGINNING,
     CLOSED,
@@ -18,6 +17,7 @@ from reclock.time.frontier import (
     readable_since,
 )
 from reclock.time.timestamp import INT64_MAX, Timestamp
+from strategies.times import bounds, frontiers, inputs, timestamps
 
 
 @given(frontiers())

@@ -10,10 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from reclock.errors import HoldViolation, InvalidValue
 from reclock.ids import HolderId, ObjectId
-from reclock.testing.strategies.times import frontiers
 from reclock.time.antichain import meet_all
 from reclock.time.frontier import BEGINNING, CLOSED, Frontier, at
 from reclock.time.holds import Hold, HoldRow, Holds
+from strategies.times import frontiers
 
 ORDERS, ITEMS, SALES = (ObjectId(name) for name in ("u1", "u2", "u3"))
 OBJECTS = (ORDERS, ITEMS, SALES)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from conformance.oracle import MemoryOracle, check_oracle
 from reclock.errors import InvalidValue, TimestampOverflow, WriteTooFarAhead
-from reclock.testing.oracle_conformance import MemoryOracle, check_oracle
 from reclock.time.oracle import MAX_AHEAD_MS, OracleState, apply_write, peek_write, read, write
 from reclock.time.timestamp import INT64_MAX, Timestamp
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.testing.strategies.times import TIMES, TimeType
 from reclock.time.order import Lattice, PartialOrder, comparable, less_than
+from strategies.times import TIMES, TimeType
 
 every_time = pytest.mark.parametrize("times", TIMES, ids=lambda t: t.name)
 

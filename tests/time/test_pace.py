@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.testing.strategies.times import timelines
 from reclock.time.pace import Own, is_joint, joined, order, timeline_of
 from reclock.time.timeline import EPOCH_MS
+from strategies.times import timelines
 
 ROOTS = st.frozensets(st.sampled_from(["", "u1", "u2", "u7"]), max_size=3)
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.errors import InvalidValue
-from reclock.testing.strategies.times import frontiers
 from reclock.time.frontier import BEGINNING, CLOSED, Frontier, at
 from reclock.time.policy import Policy
+from strategies.times import frontiers
 
 policies = st.integers(0, 12).map(Policy)
 

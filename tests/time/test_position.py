@@ -9,15 +9,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reclock.errors import InvalidValue
-from reclock.testing.strategies.times import (
+from reclock.time.antichain import Antichain
+from reclock.time.position import AFTER, BEFORE, FilePosition, KafkaPosition, Position, offsets_of
+from strategies.times import (
     FILES,
     PARTITIONS,
     TIMES,
     file_offsets,
     kafka_offsets,
 )
-from reclock.time.antichain import Antichain
-from reclock.time.position import AFTER, BEFORE, FilePosition, KafkaPosition, Position, offsets_of
 
 Offsets = dict[Any, int]
 

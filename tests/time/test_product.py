@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.product import Product
 from reclock.time.antichain import Antichain
 from reclock.time.order import comparable
 from reclock.time.position import KafkaPosition
-from reclock.time.product import Product
 from reclock.time.timestamp import Sequence
 
 pairs = st.tuples(st.integers(0, 5), st.integers(0, 5))

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.errors import InvalidValue, Unreadable
-from reclock.testing.strategies.times import inputs, timestamps
 from reclock.time.frontier import CLOSED, Bounds, at
 from reclock.time.select import AsOf, AsOfAtLeast, Choice, Isolation, select
 from reclock.time.timestamp import Timestamp
+from strategies.times import inputs, timestamps
 
 END = 40
 """Beyond every since, upper and time that the strategies draw."""

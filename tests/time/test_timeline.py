@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reclock.errors import InvalidValue, TimelineMismatch
-from reclock.testing.strategies.times import timelines
 from reclock.time.timeline import (
     CONSTANT,
     EPOCH_MS,
@@ -21,6 +20,7 @@ from reclock.time.timeline import (
     parse_timeline,
     user_timeline,
 )
+from strategies.times import timelines
 
 FEW = [EPOCH_MS, Counter("b", "t"), Counter("b", "u"), External("a"), User("a")]
 

@@ -18,7 +18,7 @@ is, however long the ranges are. Reading the same ranges again yields the same r
 Errors. ``SourceUnavailable``: nothing is lost, try again. ``SourceRegressed`` and its
 ``PositionsLost``: lasting, what is bound cannot be read again; never wrong data (P9).
 
-Conformance: reclock.testing.kafka_conformance, on a real broker and in memory.
+Tests: tests/connectors/test_source.py, the same cases for every source.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ that either is summed with. Only data with an update in that interval can have m
 row (``schema``); of those, only data with several is rewritten. Ticks fold, so the statements
 are ``Prepared``.
 
-Checked by ``reclock.testing.store_conformance`` (tests/durable/test_conformance.py).
+Checked by tests/durable/test_conformance.py.
 """
 
 from __future__ import annotations

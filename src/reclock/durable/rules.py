@@ -1,7 +1,7 @@
 """The checks that every store makes, so that all of them refuse the same things.
 
 Pure functions of a collection's state and what is asked of it. Checked through the
-stores by ``reclock.testing.store_conformance``.
+stores by tests/durable/test_conformance.py.
 """
 
 from __future__ import annotations

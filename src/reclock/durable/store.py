@@ -40,7 +40,7 @@ from then on readers of the older version are refused. The reader of version n r
 records of versions 1 … n. ``data`` is text that the caller encodes and decodes.
 
 P1, P2 and P5 stand on this file. Checked for every store by
-``reclock.testing.store_conformance`` (tests/durable/test_conformance.py).
+tests/durable/test_conformance.py.
 """
 
 from __future__ import annotations

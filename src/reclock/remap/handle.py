@@ -2,7 +2,7 @@
 
 The remap's rules need no database to be tested: this protocol has a durable
 implementation (``durable.remap_store``) and an in-memory one (``testing.remaps``), and
-``testing.remap_conformance`` states what both must do.
+``conformance.remap`` (tests/support) states what both must do.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ and read progress) and ``Stop``; any other exception leaves the outcome unknown 
 Messages are columns, not objects: a chunk has the keys and the values of some thousands, and
 their times, which never descend from one message to the next. Keeps P4.
 
-Tests: tests/sinks/test_producer.py, by ``reclock.testing.sink_conformance``.
+Tests: tests/sinks/test_producer.py, on a real broker and in memory.
 """
 
 from __future__ import annotations

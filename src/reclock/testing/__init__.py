@@ -1,6 +1,6 @@
-"""The test kit, shipped with reclock and used by its own tests.
+"""What tests of programs that use reclock need; shipped with it.
 
-A manual clock (``reclock.ManualClock``), a scripted source with crash markers, in-memory
-stores, failpoints, conformance suites for every protocol, and hypothesis strategies
-(extra ``testing``). Nothing here needs Spark.
+``failpoints`` make a durable step fail. ``kafka_log`` is Kafka in memory, for sources and, by
+``outlets``, for sinks; ``kafka`` and ``postgres`` start real servers, ``schema_registry`` one that
+keeps its schemas in memory. Time is a ``reclock.ManualClock``. Nothing here needs Spark.
 """

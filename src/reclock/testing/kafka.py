@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from reclock.connectors.kafka.cluster import Topic
-    from reclock.testing.kafka_conformance import Record
+    from reclock.testing.kafka_upstream import Record
 
 USER: Final = "joe"
 PASSWORD: Final = "hunter2"

@@ -9,7 +9,7 @@ leave the offsets of the others: gaps. A recreated topic has a new id.
 A transactional id has an epoch: a fence raises it, which ends the open transaction of the one
 before and bars it. A transaction that times out is ended the same way.
 
-``MemoryKafka`` is the broker as tests drive it (``reclock.testing.kafka_conformance``),
+``MemoryKafka`` is the broker as tests drive it (``reclock.testing.kafka_upstream``),
 ``cluster`` what a source sees of it, ``reclock.testing.kafka_producer`` what a sink does. While
 it is stopped, nothing answers.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from reclock.connectors.kafka.cluster import Cluster
     from reclock.sinks.topics import NewTopic
-    from reclock.testing.kafka_conformance import Record
+    from reclock.testing.kafka_upstream import Record
 
 _BATCH_ROWS = 3
 """So small that every test of more than a few records sees several batches."""

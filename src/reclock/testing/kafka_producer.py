@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException
 from reclock.errors import SourceRegressed, SourceUnavailable
 from reclock.sinks.access import Access
 from reclock.sinks.producer import Patience, Producer, Target
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -116,7 +116,7 @@ class Oracle(Protocol):
     """A timeline's oracle that remembers: the functions above over one kept state.
 
     Each method is atomic, and what it returns is durable before it returns. Every
-    implementation passes ``reclock.testing.oracle_conformance``.
+    implementation passes tests/support/conformance/oracle.py.
     """
 
     def read(self) -> Timestamp:

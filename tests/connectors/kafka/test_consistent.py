@@ -17,8 +17,8 @@ from reclock.connectors.kafka.source import KafkaSource
 from reclock.errors import PositionsLost, SourceRegressed
 from reclock.remap.batch import Range
 from reclock.remap.codec import TOPICS
-from reclock.testing.kafka_conformance import Record
 from reclock.testing.kafka_log import MemoryKafka
+from reclock.testing.kafka_upstream import Record
 from reclock.time.position import TopicPosition, offsets_of
 from reclock.time.timestamp import Timestamp
 

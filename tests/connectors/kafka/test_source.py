@@ -17,6 +17,7 @@ from confluent_kafka import TopicPartition as Place
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.kafka import CASES, read_rows
 from reclock.connectors.kafka import client, fetch
 from reclock.connectors.kafka.client import KafkaCluster
 from reclock.connectors.kafka.cluster import Span
@@ -26,14 +27,14 @@ from reclock.connectors.kafka.start import StartTimestamp, parse_start_offset
 from reclock.errors import Error, InvalidValue, SourceUnavailable
 from reclock.remap.batch import Range
 from reclock.testing.kafka import PASSWORD, USER
-from reclock.testing.kafka_conformance import CASES, Record, read_rows
 from reclock.testing.kafka_log import MemoryKafka
+from reclock.testing.kafka_upstream import Record
 from reclock.time.position import KafkaPosition, offsets_of
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
+    from conformance.kafka import Case
     from reclock.testing.kafka import RealKafka
-    from reclock.testing.kafka_conformance import Case
 
 NOWHERE = "127.0.0.1:1"
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.evaluator import PythonEvaluator
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.evaluate import RowRequest
 from reclock.dataflow.local import evaluated, is_local
@@ -20,8 +21,7 @@ from reclock.sql import types as t
 from reclock.sql.plan.coerce import read_literal
 from reclock.sql.plan.functions import find_function
 from reclock.sql.plan.scalar import NULL, And, Call, Case, Cast, ColumnRef, Literal, Or
-from reclock.testing.evaluator import PythonEvaluator
-from reclock.testing.strategies.values import values_of
+from strategies.values import values_of
 
 from ...functions.edges import EDGES  # noqa: TID252 - tests are no package
 

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engines.model_engine import ModelEngine
+from engines.task_engine import TaskEngine, TaskModel
 from reclock.cli.doctor import slots
 from reclock.connectors.postgres.slot import drop
 from reclock.connectors.postgres.snapshot import END, Copy
@@ -20,8 +22,6 @@ from reclock.ingest.postgres import copying
 from reclock.ingest.postgres.copying import Size, shares
 from reclock.ingest.postgres.slots import Noted, connection_of
 from reclock.session.offline import look
-from reclock.testing.model_engine import ModelEngine
-from reclock.testing.task_engine import TaskEngine, TaskModel
 
 pytestmark = pytest.mark.postgres
 

@@ -14,10 +14,10 @@ from contextlib import suppress
 
 import pytest
 
+from children import Child
+from engines.task_engine import TaskEngine
 from reclock.failpoints import EXIT_STATUS
 from reclock.session.database import Database
-from reclock.testing.children import Child
-from reclock.testing.task_engine import TaskEngine
 
 pytestmark = pytest.mark.postgres
 
@@ -27,8 +27,8 @@ from reclock.ingest.postgres import intake, unfinished
 intake.SPILL_BYTES = unfinished.SPILL_BYTES = spill
 from reclock.session.database import Database
 from reclock.failpoints import arm
-from reclock.testing.model_engine import ModelEngine
-from reclock.testing.task_engine import TaskEngine
+from engines.model_engine import ModelEngine
+from engines.task_engine import TaskEngine
 
 if slow:
     import time

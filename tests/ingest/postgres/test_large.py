@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.ingest.postgres.test_random import STEPS, TRANSACTIONS, follow
 
+from engines.model_engine import ModelEngine
+from engines.task_engine import TaskEngine
 from reclock.ingest.postgres import intake, large, unfinished
-from reclock.testing.model_engine import ModelEngine
-from reclock.testing.task_engine import TaskEngine
 
 pytestmark = pytest.mark.postgres
 

@@ -14,9 +14,9 @@ import psycopg2
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from reclock.testing.children import Child
+from children import Child
+from engines.task_engine import TaskEngine
 from reclock.testing.postgres import _installed
-from reclock.testing.task_engine import TaskEngine
 
 from .servers import restart, serving
 
@@ -93,7 +93,7 @@ PROGRAM = """
 import json
 from reclock.session.database import Database
 from reclock.export import exporter
-from reclock.testing.model_engine import ModelEngine
+from engines.model_engine import ModelEngine
 
 exporter.IDLE_MS = 200
 db = Database(path, ModelEngine())

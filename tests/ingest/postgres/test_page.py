@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import pytest
 from tests.test_sql_blocks import ROOT, Reader
 
-from reclock.testing.documents import parts, statements
-from reclock.testing.local_engine import LocalEngine
+from documents import parts, statements
+from engines.local_engine import LocalEngine
 
 from .servers import serving
 

@@ -6,11 +6,11 @@ from importlib import import_module
 
 import pytest
 
+from engines.model_engine import ModelEngine
+from engines.task_engine import TaskEngine, TaskModel
 from reclock.connectors.postgres import snapshot
 from reclock.errors import Error
 from reclock.ingest.postgres import copying
-from reclock.testing.model_engine import ModelEngine
-from reclock.testing.task_engine import TaskEngine, TaskModel
 
 pytestmark = pytest.mark.postgres
 

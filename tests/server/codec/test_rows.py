@@ -14,7 +14,7 @@ from reclock.server.codec.backend import CopyOutData, DataRow
 from reclock.server.codec.message import frame
 from reclock.server.codec.rows import copy_rows, data_rows, few_rows
 from reclock.sql import types as t
-from reclock.testing.strategies.values import kinds, values_of
+from strategies.values import kinds, values_of
 
 SIMPLE = [
     t.BOOLEAN, t.SMALLINT, t.INTEGER, t.BIGINT, t.REAL, t.DOUBLE, t.TEXT, t.BYTEA, t.DATE,

@@ -22,7 +22,7 @@ from reclock.errors import Error, InvalidValue
 from reclock.interval import Interval
 from reclock.server.codec import binary, oid, text
 from reclock.sql import types as t
-from reclock.testing.strategies.values import kinds, values_of
+from strategies.values import kinds, values_of
 
 SIMPLE = [
     t.BOOLEAN, t.SMALLINT, t.INTEGER, t.BIGINT, t.REAL, t.DOUBLE, t.TEXT, t.BYTEA, t.DATE,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,10 +16,10 @@ import pytest
 from playwright.sync_api import expect
 
 from browser import DESKTOP, DEVICES, PHONE, Wrong, running, violations, written
+from engines.local_engine import LocalEngine
 from reclock.errors import SourceUnavailable
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.session.database import Database
-from reclock.testing.local_engine import LocalEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

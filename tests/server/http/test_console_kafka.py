@@ -22,11 +22,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import reclock
 from browser import DEVICES, PHONE, Wrong, running, violations, written
+from engines.local_engine import LocalEngine
 from reclock.errors import SinkUnavailable, SourceUnavailable
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.session.database import Database
-from reclock.testing.kafka_conformance import Record
-from reclock.testing.local_engine import LocalEngine
+from reclock.testing.kafka_upstream import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ from reclock.server.http.metrics import FAMILIES, Metrics
 from reclock.server.server import Options
 from reclock.session.facts import SinkFacts
 from reclock.session.source_facts import SourceFacts
-from reclock.testing.kafka_conformance import Record
+from reclock.testing.kafka_upstream import Record
 
 if TYPE_CHECKING:
     from reclock.session.database import Database

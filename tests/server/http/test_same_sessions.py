@@ -18,13 +18,13 @@ import httpx
 import psycopg
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.server.background import serving
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.server.server import Options
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
-from reclock.testing.slt import parse
+from slt import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

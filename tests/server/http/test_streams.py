@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.server.http import streams
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.server.http import picture
 from reclock.server.http.health import To, readiness
 from reclock.server.http.history import History
 from reclock.session.database import Database
 from reclock.session.facts import Disk
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import reclock
+from engines.model_engine import ModelEngine
 from reclock.errors import Interrupted, InvalidValue, NotSupported, StatementTimeout, UndefinedName
 from reclock.session.database import Database
 from reclock.sql import types as t
 from reclock.sql.parse import parse_statements
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

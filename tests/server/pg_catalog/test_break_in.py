@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines.model_engine import ModelEngine
 from reclock.errors import Error, StatementError
 from reclock.session.database import Database
 from reclock.sql.parse import parse_statements
 from reclock.sql.pg.functions import BUILTINS, MACROS, RENAMED
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.server.pg_catalog.types import KINDS
 from reclock.session.database import Database
-from reclock.testing.model_engine import ModelEngine
 from reclock.testing.postgres import running_postgres
 
 if TYPE_CHECKING:

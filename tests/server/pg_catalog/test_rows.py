@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock.ids import ObjectId
 from reclock.server.pg_catalog import oids
 from reclock.server.pg_catalog.lookups import LOOKUP_ROWS
@@ -15,7 +16,6 @@ from reclock.session.database import Database
 from reclock.sql.pg.functions import LOOKUPS
 from reclock.sql.pg.oid import OIDS
 from reclock.sql.pg.relations import PG_RELATIONS
-from reclock.testing.model_engine import ModelEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from engines.model_engine import ModelEngine
 from reclock import ManualClock
 from reclock.errors import DuplicateName, Fenced, NotSupported
 from reclock.session.database import Database
 from reclock.session.pipeline.plan import Action, same
-from reclock.testing.model_engine import ModelEngine
 
 FILE = """
 ALTER SYSTEM SET timestamp_interval = '500ms';

@@ -25,7 +25,7 @@ from reclock.sinks.encode.encoder import Which
 from reclock.sql import types as t
 from reclock.sql.schema import Column
 from reclock.testing.schema_registry import running_registry
-from reclock.testing.strategies.values import kinds, values_of
+from strategies.values import kinds, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reclock.change.cdcv2.codec import decode
+from model.cdcv2_codec import decode
+from model.cdcv2_reader import Reader
 from reclock.change.cdcv2.message import Message, Updates
-from reclock.change.cdcv2.reader import Reader
 from reclock.sinks.encode import cdcv2
 from reclock.sinks.encode.avro_format import AvroFormat, Ids, statement_schema
 from reclock.sinks.encode.cdcv2 import AvroWording, Cdcv2Encoder, JsonWording

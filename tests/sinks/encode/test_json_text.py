@@ -22,7 +22,7 @@ from reclock.sinks.encode.json_format import JsonFormat
 from reclock.sinks.encode.json_text import texts
 from reclock.sql import types as t
 from reclock.sql.schema import Column
-from reclock.testing.strategies.values import kinds, values_of
+from strategies.values import kinds, values_of
 
 
 def fields_of(kinds: list[t.Type]) -> list[Field]:

@@ -10,8 +10,8 @@ from sqlglot import exp
 from reclock.errors import Error
 from reclock.sql.interval import parse_interval
 from reclock.sql.parse.types import qualifier_of
-from reclock.testing.intervals import QUALIFIERS, interval_text
 from reclock.testing.postgres import running_postgres
+from strategies.intervals import QUALIFIERS, interval_text
 
 pytestmark = pytest.mark.postgres
 

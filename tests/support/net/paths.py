@@ -12,6 +12,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from graphs.collections import arranged
+from graphs.memory_graph import MemoryGraph, hashable
+from model.evaluate import evaluate
+from model.evaluate_aggregate import KNOWN as AGGREGATES
+from model.evaluate_scalar import knows
 from net.judge import Answer, plain, single
 from net.tables import CATALOG, SCHEMA
 from reclock.arrangement.store import LocalStore
@@ -39,11 +44,6 @@ from reclock.sql.plan.scalar import walk as walk_scalar
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite_query
 from reclock.sql.schema import Schema
 from reclock.sql.types import INTEGER, REAL
-from reclock.testing.collections import arranged
-from reclock.testing.evaluate import evaluate
-from reclock.testing.evaluate_aggregate import KNOWN as AGGREGATES
-from reclock.testing.evaluate_scalar import knows
-from reclock.testing.graphs import MemoryGraph, hashable
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:

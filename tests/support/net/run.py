@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+from model.evaluator import PythonEvaluator
 from net.generate import random_query
 from net.judge import BEYOND
 from net.paths import (
@@ -30,7 +31,6 @@ from net.tree import laws
 from reclock.errors import Error
 from reclock.interval import DAY, Interval
 from reclock.sql.rewrite.pipeline import RewriteContext, rewrite
-from reclock.testing.evaluator import PythonEvaluator
 
 if TYPE_CHECKING:
     from net.judge import Answer, Judge

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from model.evaluate_scalar import NAN
 from reclock.ids import ObjectId
 from reclock.interval import DAY, HOUR, Interval
 from reclock.sql.names import CatalogItem
@@ -34,7 +35,6 @@ from reclock.sql.types import (
     Array,
     Numeric,
 )
-from reclock.testing.evaluate_scalar import NAN
 from reclock.time.timeline import EPOCH_MS
 
 if TYPE_CHECKING:

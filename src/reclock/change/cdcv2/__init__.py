@@ -12,6 +12,7 @@ and including it, and all its counted updates are here; nothing about it can cha
 and everything about it may be forgotten. No order, no transactions and no deduplication
 is asked of the transport, only that each statement arrives at least once.
 
-``message`` holds the values, ``codec`` their JSON, ``writer`` makes statements of updates,
-``reader`` makes updates of statements. Times are totally ordered ``Timestamp``s.
+``message`` holds the values, ``coverage`` what is stated of which times. Times are totally ordered
+``Timestamp``s. ``connectors.cdcv2`` reads the JSON of statements, ``sinks.encode.cdcv2`` writes it;
+tests compare both with a codec and a reader in plain Python (tests/support/model/cdcv2_reader.py).
 """

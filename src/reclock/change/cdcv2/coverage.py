@@ -31,12 +31,12 @@ END: Final = Timestamp.greatest + 1
 class Coverage:
     """What is stated of the times from ``upper`` on.
 
-    >>> from reclock.change.cdcv2.codec import decode
+    >>> at = lambda ms: Antichain.of(Timestamp(ms))
     >>> coverage = Coverage(0)
-    >>> coverage.note(decode('{"progress": {"lower": [3], "upper": [5], "counts": []}}'))
+    >>> coverage.note(Progress(at(3), at(5)))
     >>> coverage.end
     0
-    >>> coverage.note(decode('{"progress": {"lower": [0], "upper": [3], "counts": []}}'))
+    >>> coverage.note(Progress(at(0), at(3)))
     >>> coverage.end
     5
     """

@@ -2,6 +2,6 @@
 
 ``join``, ``reduce`` (with ``accumulate``), ``threshold``, ``groups`` and, on top of it,
 ``topk`` and ``minmax``; ``flatmap``. Union, negate, permute and mask are so small that they
-live with ``reclock.dataflow.delta``. Every one is compared with ``reclock.change.model`` at
-every time.
+live with ``reclock.dataflow.delta``. Every one is compared with the model
+(tests/support/model) at every time.
 """

@@ -3,7 +3,7 @@
 Definition. Each row has a set of times at which it passes, as spans ``[lower, upper)`` that
 may overlap. As updates, ``(row, t, d)`` becomes, for the disjoint parts of the spans from t on,
 ``d`` where one begins and ``−d`` where it ends; a part that is empty, or over before t, gives
-nothing (``change.model.temporal`` is the same in plain Python).
+nothing (tests/support/model/temporal.py is the same in plain Python).
 
 Updates before the tick's ``upper`` are emitted. Later ones wait in the *pending* arrangement,
 whose ``kh`` is the time an update is **due**::

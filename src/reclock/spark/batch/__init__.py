@@ -8,7 +8,7 @@ The answer is that of the maintained view, or its error: a row without a value r
 ``SQLSTATE|message`` (``spark.errors`` makes it an error again), if and only if that row
 would be an error row of the view. Cost: that of the batch query.
 
-Tests: tests/spark/test_batch.py compares with ``reclock.testing.evaluate``.
+Tests: tests/spark/test_batch.py compares with ``model.evaluate``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What every implementation of a protocol must do: cases as functions, shared by their tests."""
