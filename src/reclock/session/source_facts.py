@@ -19,6 +19,7 @@ from reclock.connectors.kafka.consistent import TRANSACTION
 from reclock.ingest.condition import Condition
 from reclock.ingest.postgres.intake import PostgresIntake
 from reclock.time.position import offsets_of
+from reclock.time.timestamp import Lsn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,6 +59,8 @@ class SourceFacts:
     """Of each partition: up to where it is bound, and where it ends, if that is known."""
     lag_bytes: int | None = None
     """How much of a database's log has no time yet: its positions are bytes, not records."""
+    is_log: bool = False
+    """Whether its positions are places in the log of a database, bytes from its beginning."""
 
 
 class Binding(NamedTuple):
@@ -107,7 +110,7 @@ def _ended(condition: Condition, name: str, remap: Remap[Any]) -> SourceFacts:
     bindings = len(remap.bindings)
     return SourceFacts(
         name, condition.state, 0, 0, 0, lag, lag, bindings, bool(bindings), condition.why,
-        condition.said, _partitions(remap.latest, None),
+        condition.said, _partitions(remap.latest, None), is_log=_is_log(remap),
     )  # fmt: skip
 
 
@@ -117,13 +120,19 @@ def _source(
     counts, upstream, complete = intake.counts, intake.upstream, condition.complete_ms
     bound = _sum(remap.latest) if remap.bindings else 0
     behind = None if upstream is None else max(0, _sum(upstream) - bound)
-    in_log = isinstance(intake, PostgresIntake)
     lag = None if complete is None else max(0, now - complete)
+    said, size = condition.said, None
+    if isinstance(intake, PostgresIntake):
+        behind, said, size = None, said or intake.progress, intake.lag_bytes
     return SourceFacts(
-        name, condition.state, counts.rows, counts.bytes, counts.errors,
-        None if in_log else behind, lag, len(remap.bindings), bool(remap.bindings), condition.why,
-        condition.said, _partitions(remap.latest, upstream), behind if in_log else None,
+        name, condition.state, counts.rows, counts.bytes, counts.errors, behind, lag,
+        len(remap.bindings), bool(remap.bindings), condition.why, said,
+        _partitions(remap.latest, upstream), size, _is_log(remap),
     )  # fmt: skip
+
+
+def _is_log(remap: Remap[Any]) -> bool:
+    return any(isinstance(position, Lsn) for position in remap.latest)
 
 
 def _partitions(

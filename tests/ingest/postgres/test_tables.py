@@ -272,6 +272,9 @@ def test_progress_is_shown_while_it_copies(upstream, opener, monkeypatch):
     assert held.wait(30)
     intake = db._core.intakes[db._core.world.catalog.find(("s",)).id]
     assert intake.progress == "copying table public.b, 2 of 2: 700 of about 700 rows"
+    (source,) = db.facts.sources()  # as the console has it; how much log follows is not known yet
+    assert (source.said, source.lag_bytes, source.is_log) == (intake.progress, None, True)
+    assert db.execute("SELECT lag_bytes FROM reclock.source_status").rows == [(None,)]
     go_on.set()
     reader.join()
     assert intake.progress is None

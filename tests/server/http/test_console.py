@@ -18,8 +18,11 @@ from playwright.sync_api import expect
 from browser import DESKTOP, DEVICES, PHONE, Wrong, running, violations, written
 from engines.local_engine import LocalEngine
 from reclock.errors import SourceUnavailable
+from reclock.ids import ObjectId
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.session.database import Database
+from reclock.session.facts import Moving, ObjectFacts
+from reclock.session.source_facts import Binding, SourceFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -381,6 +384,47 @@ def test_sources_and_sinks(page: Page) -> None:
     expect(page.get_by_role("table", name="Partitions")).to_be_visible()
     page.goto("/#/sinks")
     expect(page.get_by_text("There is no sink.")).to_be_visible()
+
+
+def test_the_log_of_a_database_has_places_and_bytes(
+    page: Page, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts, now, first = db.facts, db.now_ms, 97_500_059_720
+    bank = SourceFacts(
+        "bank", "running", 7, 70, 0, None, 900, 2, True, lag_bytes=5_000, is_log=True,
+        partitions=(("0", first + 4_096, first + 9_096),),
+    )  # fmt: skip
+    copied = SourceFacts(
+        "fresh", "loading", 7, 70, 0, None, None, 0, False, is_log=True,
+        said="copying 3 tables: 10 of about 90 rows", partitions=(("0", 0, first),),
+    )  # fmt: skip
+    bound = [Binding(now - 2_000, {"0": first}), Binding(now - 1_000, {"0": first + 4_096})]
+    moving, objects, bindings = facts.moving, facts.objects, facts.bindings
+
+    def with_databases() -> Moving:
+        found = moving()
+        return found._replace(sources=[*found.sources, bank, copied])
+
+    monkeypatch.setattr(facts, "moving", with_databases)
+    kept = ObjectFacts("bank", "source", now - 3_000, now, 900, 7)
+    monkeypatch.setattr(facts, "objects", lambda: [*objects(), kept])
+    steps = ObjectId("u900"), "bank", lambda after: [b for b in bound if b.time > after]
+    monkeypatch.setattr(facts, "bindings", lambda: [*bindings(), steps])
+
+    page.goto("/#/sources")
+    row = page.get_by_role("table", name="Sources").get_by_role("row", name=re.compile("^bank "))
+    expect(row).to_contain_text("5.0 KB")
+    log = page.get_by_role("table", name="Partitions").get_by_role("row", name="bank log")
+    expect(log.locator("td")).to_have_text(["bank", "log", "16/B374E848", "16/B374FBD0", "5.0 KB"])
+    fresh = page.get_by_role("table", name="Partitions").get_by_role("row", name="fresh log")
+    expect(fresh.locator("td").last).to_have_text("–")  # nothing of it is bound yet
+    expect(page.get_by_text("fresh: copying 3 tables: 10 of about 90 rows")).to_be_visible()
+    page.goto("/#/time")
+    picture = page.get_by_role("img", name=re.compile("^bank: 1 partition;"))
+    expect(picture.get_by_text("16/B374E848").first).to_be_visible()
+    expect(page.get_by_text("log: 16/B374E848")).to_be_visible()
+    page.goto("/#/overview")
+    expect(page.get_by_role("img", name=re.compile("^Log that waits, by database"))).to_be_visible()
 
 
 def test_settings_are_found(page: Page) -> None:

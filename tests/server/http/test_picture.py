@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from reclock.errors import SourceUnavailable
 from reclock.server.http import picture
 from reclock.server.http.history import KEPT, History
+from reclock.session.source_facts import SourceFacts
 
 if TYPE_CHECKING:
     import httpx
+    import pytest
 
     from reclock.session.database import Database
 
@@ -62,7 +64,7 @@ def test_history_is_an_hour_and_no_more(db: Database) -> None:
     assert len(samples) == 3
     assert samples[-1]["changed"] >= 2
     assert samples[-1].keys() == {
-        "t", "lag", "behind", "read", "changed", "written", "ticks", "tick_seconds"
+        "t", "lag", "behind", "log", "read", "changed", "written", "ticks", "tick_seconds"
     }  # fmt: skip
     assert json.loads(history.since(samples[-1]["t"])) == {"samples": []}
     assert history._samples.maxlen == KEPT
@@ -74,6 +76,19 @@ def test_an_overview_has_the_last_samples(db: Database) -> None:
         history.sample()
     samples = json.loads(history.since(0))["samples"]
     assert picture.overview(db, history, told=False)["samples"] == samples[-picture.LAST :]
+
+
+def test_a_database_is_behind_by_bytes_of_its_log(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = SourceFacts("bank", "running", 0, 0, 0, None, 0, 1, True, lag_bytes=77, is_log=True)
+    monkeypatch.setattr(db.facts, "sources", lambda: [bank])
+    history = History(db)
+    history.sample()
+    (sample,) = history.last(1)
+    assert (sample["behind"], sample["log"]) == ({}, {"bank": 77})
+    (shown,) = picture.overview(db, history, told=False)["sources"]
+    assert (shown["lag_bytes"], shown["lag_records"], shown["log"]) == (77, None, True)
 
 
 def test_a_source_that_is_a_moment_behind_runs(db: Database) -> None:

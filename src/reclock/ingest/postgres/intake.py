@@ -554,11 +554,9 @@ class PostgresIntake(Intake):
 
     @property
     def lag_bytes(self) -> int | None:
-        """How much of the log is not bound yet."""
-        with self.room:
-            if self.upstream is None:
-                return None
-            return max(0, _lsn(self.upstream) - self._pg.begin)
+        """How much of the log is not bound yet; None: not known, as before all is copied."""
+        upstream, begin = self.upstream, self._pg.begin  # each only grows, and is read at once
+        return max(0, _lsn(upstream) - begin) if upstream is not None and begin else None
 
 
 def _is_same(column: TableColumn, now: TableColumn | None) -> bool:

@@ -37,7 +37,8 @@ class History:
         made = {
             "t": now,
             "lag": {x.name: x.lag_ms for x in moving.timelines if x.lag_ms is not None},
-            "behind": {x.name: x.lag_records for x in moving.sources},
+            "behind": {x.name: x.lag_records for x in moving.sources if not x.is_log},
+            "log": {x.name: x.lag_bytes for x in moving.sources if x.is_log},
             "read": sum(x.records for x in moving.sources),
             "changed": sum(x.changed for x in facts.objects()),
             "written": sum(x.messages for x in moving.sinks),

@@ -55,7 +55,7 @@ def overview(db: Database, history: History, *, told: bool) -> Json:
                 "name": x.name, "state": _state(x), "records": x.records, "bytes": x.bytes,
                 "errors": x.errors, "lag_records": x.lag_records, "lag_bytes": x.lag_bytes,
                 "lag_ms": x.lag_ms, "bindings": x.bindings, "error": _error(x.why, to),
-                "said": x.said if told else None, "partitions": x.partitions,
+                "said": x.said if told else None, "partitions": x.partitions, "log": x.is_log,
             }
             for x in moving.sources
         ],

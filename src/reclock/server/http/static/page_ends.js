@@ -2,9 +2,11 @@
 import { useEffect, useState } from "./vendor/core.js";
 import { rows } from "./api.js";
 import { Code } from "./code.js";
-import { bytes, html, moment, number, Pill, Problem, rate, span, Table, usePoll } from "./parts.js";
+import { bytes, exact, html, lsn, moment, number, Pill, Problem, rate, span, Table, usePoll } from "./parts.js";
 
-const exact = (n) => (n === null || n === undefined ? "–" : n.toLocaleString("en"));
+// A database has no offsets: its positions are places in its log, and what is between two of them is bytes.
+const place = (n, log) => (log ? lsn(n) : exact(n));
+const between = (end, bound, log) => (end === null || (log && !bound) ? "–" : (log ? bytes : exact)(Math.max(0, end - bound)));
 
 export function Sources({ now, speed }) {
   const wrong = usePoll(async () => ({ errors: await rows("SELECT object, code, message, detail FROM reclock.errors WHERE object IS NOT NULL LIMIT 100"), letters: await rows('SELECT source, number, "timestamp", "partition", "offset", code, reason, "key", value FROM reclock.dead_letters ORDER BY number DESC LIMIT 100') }), 5000);
@@ -14,11 +16,12 @@ export function Sources({ now, speed }) {
   <${Table} caption="Sources" rows=${now.sources} empty="There is no source." columns=${[
     { title: "source", of: (s) => s.name }, { title: "state", of: (s) => html`<${Pill} state=${s.state} />` }, { title: "rate", right: true, of: (s) => rate(speed("records", s.name)) },
     { title: "records", right: true, of: (s) => number(s.records) }, { title: "bytes", right: true, of: (s) => bytes(s.bytes) }, { title: "errors", right: true, of: (s) => number(s.errors) },
-    { title: "waiting", right: true, of: (s) => number(s.lag_records) }, { title: "lag", right: true, of: (s) => span(s.lag_ms) }, { title: "bindings", right: true, of: (s) => number(s.bindings) }]} />
+    { title: "waiting", right: true, of: (s) => (s.log ? bytes(s.lag_bytes) : number(s.lag_records)) }, { title: "lag", right: true, of: (s) => span(s.lag_ms) }, { title: "bindings", right: true, of: (s) => number(s.bindings) }]} />
   ${now.sources.filter((s) => s.error).map((s) => html`<${Problem} error=${{ message: `${s.name}: ${s.error.message ?? s.state}`, ...s.error, message: `${s.name}: ${s.error.message ?? s.state}` }} />`)}
-  <h2 class="sub">Offsets of partitions</h2><${Table} caption="Partitions" rows=${now.sources.flatMap((s) => s.partitions.map(([partition, bound, end]) => ({ source: s.name, partition, bound, end, key: `${s.name} ${partition}` })))} columns=${[
-    { title: "source", of: (p) => p.source }, { title: "partition", of: (p) => p.partition }, { title: "bound up to", right: true, of: (p) => exact(p.bound) }, { title: "ends at", right: true, of: (p) => exact(p.end) },
-    { title: "waiting", right: true, of: (p) => (p.end === null ? "–" : exact(Math.max(0, p.end - p.bound))) }]} />
+  ${now.sources.filter((s) => s.said && !s.error).map((s) => html`<p class="small"><strong>${s.name}:</strong> ${s.said}</p>`)}
+  <h2 class="sub">Offsets of partitions</h2><${Table} caption="Partitions" rows=${now.sources.flatMap((s) => s.partitions.map(([partition, bound, end]) => ({ source: s.name, partition: s.log ? "log" : partition, bound, end, log: s.log, key: `${s.name} ${partition}` })))} columns=${[
+    { title: "source", of: (p) => p.source }, { title: "partition", of: (p) => p.partition }, { title: "bound up to", right: true, of: (p) => place(p.bound, p.log) }, { title: "ends at", right: true, of: (p) => place(p.end, p.log) },
+    { title: "waiting", right: true, of: (p) => between(p.end, p.bound, p.log) }]} />
   <h2 class="sub">Errors</h2><${Problem} error=${wrong.error} /><${Table} caption="Errors" empty="None." rows=${(wrong.data?.errors ?? []).filter((e) => named.has(e.object)).map((e, n) => ({ ...e, key: n }))} columns=${[
     { title: "source", of: (e) => e.object }, { title: "code", of: (e) => html`<code>${e.code}</code>` }, { title: "what", wide: true, of: (e) => e.message }, { title: "detail", wide: true, of: (e) => e.detail }]} />
   <h2 class="sub">Records that were skipped</h2><${Table} caption="Records that were skipped" empty="None." rows=${(wrong.data?.letters ?? []).map((l) => ({ ...l, its: l.key, key: `${l.source} ${l.number}` }))} columns=${[

@@ -4,7 +4,7 @@ import { bytes, Chart, html, number, rate, rates, span } from "./parts.js";
 const sum = (found) => Object.values(found).reduce((a, b) => a + b, 0);
 
 // Those that are furthest behind, in the order that they always have: more lines than eight are a carpet.
-const most = (sources) => { const found = new Set([...sources].sort((a, b) => (b.lag_records ?? 0) - (a.lag_records ?? 0)).slice(0, 8)); return sources.length <= 8 ? sources : sources.filter((x) => found.has(x)); };
+const most = (sources, of) => { const found = new Set([...sources].sort((a, b) => (b[of] ?? 0) - (a[of] ?? 0)).slice(0, 8)); return sources.length <= 8 ? sources : sources.filter((x) => found.has(x)); };
 
 const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
@@ -23,6 +23,7 @@ export function Overview({ now, samples, theme }) {
   const read = rates(samples, (s) => s.read), changed = rates(samples, (s) => s.changed), sent = rates(samples, (s) => s.written);
   const ticks = samples.map((s, at) => at && s.ticks > samples[at - 1].ticks ? (1000 * (s.tick_seconds - samples[at - 1].tick_seconds)) / (s.ticks - samples[at - 1].ticks) : null);
   const lag = Math.max(0, ...now.timelines.map((t) => t.lag_ms ?? 0));
+  const logs = now.sources.filter((x) => x.log), others = now.sources.filter((x) => !x.log);
   const stored = sum(Object.fromEntries(Object.entries(now.sizes).map(([k, v]) => [k, v.bytes])));
   return html`<div class="head"><div><h1>Overview</h1><p>reclock ${now.version}, a tick every ${span(now.interval_ms)}</p></div>${now.spark_ui && html`<a class="button" href=${now.spark_ui} rel="noreferrer">Spark’s pages</a>`}</div>
   <div class=${`well ${now.ready ? "ok" : "bad"}`} role="status">
@@ -42,6 +43,7 @@ export function Overview({ now, samples, theme }) {
     <${Chart} title="Lag of timelines" theme=${theme} times=${times} format=${span} series=${lags.map((name) => ({ name, values: samples.map((s) => s.lag[name] ?? null) }))} />
     <${Chart} title="Throughput" theme=${theme} times=${times} format=${rate} series=${[{ name: "records read", values: read }, { name: "rows changed", values: changed }, { name: "messages written", values: sent }]} />
     <${Chart} title="Time of a tick" theme=${theme} times=${times} format=${span} series=${[{ name: "average", values: ticks }]} />
-    <${Chart} title="Records that wait, by source" theme=${theme} times=${times} format=${number} series=${most(now.sources).map((x) => ({ name: x.name, values: samples.map((s) => s.behind[x.name] ?? null) }))} />
+    ${(others.length > 0 || !logs.length) && html`<${Chart} title="Records that wait, by source" theme=${theme} times=${times} format=${number} series=${most(others, "lag_records").map((x) => ({ name: x.name, values: samples.map((s) => s.behind[x.name] ?? null) }))} />`}
+    ${logs.length > 0 && html`<${Chart} title="Log that waits, by database" theme=${theme} times=${times} format=${bytes} series=${most(logs, "lag_bytes").map((x) => ({ name: x.name, values: samples.map((s) => s.log?.[x.name] ?? null) }))} />`}
   </div>`;
 }

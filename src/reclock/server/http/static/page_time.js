@@ -29,6 +29,6 @@ export function Time({ now }) {
   const sources = [...kept.current.values()].filter((s) => frontiers.some((f) => f.object === s.name)).sort((a, b) => a.name.localeCompare(b.name));
   return html`<div class="head"><div><h1>Time</h1><p>Which offsets of a source became visible at which time: decided once, and the same after every restart.</p></div></div><${Problem} error=${error} />
     ${sources.length === 0 && html`<p class="empty">There is no source yet. Tables get their times when they are written.</p>`}
-    ${sources.map(({ name, parts }) => html`<${Remap} key=${name} name=${name} partitions=${parts} frontier=${frontiers.find((f) => f.object === name)} holds=${data.holds.filter((x) => x.object === name)} />`)}
+    ${sources.map(({ name, parts }) => html`<${Remap} key=${name} name=${name} log=${now.sources.find((s) => s.name === name)?.log} partitions=${parts} frontier=${frontiers.find((f) => f.object === name)} holds=${data.holds.filter((x) => x.object === name)} />`)}
     <section class="card"><h2>What is kept of every object</h2><${Ranges} frontiers=${frontiers} holds=${data.holds} /></section>`;
 }

@@ -6,7 +6,10 @@ const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 export const number = (n) => (n === null || n === undefined ? "–" : Math.abs(n) < 100000 ? whole.format(n) : short.format(n));
-export const rate = (n) => (n === null || n === undefined || !isFinite(n) ? "–" : n >= 100 ? number(Math.round(n)) : n.toFixed(n >= 10 || n === 0 ? 0 : 1)) + "/s";
+export const exact = (n) => (n === null || n === undefined ? "–" : n.toLocaleString("en"));
+// A place in the log of a PostgreSQL server, as it writes it.
+export const lsn = (n) => (n === null || n === undefined ? "–" : `${Math.floor(n / 2 ** 32).toString(16)}/${(n % 2 ** 32).toString(16)}`.toUpperCase());
+export const rate = (n) => (n === null || n === undefined || !isFinite(n) ? "–" : `${n >= 100 ? number(Math.round(n)) : n.toFixed(n >= 10 || n === 0 ? 0 : 1)}/s`);
 export function bytes(n) {
   if (n === null || n === undefined) return "–";
   const units = ["B", "KB", "MB", "GB", "TB"];

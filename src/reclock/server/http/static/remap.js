@@ -1,6 +1,6 @@
 // The remap of a source as a picture, and what is kept of every object.
 import { useMemo, useState } from "./vendor/core.js";
-import { clock, html, isTime, moment, number, round, span, STRIPES, useWidth } from "./parts.js";
+import { clock, exact, html, isTime, lsn, moment, number, round, span, STRIPES, useWidth } from "./parts.js";
 
 const H = 316, TOP = 34, BOTTOM = 32, LANE = 18, MINUTES = 3, LABELLED = 10;
 const LETTER = 6.4; // how wide a small letter is, about
@@ -16,6 +16,8 @@ function ticks(low, high, count) {
 const shownTime = (t) => (isTime(t) ? clock(t) : number(Math.round(t)));
 const cut = (text, most) => (text.length > most ? `${text.slice(0, Math.max(4, most - 1))}…` : text);
 const partition = (name) => (/^\d+$/.test(name) ? `partition ${name}` : name);
+// Round offsets as short as they can be and still differ.
+const brief = (found) => { const short = found.map((o) => number(Math.round(o))); return new Set(short).size === short.length ? short : found.map((o) => exact(Math.round(o))); };
 
 // The steps of each partition, sorted, and the ranges of the axes. Of what is long folded nothing is kept here either.
 function measured(partitions, frontier, holds) {
@@ -51,13 +53,15 @@ function apart(labels, least, bottom) {
 }
 
 let drawn = 0;
-export function Remap({ name, partitions, frontier, holds }) {
+export function Remap({ name, log, partitions, frontier, holds }) {
   const [at, point] = useState(null), [place, W] = useWidth(), [id] = useState(() => `r${(drawn += 1)}`);
   const size = [...partitions.values()].reduce((sum, found) => sum + found.size, 0);
   const m = useMemo(() => (frontier && size ? measured(partitions, frontier, holds) : null), [partitions, size, frontier?.upper, frontier?.since, holds.length]);
   if (!frontier) return null;
   if (!m) return html`<section class="card" ref=${place}><h2>${name}</h2><p class="soft">Nothing of it is bound yet.</p></section>`;
-  const { lines, low, high, end, since, top, under, last } = m, LEFT = 12 + 7 * number(Math.round(top)).length, RIGHT = lines.length > LABELLED ? 14 : 16 + 7.4 * Math.max(...lines.map((l) => number(last(l)).length));
+  const { lines, low, high, end, since, top, under, last } = m, shown = log ? lsn : exact, part = (of) => (log ? "log" : partition(of));
+  const levels = round(under, top, 5), words = log ? levels.map((o) => lsn(Math.round(o))) : brief(levels), longest = Math.max(...lines.map((l) => shown(last(l)).length));
+  const labelled = lines.length <= LABELLED && (W >= 480 || longest < 9), LEFT = 12 + 7 * Math.max(1, ...words.map((w) => w.length)), RIGHT = labelled ? 16 + 7.4 * longest : 14;
   const base = H - BOTTOM, x = (t) => LEFT + ((t - low) / (high - low)) * (W - LEFT - RIGHT), y = (o) => base - ((Math.max(under, o) - under) / (top - under)) * (base - TOP - 6);
   const colour = (n) => `var(--c${n % 8})`;
   const stairs = (steps) => {
@@ -68,7 +72,7 @@ export function Remap({ name, partitions, frontier, holds }) {
   const offset = (line, t) => line.steps.findLast(([u]) => u <= t)?.[1];
   const step = (e) => { const by = { ArrowLeft: -1, ArrowRight: 1 }[e.key]; if (!by && e.key !== "Escape") return; e.preventDefault(); point(by ? Math.min(end - 1, Math.max(Math.ceil(low), Math.floor((at ?? end) + (by * (end - low)) / 60))) : null); };
   const pointed = (e) => { const box = e.currentTarget.getBoundingClientRect(), t = low + ((((e.clientX - box.left) / box.width) * W - LEFT) / (W - LEFT - RIGHT)) * (high - low); point(t > low && t < end ? Math.floor(t) : null); };
-  const marks = held(holds), tall = H + (marks.length ? marks.length * LANE + 4 : 0), ends = lines.map((line, n) => ({ n, y: y(last(line)), text: number(last(line)) }));
+  const marks = held(holds), tall = H + (marks.length ? marks.length * LANE + 4 : 0), ends = lines.map((line, n) => ({ n, y: y(last(line)), text: shown(last(line)) }));
   const visible = lines.map((line) => [line.name, at ? offset(line, at) : last(line)]);
   return html`<section class="card" ref=${place}><div class="titled"><h2>${name}</h2>
     <dl class="facts">${[["since", moment(frontier.since)], ["upper", moment(frontier.upper)], ["kept", frontier.since === null || frontier.upper === null ? "–" : span(frontier.upper - frontier.since)], ["lag", span(frontier.lag_ms)]].map(([what, value]) => html`<div><dt>${what}</dt><dd>${value}</dd></div>`)}</dl></div>
@@ -82,7 +86,7 @@ export function Remap({ name, partitions, frontier, holds }) {
     <rect x=${LEFT} y=${TOP} width=${Math.max(0, x(since) - LEFT)} height=${base - TOP} fill=${`url(#${id}-hatch)`} />
     <rect x=${x(end)} y=${TOP} width=${Math.max(0, x(high) - x(end))} height=${base - TOP} fill=${`url(#${id}-hatch)`} />
     ${x(since) - LEFT > 86 && html`<text class="tick aside" x=${(LEFT + x(since)) / 2} y=${TOP + 16} text-anchor="middle">forgotten</text>`}
-    ${round(under, top, 5).map((o) => html`<line class="axis" x1=${LEFT} x2=${x(end)} y1=${y(o)} y2=${y(o)} /><text class="tick" x=${LEFT - 8} y=${y(o) + 4} text-anchor="end">${number(Math.round(o))}</text>`)}
+    ${levels.map((o, n) => html`<line class="axis" x1=${LEFT} x2=${x(end)} y1=${y(o)} y2=${y(o)} /><text class="tick" x=${LEFT - 8} y=${y(o) + 4} text-anchor="end">${words[n]}</text>`)}
     ${ticks(low, high, Math.max(2, Math.floor(W / 120))).filter((t) => x(t) > LEFT + 22 && x(t) < W - RIGHT - 12).map((t) => html`<line class="axis" x1=${x(t)} x2=${x(t)} y1=${TOP} y2=${base} /><text class="tick" x=${x(t)} y=${base + 20} text-anchor="middle">${shownTime(t)}</text>`)}
     <path class="rug" d=${m.times.slice(-600).map((t) => `M${x(t).toFixed(1)},${base + 1}v5`).join("")} />
     ${lines.map((line, n) => { const d = stairs(line.steps), begin = d.slice(1).split(/[,HV]/)[0];
@@ -92,23 +96,23 @@ export function Remap({ name, partitions, frontier, holds }) {
     <line class="bound since" x1=${x(since)} x2=${x(since)} y1=${TOP - 8} y2=${base} /><text class="bound since" x=${x(since) + (x(since) > W * 0.75 ? -6 : 6)} text-anchor=${x(since) > W * 0.75 ? "end" : "start"} y=${TOP - 9}>since</text>
     <line class="bound upper" x1=${x(end)} x2=${x(end)} y1=${TOP - 8} y2=${base} /><text class="bound upper" x=${x(end) + 6} text-anchor=${W - x(end) > 44 ? "start" : "end"} dx=${W - x(end) > 44 ? 0 : -12} y=${TOP - 9}>upper</text>
     ${lines.map((line, n) => html`<g style=${{ color: colour(n) }}><circle class="pulse" cx=${x(end)} cy=${y(last(line))} r="4.5" /><circle class="dot" cx=${x(end)} cy=${y(last(line))} r="4.5" /></g>`)}
-    ${lines.length <= LABELLED && apart(ends, 14, base).map(({ n, y: to, text }) => html`<text class="at" x=${x(end) + 10} y=${to + 4} style=${{ fill: colour(n) }}>${text}</text>`)}
+    ${labelled && apart(ends, 14, base).map(({ n, y: to, text }) => html`<text class="at" x=${x(end) + 10} y=${to + 4} style=${{ fill: colour(n) }}>${text}</text>`)}
     ${marks.map(([time, who], n) => { const u = x(Math.max(low, time)), lane = H + n * LANE + 2, left = u - LEFT > W * 0.3, names = [...new Set(who)].join(", "), most = Math.floor((left ? u - LEFT : W - u - 14) / LETTER);
       return html`<line class="held" x1=${u} x2=${u} y1=${TOP} y2=${lane} /><rect class="holding" x=${u} y=${lane - 2} width=${Math.max(0, x(end) - u)} height="4" rx="2" /><path class="holder" d=${`M${u},${lane - 5.5} l5.5,5.5 l-5.5,5.5 l-5.5,-5.5z`} /><text class="tick" x=${u + (left ? -11 : 11)} y=${lane + (left ? 4 : -5)} text-anchor=${left ? "end" : "start"}>${cut(names, most)}</text>`; })}
-    ${at && html`<${Told} x=${x(at)} W=${W} time=${at} lines=${lines.map((line, n) => { const o = offset(line, at); return { name: partition(line.name), o, y: o === undefined ? null : y(o), colour: colour(n) }; })} base=${base} />`}
+    ${at && html`<${Told} x=${x(at)} W=${W} time=${at} lines=${lines.map((line, n) => { const o = offset(line, at); return { name: part(line.name), o: o === undefined ? "–" : shown(o), y: o === undefined ? null : y(o), colour: colour(n) }; })} base=${base} />`}
   </svg>
-  <p class="small keys" aria-live=${at ? "polite" : "off"}>${visible.map(([part, o], n) => html`<span class="key"><i style=${{ background: colour(n) }}></i>${partition(part)}: <b>${o === undefined ? "nothing" : number(o)}</b></span>`)}<span class="soft">${at ? `visible at ${moment(at)}` : "visible now; point at a time, or use the arrow keys"}</span></p></section>`;
+  <p class="small keys" aria-live=${at ? "polite" : "off"}>${visible.map(([of, o], n) => html`<span class="key"><i style=${{ background: colour(n) }}></i>${part(of)}: <b>${o === undefined ? "nothing" : shown(o)}</b></span>`)}<span class="soft">${at ? `visible at ${moment(at)}` : "visible now; point at a time, or use the arrow keys"}</span></p></section>`;
 }
 
 // What was visible at the time that one points at.
 function Told({ x, W, time, lines, base }) {
   const rows = lines.slice(0, 12), more = lines.length - rows.length, head = moment(time);
-  const width = 34 + LETTER * 1.06 * Math.max(head.length - 3, ...rows.map((r) => r.name.length + 2 + number(r.o).length)), height = 27 + 16 * (rows.length + (more > 0 ? 1 : 0));
+  const width = 34 + LETTER * 1.06 * Math.max(head.length - 3, ...rows.map((r) => r.name.length + 2 + r.o.length)), height = 27 + 16 * (rows.length + (more > 0 ? 1 : 0));
   const left = x + 14 + width > W ? x - 14 - width : x + 14, over = TOP + 4;
   return html`<g class="told"><line x1=${x} x2=${x} y1=${TOP - 4} y2=${base} />
     ${lines.map((r) => r.y !== null && html`<circle cx=${x} cy=${r.y} r="4.5" style=${{ fill: r.colour }} />`)}
     <rect x=${left} y=${over} width=${width} height=${height} rx="9" /><text class="at" x=${left + 12} y=${over + 18}>${head}</text>
-    ${rows.map((r, n) => html`<rect class="swatch" x=${left + 12} y=${over + 27 + 16 * n} width="9" height="9" rx="2.5" style=${{ fill: r.colour }} /><text x=${left + 27} y=${over + 35.5 + 16 * n}>${r.name}</text><text x=${left + width - 12} y=${over + 35.5 + 16 * n} text-anchor="end" class="at">${r.o === undefined ? "–" : number(r.o)}</text>`)}
+    ${rows.map((r, n) => html`<rect class="swatch" x=${left + 12} y=${over + 27 + 16 * n} width="9" height="9" rx="2.5" style=${{ fill: r.colour }} /><text x=${left + 27} y=${over + 35.5 + 16 * n}>${r.name}</text><text x=${left + width - 12} y=${over + 35.5 + 16 * n} text-anchor="end" class="at">${r.o}</text>`)}
     ${more > 0 && html`<text x=${left + 12} y=${over + 35.5 + 16 * rows.length}>and ${more} more</text>`}</g>`;
 }
 
