@@ -1,13 +1,14 @@
 """What watching costs: a scrape, the console's first paint, and ticks while ten consoles are open.
 
-The database has 100 objects, on the engine without Spark, whose ticks are short, so that what is
-added shows. A console asks what its pages do (``static/*.js``): the overview every two seconds, and
-what the page that is open needs. Of the ten, three show Time, two Pipeline with a view open, two
-Sources, one Sinks, one Settings, one Overview. They ask from another process, as browsers do. Ticks
-run in turns, a block without consoles and a block with them, so that a busy machine is busy for
-both; medians count. Beside the time that passed stand the processor time of the thread that ticks,
-which is the work alone, and of the server and the consoles, of which the clients have theirs on the
-same two cores here. Paint is a real Chromium's, of the machine, with nothing cached.
+The database has 100 objects, on the engine without Spark, whose ticks are short and all alike, so
+that what is added shows. A console asks what its pages do (``static/*.js``): the overview every two
+seconds, and what the page that is open needs. Of the ten, three show Time, two Pipeline with a view
+open, two Sources, one Sinks, one Settings, one Overview. They ask from another process, as browsers
+do. Ticks run in turns, a block without consoles and a block with them, then in the other order, so
+that a busy machine is busy for both and what grows with each tick grows for both; medians count.
+Beside the time that passed stand the processor time of the thread that ticks, which is the work
+alone, and of the server and the consoles, of which the clients have theirs on the same two cores
+here. Paint is a real Chromium's, of the machine, with nothing cached.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from benchmarks.measure import Measure, median_seconds, seconds
-from engines.model_engine import ModelEngine
+from engines.local_engine import LocalEngine
 from reclock import ManualClock
 from reclock.server.http.server import HttpOptions, HttpServer
 from reclock.session.database import Database
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 OBJECTS = 100
 SOURCES = 3
-BLOCKS = 4
+BLOCKS = 6
 TICKS = 20
 PAUSE = 0.25
 ROWS = 100
@@ -103,7 +104,7 @@ class Watched:
 
     def __init__(self, directory: str) -> None:
         self._clock = ManualClock(1_700_000_000_000)
-        self.db = Database(directory, ModelEngine(), clock=self._clock, background=True)
+        self.db = Database(directory, LocalEngine(), clock=self._clock, background=True)
         self.db.execute("ALTER SYSTEM SET timestamp_interval = '1h'")
         tables = OBJECTS // 2 - SOURCES
         for n in range(tables):
@@ -204,13 +205,14 @@ def _ticked(watched: Watched, url: str) -> Iterator[Measure]:
         watched.round()
     alone, seen = Block(), Block()
     for block in range(2 * BLOCKS):
-        found = seen if block % 2 else alone
+        watching = block % 4 in {1, 2}
+        found = seen if watching else alone
         with tempfile.TemporaryDirectory() as place:
             script = Path(place) / "consoles.py"
             script.write_text(_CONSOLES)
             command = [sys.executable, str(script), url, str(CONSOLES)]
             before = _children()
-            consoles = subprocess.Popen(command) if block % 2 else None
+            consoles = subprocess.Popen(command) if watching else None
             time.sleep(2.5)  # all of them have asked once
             begun, process = time.perf_counter(), time.process_time()
             try:
