@@ -29,7 +29,7 @@ from reclock.server.server import Options
 from reclock.testing.postgres import running_postgres
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROWS = 1_000_000
 SOME = ROWS // 10
@@ -118,8 +118,8 @@ def _own_memory(process: int) -> float:
     raise AssertionError
 
 
-def _growth(process: int, way: str, where: str, table: str, columns: str = COLUMNS) -> float:
-    """Return how many megabytes more than before a process has at most, while rows are sent."""
+def memory_growth(process: int, work: Callable[[], object]) -> float:
+    """Return how many megabytes more than before a process has at most, during ``work``."""
     over = threading.Event()
     before = _own_memory(process)
     most = [before]
@@ -131,7 +131,7 @@ def _growth(process: int, way: str, where: str, table: str, columns: str = COLUM
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        _read(way, where, table, columns)
+        work()
     finally:
         over.set()
         watcher.join()
@@ -170,8 +170,8 @@ def _compared(way: str, ours: str, theirs: str) -> Measure:
 
 def _flat(process: int, way: str, where: str, columns: str) -> Measure:
     _read(way, where, "some", columns)
-    few = _growth(process, way, where, "some", columns)
-    many = _growth(process, way, where, "items", columns)
+    few = memory_growth(process, lambda: _read(way, where, "some", columns))
+    many = memory_growth(process, lambda: _read(way, where, "items", columns))
     what = "what Spark computes" if columns == SPARK else "a scan"
     figure = f"{SOME:,} rows {few:.0f} MB, {ROWS:,} rows {many:.0f} MB"
     name = f"memory for {what} by {way}"

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = frozenset({f.Query.letter, f.FunctionCall.letter})
 """Messages after which the client is told that it can go on, without a Sync."""
 
+COPIED_AT_ONCE: Final = 1 << 20
+"""So many bytes of a copy are taken together: clients send a few rows in a message."""
+
 _GRACE: Final = 0.25
 """So many seconds after its timeout a statement is stopped that did not say what it waits for."""
 
@@ -287,12 +290,18 @@ class Conversation:
             await self._flush(alarm)
 
     async def _copy_in(self, portal: Portal) -> str:
-        """Take what the client copies; return the tag."""
+        """Take what the client copies, many messages at a time; return the tag."""
+        gathered, size = [], 0
         while True:
             match await self._next_copied():
                 case f.CopyData(data):
-                    await self._wire.work(partial(portal.copying.write, data))
+                    gathered.append(data)
+                    size += len(data)
+                    if size >= COPIED_AT_ONCE:
+                        await self._wire.work(partial(portal.copying.write, b"".join(gathered)))
+                        gathered, size = [], 0
                 case f.CopyDone():
+                    await self._wire.work(partial(portal.copying.write, b"".join(gathered)))
                     return await self._wire.work(portal.copied)
                 case f.CopyFail(reason):
                     text = f"COPY from stdin failed: {reason}"
