@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def names() -> list[str]:
     """Return the benchmark modules: those beside this file that have a ``run``."""
     files = sorted(Path(__file__).parent.glob("*.py"))
-    return [f.stem for f in files if f.stem not in ("__init__", "__main__", "measure")]
+    return [f.stem for f in files if f.stem not in ("__init__", "__main__", "bindings", "measure")]
 
 
 def main(arguments: list[str]) -> int:

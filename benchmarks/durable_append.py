@@ -13,12 +13,10 @@ import statistics
 import tempfile
 from pathlib import Path
 
+from benchmarks.bindings import Bindings
 from benchmarks.measure import Measure, seconds
-from reclock.durable.remap_store import RemapStore
 from reclock.durable.sqlite import open_sqlite
-from reclock.ids import ObjectId
 from reclock.remap.codec import KAFKA
-from reclock.remap.mint import Minter
 from reclock.time.position import KafkaPosition
 from reclock.time.timestamp import Timestamp
 
@@ -33,19 +31,20 @@ def run() -> list[Measure]:
         bare.execute("PRAGMA synchronous = FULL")
         bare.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, data TEXT, at INTEGER)")
         store = open_sqlite(Path(directory) / "state")
-        minter = Minter("bench", RemapStore(store, ObjectId("u1"), KAFKA), interval=1)
-        idle = Minter("idle", RemapStore(store, ObjectId("u2"), KAFKA), interval=1)
+        busy = Bindings(store, "u1")
+        idle = Bindings(store, "u2")
         taken: dict[str, list[float]] = {"bare": [], "busy": [], "idle": [], "compact": []}
         for i in range(1, ROUNDS + 1):
             row = (KAFKA.encode(KafkaPosition.exact(0, i)), i)
             insert = "INSERT INTO rows (data, at) VALUES (?, ?)"
             taken["bare"].append(seconds(lambda: bare.execute(insert, row)))  # noqa: B023
+            time = Timestamp(i)
             frontier = KafkaPosition.frontier(dict.fromkeys(range(4), i))
-            taken["busy"].append(seconds(lambda: minter.mint(i, frontier)))  # noqa: B023
-            taken["idle"].append(seconds(lambda: idle.mint(i, KAFKA.origin)))  # noqa: B023
+            taken["busy"].append(seconds(lambda: busy.bind(time, frontier)))  # noqa: B023
+            taken["idle"].append(seconds(lambda: idle.bind(time, KAFKA.origin)))  # noqa: B023
             if i > 60:
                 since = Timestamp(i - 60)
-                taken["compact"].append(seconds(lambda: minter.compact(since)))  # noqa: B023
+                taken["compact"].append(seconds(lambda: busy.compact(since)))  # noqa: B023
         store.close()
         bare.close()
     median = {name: statistics.median(times) for name, times in taken.items()}

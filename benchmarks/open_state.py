@@ -13,12 +13,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.bindings import Bindings
 from benchmarks.measure import Measure, seconds
 from reclock.durable.remap_store import RemapStore
 from reclock.durable.sqlite import DATABASE_FILE, open_sqlite
 from reclock.ids import ObjectId
 from reclock.remap.codec import KAFKA
-from reclock.remap.mint import Minter
 from reclock.time.position import KafkaPosition
 from reclock.time.timestamp import Timestamp
 
@@ -39,14 +39,15 @@ def _remap(store: Store) -> RemapStore[KafkaPosition]:
 
 
 def _live(directory: Path, ticks: int, window: int = MINUTE) -> None:
-    """Mint and compact for ``ticks`` ticks."""
+    """Bind and compact for ``ticks`` ticks."""
     with open_sqlite(directory) as store:
-        minter = Minter("bench", _remap(store), SIX_HOURS)
+        bindings = Bindings(store, "u1")
         for tick in range(1, ticks + 1):
             now = tick * SIX_HOURS
-            minter.mint(now, KafkaPosition.frontier(dict.fromkeys(range(4), tick)))
+            frontier = KafkaPosition.frontier(dict.fromkeys(range(4), tick))
+            bindings.bind(Timestamp(now), frontier)
             if now > window:
-                minter.compact(Timestamp(now - window))
+                bindings.compact(Timestamp(now - window))
 
 
 def _open(directory: Path) -> Remap[KafkaPosition]:

@@ -1,16 +1,14 @@
 """A million ticks: the number of stored bindings depends on the window, not on the past.
 
 Busy ticks move every partition, idle ones move none; both compact to ``now − window``
-after every tick, as the engine does. Runs the real ``Minter`` over the in-memory
-handle, so that the rules and not a disk are measured.
+after every tick, as the engine does. In memory, so that the rules and not a disk are measured.
 """
 
 from __future__ import annotations
 
 from benchmarks.measure import Measure, seconds
 from reclock.remap.codec import KAFKA
-from reclock.remap.mint import Minter
-from reclock.testing.remaps import MemoryRemap
+from reclock.remap.trace import Remap
 from reclock.time.position import KafkaPosition
 from reclock.time.timestamp import Timestamp
 
@@ -22,24 +20,24 @@ PARTITIONS = 4
 
 def _simulate(*, busy_every: int) -> tuple[int, int, float]:
     """Return the number of bindings after 1 % and after all ticks, and the time per tick."""
-    minter = Minter("simulated", MemoryRemap(KAFKA.origin), INTERVAL)
+    remap = Remap.unbound(KAFKA.origin)
     early = 0
 
     def work() -> None:
-        nonlocal early
+        nonlocal early, remap
         frontier = KAFKA.origin
         for tick in range(1, TICKS + 1):
             if tick % busy_every == 0:
                 frontier = KafkaPosition.frontier(dict.fromkeys(range(PARTITIONS), tick))
             now = tick * INTERVAL
-            minter.mint(now, frontier)
+            remap = remap.bound(Timestamp(now), frontier)
             if now > WINDOW:
-                minter.compact(Timestamp(now - WINDOW))
+                remap = remap.compacted(Timestamp(now - WINDOW))
             if tick == TICKS // 100:
-                early = len(minter.remap.bindings)
+                early = len(remap.bindings)
 
     took = seconds(work)
-    return early, len(minter.remap.bindings), took / TICKS
+    return early, len(remap.bindings), took / TICKS
 
 
 def run() -> list[Measure]:

@@ -33,7 +33,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 WORDS = (
     "antichain", "arrangement", "as_of", "binding", "chunk", "closed", "dead letter", "definite",
     "delta", "diff", "draft", "errand", "frontier", "hold", "intake", "look-up", "lower",
-    "manifest", "mint", "oracle", "pace", "reclock", "remap", "resume", "run", "segment", "shard",
+    "manifest", "oracle", "pace", "reclock", "remap", "resume", "run", "segment", "shard",
     "since", "staged run", "tick", "timeline", "timestamp", "trace", "until", "update", "upper",
     "witness", "world",
 )  # fmt: skip

@@ -21,7 +21,6 @@ facts, and an optional ``hint`` that says what to do. ::
     ├── TimelineMismatch            0A000  data of unlike clocks in one dataflow
     ├── Unreadable                  22023  a read outside [since, …)
     ├── HoldViolation               55000  a hold asked for, or moved to, compacted time
-    ├── CompactedPastResume         55000  an input forgot what a restart needs
     ├── WriteTooFarAhead            22008  a write timestamp far beyond the clock
     ├── InvalidCompaction           55000  since may not move there
     ├── StatementError              42000  a statement refused before anything ran
@@ -200,12 +199,6 @@ class Unreadable(Error):
 
 class HoldViolation(Error):
     """A hold asked for, or moved to, a time that is no longer kept."""
-
-    sqlstate = "55000"
-
-
-class CompactedPastResume(Error):
-    """An input has forgotten times that a restarting dataflow still needs."""
 
     sqlstate = "55000"
 

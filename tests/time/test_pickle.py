@@ -6,7 +6,6 @@ import pytest
 
 from reclock.errors import Unreadable
 from reclock.ids import HolderId, ObjectId
-from reclock.time.as_of import Output
 from reclock.time.counted import CountedAntichain
 from reclock.time.expiry import DataflowKind, Dependency, Lifetime
 from reclock.time.frontier import CLOSED, Bounds, at
@@ -22,7 +21,6 @@ VALUES = [
     TimelineContext(EPOCH_MS, "orders"),
     OracleState(Timestamp(3), Timestamp(4)),
     Policy(1_000),
-    Output("sink", at(5)),
     Dependency("orders", CLOSED, refreshed=True),
     Lifetime(1_000, 5),
     DataflowKind.INDEX,

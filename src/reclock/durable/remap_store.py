@@ -1,4 +1,4 @@
-"""A source's remap as a durable collection: the handle that minting works on.
+"""A source's remap as a durable collection, to which ticks append.
 
 The collection ``remap/<source id>`` holds the elements of the bound frontiers, written by
 the gauge's codec; compare-and-append, compaction, versions and fencing are the store's.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RemapStore(Generic[T]):
-    """``RemapHandle`` over a ``Store``; opening it creates an unbound remap if needed."""
+    """The remap of one source in a ``Store``; opening it creates an unbound one if needed."""
 
     def __init__(self, store: Store, source: ObjectId, codec: Codec[T]) -> None:
         self._store = store
@@ -42,18 +42,10 @@ class RemapStore(Generic[T]):
         since = snapshot.since.element()
         return Remap.stored(updates, since, snapshot.upper, self._codec.origin)
 
-    def append(
-        self, updates: Sequence[Update[T, Timestamp]], expected: Frontier, upper: Frontier
-    ) -> Frontier | None:
-        """Append durably, or return the current upper."""
-        append = self.as_append(updates, expected, upper)
-        mismatch = self._store.append([append])
-        return None if mismatch is None else mismatch.current_upper
-
     def as_append(
         self, updates: Sequence[Update[T, Timestamp]], expected: Frontier, upper: Frontier
     ) -> Append:
-        """Return the append itself, to be published in one transaction with others."""
+        """Return the append of ``updates``, to be published in one transaction with others."""
         rows = tuple(StoredUpdate(self._codec.encode(e), time, diff) for e, time, diff in updates)
         return Append(self._collection, rows, expected, upper)
 

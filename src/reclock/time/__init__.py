@@ -2,5 +2,5 @@
 
 Nothing here does input or output or reads a clock. Start with ``order``, then
 ``antichain``, ``frontier``, ``description``, ``timeline``; the rules (``oracle``, ``holds``,
-``policy``, ``select``, ``as_of``, ``expiry``) stand on those.
+``policy``, ``select``, ``expiry``) stand on those.
 """

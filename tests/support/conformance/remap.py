@@ -1,7 +1,7 @@
-"""What every ``RemapHandle`` must do: see the contract in ``reclock.remap.handle``.
+"""What a stored remap must do, over every store.
 
-Each case is a function of ``reopen``, which gives a handle on an unbound remap of
-``codec.KAFKA`` at its first call, and on later calls what the next process finds.
+Each case is a function of ``reopen``, which gives the unbound remap of a source at its first
+call, and on later calls what the next process finds.
 """
 
 from __future__ import annotations
@@ -17,15 +17,27 @@ from reclock.time.position import KafkaPosition
 from reclock.time.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
-    from reclock.remap.handle import RemapHandle
+    from reclock.change.update import Update
+    from reclock.durable.remap_store import RemapStore
     from reclock.remap.trace import Frontier
 
-    Handle: TypeAlias = RemapHandle[KafkaPosition]
+    Handle: TypeAlias = RemapStore[KafkaPosition]
     Reopen: TypeAlias = Callable[[], Handle]
     Case: TypeAlias = Callable[[Reopen], None]
+
+
+def _append(
+    handle: Handle,
+    updates: Sequence[Update[KafkaPosition, Timestamp]],
+    expected: Frontier,
+    upper: Frontier,
+) -> Frontier | None:
+    """Append as a tick does; if the upper is not ``expected``, return it."""
+    mismatch = handle._store.append([handle.as_append(updates, expected, upper)])
+    return None if mismatch is None else mismatch.current_upper
 
 
 def _bind(handle: Handle, time: int, offsets: dict[int, int] | None) -> Frontier | None:
@@ -33,7 +45,7 @@ def _bind(handle: Handle, time: int, offsets: dict[int, int] | None) -> Frontier
     remap = handle.load()
     frontier = Antichain[KafkaPosition]() if offsets is None else KafkaPosition.frontier(offsets)
     upper = CLOSED if offsets is None else at(time + 1)
-    return handle.append(remap.changes(Timestamp(time), frontier), remap.upper, upper)
+    return _append(handle, remap.changes(Timestamp(time), frontier), remap.upper, upper)
 
 
 def a_new_remap_is_unbound(reopen: Reopen) -> None:
@@ -61,8 +73,8 @@ def the_loser_is_told_the_upper_and_writes_nothing(reopen: Reopen) -> None:
     assert _bind(handle, 10, {0: 5}) is None
     before = handle.load()
     updates = first.changes(Timestamp(20), KafkaPosition.frontier({0: 9}))
-    assert handle.append(updates, UNBOUND, at(21)) == at(11)
-    assert handle.append([], at(15), at(16)) == at(11)
+    assert _append(handle, updates, UNBOUND, at(21)) == at(11)
+    assert _append(handle, [], at(15), at(16)) == at(11)
     assert handle.load() == before
     assert reopen().load() == before
 
@@ -74,7 +86,7 @@ def a_sealed_remap_stays_sealed(reopen: Reopen) -> None:
     _bind(handle, 20, None)
     sealed = handle.load()
     assert sealed.is_sealed
-    assert handle.append([], at(21), at(30)) == CLOSED
+    assert _append(handle, [], at(21), at(30)) == CLOSED
     for since in (15, 20, 500):
         handle.compact(Timestamp(since))
         assert handle.load() == sealed.compacted(Timestamp(since))
