@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reclock.catalog.item import VERSION, Index
+from reclock.catalog.item import UNIQUE, Index
 from reclock.errors import ConstraintViolation, Error
 from reclock.failpoints import FailpointRaised, armed
 from reclock.session import copy_in
@@ -275,7 +275,7 @@ def test_records_say_what_an_older_version_must_not_ignore(db):
     db.execute("CREATE TABLE t (a INT UNIQUE); CREATE TABLE u (a INT); CREATE INDEX i ON u (a)")
     db.execute("CREATE UNIQUE INDEX j ON u (a)")
     versions = {i.name: i.record()["v"] for i in db._core.world.catalog.items.values()}
-    assert versions == {"t": VERSION, "t_a_key": VERSION, "u": 1, "i": 1, "j": VERSION}
+    assert versions == {"t": UNIQUE, "t_a_key": UNIQUE, "u": 1, "i": 1, "j": UNIQUE}
     index = db._core.world.catalog.find(("t_a_key",))
     assert isinstance(index, Index)
     assert json.loads(json.dumps(index.record()))["constraint"] is True

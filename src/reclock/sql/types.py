@@ -278,16 +278,18 @@ def as_numeric(t: Type) -> Numeric:
 
 
 def wider_number(a: Type, b: Type) -> Type:
-    """Return the number type both ``a`` and ``b`` become when they meet.
+    """Return the number type both ``a`` and ``b`` become as operands of one operator.
+
+    A float and anything else are compared, added and so on as double precision.
 
     >>> str(wider_number(INTEGER, BIGINT)), str(wider_number(INTEGER, Numeric(12, 2)))
     ('bigint', 'numeric(12,2)')
-    >>> str(wider_number(Numeric(12, 2), REAL))
-    'double precision'
+    >>> str(wider_number(INTEGER, REAL)), str(wider_number(Numeric(12, 2), REAL))
+    ('double precision', 'double precision')
     """
+    if a != b and (a in FLOATS or b in FLOATS):
+        return DOUBLE
     if isinstance(a, Numeric) or isinstance(b, Numeric):
-        if a in FLOATS or b in FLOATS:
-            return DOUBLE
         x, y = as_numeric(a), as_numeric(b)
         scale = max(x.scale, y.scale)
         whole = max(x.precision - x.scale, y.precision - y.scale)

@@ -43,7 +43,10 @@ _FALSE = {"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"}
 
 
 def common_type(given: Iterable[Type], what: str) -> Type:
-    """Return the type that all of ``given`` become in ``what`` (CASE, UNION, …)."""
+    """Return the type that all of ``given`` become in ``what`` (CASE, UNION, …).
+
+    It is not that in which two operands meet (``meeting_type``): of numeric and real it is real.
+    """
     known = [g for g in given if g != t.UNKNOWN]
     if not known:
         return t.TEXT
@@ -57,7 +60,8 @@ def _common(a: Type, b: Type, what: str) -> Type:
     if a == b:
         return a
     if t.is_number(a) and t.is_number(b):
-        return t.wider_number(a, b)
+        narrow = t.REAL in {a, b} and t.DOUBLE not in {a, b}
+        return t.REAL if narrow else t.wider_number(a, b)
     if isinstance(a, t.Array) and isinstance(b, t.Array):
         return t.Array(_common(a.element, b.element, what))
     for x, y in ((a, b), (b, a)):
@@ -65,6 +69,20 @@ def _common(a: Type, b: Type, what: str) -> Type:
             return y
     message = f"{what} types {a} and {b} cannot be matched"
     raise WrongType(message, hint=f"cast one of them, for instance with ::{b}")
+
+
+def meeting_type(a: Type, b: Type, what: str) -> Type:
+    """Return the type as which the operands ``a`` and ``b`` of a comparison are compared."""
+    if t.is_number(a) and t.is_number(b):
+        return t.wider_number(a, b)
+    return common_type((a, b), what)
+
+
+def to_meet(scalars: Sequence[Scalar], what: str) -> tuple[Scalar, ...]:
+    """Convert the two operands of a comparison to the type as which they are compared."""
+    a, b = scalars
+    wanted = meeting_type(a.type, b.type, what)
+    return convert(a, wanted), convert(b, wanted)
 
 
 def to_common(scalars: Sequence[Scalar], what: str) -> tuple[Scalar, ...]:
@@ -234,7 +252,8 @@ def explicit_cast(scalar: Scalar, wanted: Type, position: int | None = None) -> 
         return convert(scalar, wanted)
     if _is_of_text(source, wanted):
         message = f"a cast from type {source} to {wanted} is not supported"
-        raise NotSupported(message, position=position)
+        hint = "cast a literal; string_to_array(x, ',') makes an array of a text"
+        raise NotSupported(message, hint=hint, position=position)
     message = f"cannot cast type {source} to {wanted}"
     raise WrongType(message, code="42846", position=position)
 

@@ -55,7 +55,8 @@ class OuterRef:
 class Literal:
     """A constant; None is NULL. Values are hashable (arrays are tuples).
 
-    Equal constants are the same in every expression, so 0 and −0 of a float are not equal.
+    Equal constants are the same in every expression, so 0 and −0 of a float are not equal, and
+    NaN equals itself.
     """
 
     value: object
@@ -65,12 +66,15 @@ class Literal:
         """Return whether both stand for the same value of one type."""
         if not isinstance(other, Literal) or other.__class__ is not self.__class__:
             return NotImplemented
-        if (self.value, self.type) != (other.value, other.type):
+        if self.type != other.type:
             return False
-        return not isinstance(self.value, float | tuple) or repr(self.value) == repr(other.value)
+        if isinstance(self.value, float | tuple) or isinstance(other.value, float | tuple):
+            return repr(self.value) == repr(other.value)
+        return self.value == other.value
 
     def __hash__(self) -> int:
-        return hash((self.value, self.type))
+        exact = isinstance(self.value, float | tuple)
+        return hash((repr(self.value) if exact else self.value, self.type))
 
     @property
     def nullable(self) -> bool:

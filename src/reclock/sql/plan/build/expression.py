@@ -19,6 +19,7 @@ from reclock.sql.plan.coerce import (
     common_type,
     convert,
     explicit_cast,
+    meeting_type,
     negative,
     number_literal,
     to_common,
@@ -29,7 +30,7 @@ from reclock.sql.plan.functions.interval import qualified
 from reclock.sql.plan.functions.length import adds_little, has_length, too_long, within
 from reclock.sql.plan.functions.overload import Overload
 from reclock.sql.plan.functions.postgres import knows
-from reclock.sql.plan.scalar import And, Call, Case, Literal, Or, Scalar
+from reclock.sql.plan.scalar import And, Call, Case, ColumnRef, Literal, Or, Scalar, walk
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax.place import placed
 from reclock.sql.types import (
@@ -249,7 +250,8 @@ class ExpressionBuilder:
         if isinstance(e.operand, s.RowText):
             tests = tuple(self._row_comparison(s.Operator("=", (e.operand, i))) for i in e.items)
         else:
-            operand, *items = to_common([self(e.operand), *(self(i) for i in e.items)], "IN")
+            operand = self(e.operand)
+            items = _together(operand, [self(i) for i in e.items])
             tests = tuple(self._call("=", operand, i) for i in items)
         return tests[0] if len(tests) == 1 else Or(tests)
 
@@ -298,7 +300,7 @@ class ExpressionBuilder:
             if not tests:
                 return Literal(e.every, BOOLEAN)
             return And(tests) if e.every else Or(tests)
-        kind = common_type((operand.type, array.type.element), "ANY/ALL")
+        kind = meeting_type(operand.type, array.type.element, "ANY/ALL")
         operand, array = (
             comparison_key(convert(given, wanted))
             for given, wanted in ((operand, kind), (array, Array(kind)))
@@ -310,3 +312,16 @@ class ExpressionBuilder:
             f"{spark}({{1}}, x -> {{0}} {e.symbol} x)", makes_null=True,
         )  # fmt: skip
         return Call(made, (operand, array), BOOLEAN)
+
+
+def _together(operand: Scalar, items: list[Scalar]) -> list[Scalar]:
+    """Return the items of IN: several without columns have one type, as an array's elements."""
+    constant = [not any(isinstance(x, ColumnRef) for x in walk(i)) for i in items]
+    if sum(constant) < 2:
+        return items
+    kinds = [i.type for i, alone in zip(items, constant, strict=True) if alone]
+    try:
+        kind = common_type([operand.type, *kinds], "IN")
+    except WrongType:
+        return items
+    return [convert(i, kind) if alone else i for i, alone in zip(items, constant, strict=True)]

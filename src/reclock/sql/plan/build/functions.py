@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 from reclock.errors import InvalidDefinition, NotSupported, StatementError, WrongType
 from reclock.sql.plan.build.array_call import array_call
 from reclock.sql.plan.build.like import like_pattern
-from reclock.sql.plan.coerce import convert, to_common
+from reclock.sql.plan.coerce import convert, to_common, to_meet
 from reclock.sql.plan.comparable import check_order, compared, comparison_key
 from reclock.sql.plan.functions import FORBIDDEN, find_function, interval, parameters_of
 from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
@@ -27,6 +27,7 @@ from reclock.sql.types import (
     DATE,
     DATETIMES,
     DOUBLE,
+    FLOATS,
     INTEGERS,
     INTERVAL,
     TEXT,
@@ -73,7 +74,7 @@ def _long_name(kind: Type) -> str:
     return "numeric" if isinstance(kind, Numeric) else _LONG.get(str(kind), str(kind))
 
 
-def call(  # noqa: PLR0912, PLR0915 - one line per function with rules of its own
+def call(  # noqa: PLR0911, PLR0912, PLR0915 - one line per function with rules of its own
     name: str,
     arguments: tuple[Scalar, ...],
     position: int | None = None,
@@ -104,8 +105,12 @@ def call(  # noqa: PLR0912, PLR0915 - one line per function with rules of its ow
         arguments = (arguments[0], _pattern(arguments[1], position))
     if name in COMPARISONS and any(map(is_now, arguments)):
         arguments = tuple(a if is_now(a) else as_time(a, position) for a in arguments)
+    if name == "nullif" and len(arguments) == 2 and _keeps_first(*arguments):
+        equal = call("=", arguments, position)
+        return Case(((equal, Literal(None, arguments[0].type)),), arguments[0])
     if name in _SAME_TYPE:
-        arguments = to_common(arguments, name.upper())
+        several = name in {"greatest", "least"} or len(arguments) != 2
+        arguments = (to_common if several else to_meet)(arguments, name.upper())
         if name in _ORDERING or name in {"greatest", "least"}:
             check_order(arguments[0].type)
         if name in COMPARISONS:
@@ -183,6 +188,12 @@ def _as_parameter(argument: Scalar, parameter: object) -> Scalar:
             return convert(argument, as_numeric(argument.type))
         return argument
     return convert(argument, parameter)  # type: ignore[arg-type]  # the rest are types
+
+
+def _keeps_first(a: Scalar, b: Scalar) -> bool:
+    """Return whether NULLIF has the type of its first argument: their types compare as they are."""
+    families = (INTEGERS, FLOATS, DATETIMES)
+    return a.type != b.type and any(a.type in f and b.type in f for f in families)
 
 
 def _numbers(symbol: str, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:

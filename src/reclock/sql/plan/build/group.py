@@ -71,7 +71,9 @@ def group(planner: Planner, select: Select, block: Block, later: tuple[object, .
         for chosen in product(*(g.sets for g in select.group_by))
     ]
     written = list(dict.fromkeys(e for one in sets for e in one))
-    resolved = {e: _key(select, e, build) for e in written}
+    meant = {e: _meant(select, e, build) for e in written}
+    resolved = {e: build.value(meant[e]) for e in written}
+    queries = {meant[e]: resolved[e] for e in written if reads_subquery(meant[e])}
     inputs = _Inputs()
     keys = list(dict.fromkeys(resolved.values()))
     for key in keys:
@@ -88,8 +90,10 @@ def group(planner: Planner, select: Select, block: Block, later: tuple[object, .
         after.known[written_call] = column(node, len(keys) + at)
     bits = len(keys) + len(made)
     for call_ in groupings_in(later):
-        after.known[call_] = _grouping(call_, build, keys, node, bits, plain=len(groups) == 1)
-    after.grouped = _Meaning(planner, block, keys, node, _constants(select, keys, build))
+        asked = [queries[a] if a in queries else build.value(a) for a in call_.arguments]
+        after.known[call_] = _grouping(call_, asked, keys, node, bits, plain=len(groups) == 1)
+    constants = _constants(select, keys, build)
+    after.grouped = _Meaning(planner, block, keys, node, constants, queries)
     return after
 
 
@@ -110,7 +114,7 @@ def _name_of(scalar: Scalar) -> str:
     return scalar.name if isinstance(scalar, ColumnRef | OuterRef) else "key"
 
 
-def _key(select: Select, e: s.Expression, build: ExpressionBuilder) -> Scalar:
+def _meant(select: Select, e: s.Expression, build: ExpressionBuilder) -> s.Expression:
     """Return a grouping expression: a column, else an output by number or alias, else any."""
     if isinstance(e, s.NumberText) and e.text.isdigit():
         at = int(e.text)
@@ -118,12 +122,12 @@ def _key(select: Select, e: s.Expression, build: ExpressionBuilder) -> Scalar:
             message = f"GROUP BY position {at} is not in select list"
             hint = f"write a number from 1 to {len(select.items)}, or a name"
             raise StatementError(message, code="42P10", hint=hint)
-        return build.value(select.items[at - 1].expression)
+        return select.items[at - 1].expression
     if isinstance(e, s.Name) and len(e.parts) == 1 and not build.block.scope.matching(e.parts):
         for item in select.items:
             if item.alias == e.parts[0]:
-                return build.value(item.expression)
-    return build.value(e)
+                return item.expression
+    return e
 
 
 def _aggregate(build: ExpressionBuilder, e: s.FunctionText, inputs: _Inputs) -> AggregateCall:
@@ -234,7 +238,7 @@ def _reduced(
 
 def _grouping(
     e: s.FunctionText,
-    build: ExpressionBuilder,
+    asked: list[Scalar],
     keys: list[Scalar],
     node: Node,
     bits: int,
@@ -242,8 +246,7 @@ def _grouping(
     plain: bool,
 ) -> Scalar:
     total: Scalar = Literal(0, INTEGER)
-    for argument in e.arguments:
-        key = build.value(argument)
+    for key in asked:
         if key not in keys:
             message = "arguments to GROUPING must be grouping expressions of the query"
             raise WrongGrouping(message, position=e.position)
@@ -269,22 +272,26 @@ def _grouped_scope(scope: Scope, keys: list[Scalar], node: Node) -> Scope:
 class _Meaning:
     """What an expression means after grouping, if it is a grouping expression.
 
-    Of equal constants only that output is one which is grouped by: NULL where its set is not there.
+    One with a subquery, which becomes other columns wherever it stands, is known by how it is
+    written. Of equal constants only that output is one which is grouped by: NULL where its set is
+    not there.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - all that GROUP BY has been made into
         self,
         planner: Planner,
         before: Block,
         keys: list[Scalar],
         node: Node,
         constants: list[tuple[s.Expression, Scalar]],
+        queries: dict[s.Expression, Scalar],
     ) -> None:
         self._planner = planner
         self._before = before
         self._keys = keys
         self._node = node
         self._constants = constants
+        self._queries = queries
 
     def __call__(self, e: s.Expression) -> Scalar | None:
         if isinstance(e, s.Name):
@@ -299,6 +306,8 @@ class _Meaning:
                 hint = f"add it to GROUP BY, or write min({e}), max({e}) or array_agg({e})"
                 raise WrongGrouping(message, hint=hint, position=e.position)
             return column(self._node, self._keys.index(scalar))
+        if e in self._queries:
+            return column(self._node, self._keys.index(self._queries[e]))
         key = next((key for constant, key in self._constants if e is constant), None)
         if key is None and isinstance(e, _COMPOUND):
             key = self._compound(e)

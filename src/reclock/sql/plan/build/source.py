@@ -139,10 +139,13 @@ def _table(at: _From, item: q.TableName) -> Rows:
 
 def _function(at: _From, item: q.TableFunction) -> Rows:
     """Plan a table function; its arguments see what LATERAL sees."""
-    build = ExpressionBuilder(at.planner, Block(outer=at.around))
+    inside = Block(outer=at.around)
+    build = ExpressionBuilder(at.planner, inside)
     array = table_function(item, tuple(build(a) for a in item.arguments))
     name = item.name if item.alias is None else item.alias.name
-    made = FlatMap(ONE_EMPTY_ROW, array, name, item.ordinality)
+    made: Node = FlatMap(inside.node, array, name, item.ordinality)
+    if inside.node is not ONE_EMPTY_ROW:  # of subqueries in the arguments
+        made = keep(made, range(inside.node.width, made.width))
     return made, _scope(made, item.alias, name, item.alias)
 
 
@@ -239,10 +242,10 @@ def _pairs(item: q.JoinText, left: Rows, right: Rows, names: tuple[str, ...]) ->
 def _equal(pairs: list[_Pair], width: int) -> tuple[Scalar, ...]:
     """Return the conditions that the pairs are equal; the right ones begin at ``width``."""
     made = []
-    for a, b, wanted in pairs:
+    for a, b, _ in pairs:
         x: Scalar = ColumnRef(a.index, a.type, a.nullable, a.name)
         y: Scalar = ColumnRef(b.index + width, b.type, b.nullable, b.name)
-        made.append(call("=", (convert(x, wanted), convert(y, wanted))))
+        made.append(call("=", (x, y)))
     return tuple(made)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import WrongType
 from reclock.sql.plan.build.functions import call
-from reclock.sql.plan.coerce import common_type, convert
+from reclock.sql.plan.coerce import convert, meeting_type
 from reclock.sql.plan.decorrelate import apply
 from reclock.sql.plan.functions import find_aggregate
 from reclock.sql.plan.relation import (
@@ -118,7 +118,7 @@ def _operands(
         hint = "select as many columns as there are on the left, (a, b) IN (…) for two"
         raise WrongType(message, code="42601", hint=hint)
     kinds = [
-        common_type((o.type, c.type), "IN") for o, c in zip(operands, inner.schema, strict=True)
+        meeting_type(o.type, c.type, "IN") for o, c in zip(operands, inner.schema, strict=True)
     ]
     if any(c.type != k for c, k in zip(inner.schema, kinds, strict=True)):
         inner = Project(

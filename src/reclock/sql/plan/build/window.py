@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import NotSupported, StatementError, UndefinedName
 from reclock.sql.plan.build.expression import ExpressionBuilder
-from reclock.sql.plan.coerce import convert
+from reclock.sql.plan.coerce import convert, to_common
 from reclock.sql.plan.comparable import comparison_key
 from reclock.sql.plan.functions import find_aggregate, parameters_of
 from reclock.sql.plan.functions.aggregate import AGGREGATE_SYNONYMS
@@ -120,14 +120,15 @@ def _planned(
         raise NotSupported(message, hint=hint, position=e.position)
     arguments = tuple(build(a) for a in e.arguments)
     name = AGGREGATE_SYNONYMS.get(e.name, e.name)
+    if name in {"lag", "lead"} and len(arguments) == 3:
+        value, default = to_common((arguments[0], arguments[2]), name)
+        arguments = (value, arguments[1], default)
     found = find_aggregate(name, tuple(a.type for a in arguments), e.position, window=True)
     converted = []
-    for at, (a, p) in enumerate(zip(arguments, parameters_of(found, len(arguments)), strict=True)):
+    for a, p in zip(arguments, parameters_of(found, len(arguments)), strict=True):
         wanted = a.type
         if not isinstance(p, AnyOf):
             wanted = p
-        elif at == 2:
-            wanted = arguments[0].type
         elif a.type == UNKNOWN:
             wanted = TEXT
         elif p.name == "numeric" and not isinstance(a.type, Numeric):
