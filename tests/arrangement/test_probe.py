@@ -60,7 +60,9 @@ def test_it_finds_exactly_the_updates_of_the_keys(tmp_path_factory, data):
             there, whole = found, probe(layout, runs, asked)
             assert np.array_equal(there.probe, whole.probe)
             for at in wanted:
-                assert there.updates.column(at).equals(whole.updates.column(at))
+                alike = there.updates.column(at), whole.updates.column(at)
+                one, other = (repr(column.to_pylist()) for column in alike)  # NaN is no NaN
+                assert one == other
             found = whole
 
     stored = [change for run in runs for change in changes_in(layout, run)]

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -166,11 +165,7 @@ def test_a_crash_leaves_only_garbage_under_its_stem(tmp_path, where):
     kept = write(store)
     done = subprocess.run(
         [sys.executable, "-c", CRASH, tmp_path],
-        env=os.environ
-        | {
-            "RECLOCK_FAILPOINTS": f"arrangement.segment.{where}=exit",
-            "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
-        },
+        env=os.environ | {"RECLOCK_FAILPOINTS": f"arrangement.segment.{where}=exit"},
         check=False,
     )
     assert done.returncode == EXIT_STATUS

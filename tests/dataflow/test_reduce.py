@@ -140,6 +140,9 @@ def variance(values: list[Any], sample: bool, root: bool) -> float | None:
     made = sum(((v - mean) ** 2 for v in exact), Fraction(0)) / (len(exact) - need)
     if not root:
         return nearest(made)
+    over, under = math.isqrt(made.numerator), math.isqrt(made.denominator)
+    if over**2 == made.numerator and under**2 == made.denominator:
+        return nearest(Fraction(over, under))  # half-way between two floats, perhaps
     with localcontext(prec=60, Emax=10**6, Emin=-(10**6)):
         return nearest(Fraction((Decimal(made.numerator) / Decimal(made.denominator)).sqrt()))
 

@@ -17,6 +17,7 @@ from reclock.ids import ObjectId
 from reclock.interval import Interval
 from reclock.spark import frame
 from reclock.spark import peek as module
+from reclock.spark.local_relation import local_relation
 from reclock.spark.peek import dataframe, peek, stream, way
 from reclock.sql.names import CatalogItem
 from reclock.sql.parse import parse_query
@@ -159,3 +160,8 @@ def test_an_error_of_a_task_is_the_error_it_was(spark, tmp_path, monkeypatch):
         peek(spark, plan, {ITEM.id: leaf}, THEN, LocalStore(damaged))
     with pytest.raises(SegmentMissing):
         peek(spark, plan, {ITEM.id: leaf}, THEN, LocalStore(tmp_path / "nowhere"))
+
+
+def test_arrays_of_an_empty_table_are_a_column(spark):
+    arrays = pa.chunked_array([], pa.list_(pa.int32()))
+    assert local_relation(spark.session, pa.table({"l": arrays})).collect() == []

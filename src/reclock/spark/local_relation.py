@@ -2,7 +2,8 @@
 
 ``createDataFrame`` makes its session the active one of the thread, which may be the user's: what
 they would do next with "the active session" would run in ours. It also refuses a slice of an array
-with NULLs ("null bitmap with offsets slice not supported"): such a slice is copied.
+with NULLs ("null bitmap with offsets slice not supported"): such a slice is copied. A column of
+arrays that has no chunk, as of an empty table, it refuses too: that gets an empty one.
 
 Tests: tests/spark/test_given_session.py.
 """
@@ -34,10 +35,13 @@ def local_relation(session: SparkSession, table: pa.Table, schema: Any = None) -
 
 
 def _whole(table: pa.Table) -> pa.Table:
-    """Return the table with no slice of an array that has NULLs."""
+    """Return the table with no slice of an array that has NULLs, and no array without a chunk."""
     for number, field in enumerate(table.schema):
         column = table.column(number)
-        if pa.types.is_list(field.type) and any(c.offset and c.null_count for c in column.chunks):
+        if pa.types.is_nested(field.type) and not column.num_chunks:
+            empty = pa.chunked_array([pa.array([], field.type)])
+            table = table.set_column(number, field, empty)
+        elif pa.types.is_list(field.type) and any(c.offset and c.null_count for c in column.chunks):
             copied = [chunk.take(pa.array(range(len(chunk)))) for chunk in column.chunks]
             table = table.set_column(number, field, pa.chunked_array(copied, field.type))
     return table

@@ -106,25 +106,39 @@ def _pieces(text: str, delimiter: str) -> tuple[str, ...]:
     return tuple(text.split(delimiter)) if delimiter else (text,)
 
 
+class _Number(str):
+    """A number of a json text, as it is written there."""
+
+
 def _member(document: str, key: str | int) -> Any:
     """Return a member or an element of a json text, alone in a list; an empty list if none."""
-    value = json.loads(document, parse_float=Decimal)
+    value = json.loads(document, parse_float=_Number)
     if isinstance(key, str):
         return [value[key]] if isinstance(value, dict) and key in value else []
     inside = isinstance(value, list) and -len(value) <= key < len(value)
     return [value[key]] if inside else []
 
 
+def _written(value: Any) -> str:
+    if isinstance(value, _Number):
+        return str(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_written(k)}: {_written(v)}' for k, v in value.items())}}}"
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _json(document: str, key: str | int) -> str | None:
     found = _member(document, key)
-    return json.dumps(found[0], ensure_ascii=False, default=str) if found else None
+    return _written(found[0]) if found else None
 
 
 def _json_text(document: str, key: str | int) -> str | None:
     found = _member(document, key)
     if not found or found[0] is None:
         return None
-    return found[0] if isinstance(found[0], str) else json.dumps(found[0], default=str)
+    return str(found[0]) if isinstance(found[0], str) else _written(found[0])
 
 
 def _json_length(document: str) -> int:
