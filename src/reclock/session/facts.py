@@ -271,6 +271,11 @@ class Facts:
             return None
         return Disk(usage.free, usage.total)
 
+    @property
+    def catalog(self) -> object:
+        """What ``graph`` is of: the same object as long as no object is another."""
+        return self._core.world.catalog
+
     def graph(self) -> list[dict[str, Any]]:
         """Return every object that changes go through, with what it reads, by name."""
         known = self._core.world.catalog.items

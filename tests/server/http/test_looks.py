@@ -42,6 +42,16 @@ def test_it_is_made_again_when_it_is_old_and_is_another_for_who_may_see_more(
     assert asyncio.run(run()) == [b"0", b"1", b"0", b"2"]
 
 
+def test_one_of_something_else_is_old() -> None:
+    async def run() -> list[bytes]:
+        found, count, one, other = Looks(), iter(range(10)), object(), object()
+        asked = [one, one, other, other, None]
+        made = [await found.at("x", told=False, look=lambda: next(count), of=of) for of in asked]
+        return [p.plain for p in made]
+
+    assert asyncio.run(run()) == [b"0", b"0", b"1", b"1", b"2"]
+
+
 def test_a_look_that_fails_is_not_kept() -> None:
     def fail() -> int:
         raise ValueError

@@ -269,8 +269,9 @@ class App:
     async def pipeline(self, request: Request, caller: Caller) -> Response:
         """Give the graph of objects."""
         del caller
-        look = partial(picture.pipeline, self._p.db)
-        return (await self._p.looks.at("pipeline", told=False, look=look)).answer(request)
+        look, of = partial(picture.pipeline, self._p.db), self._p.db.facts.catalog
+        found = await self._p.looks.at("pipeline", told=False, look=look, of=of)
+        return found.answer(request)
 
     async def inside(self, request: Request, caller: Caller) -> Response:
         """Give the operators of an object."""

@@ -1,5 +1,6 @@
 """Pictures that many look at, made once: an answer is as old as ``FRESH_SECONDS``, and no older.
 
+One of the catalog is made again at once when that is another: who creates an object sees it.
 A page asks every two seconds. Ten consoles that do cost one look, one text and one compression in
 that time. Who asks while it is made waits for it; and a look begins when no tick is running
 (``arrangement.precedence``), or after a while.
@@ -32,10 +33,11 @@ SMALL: Final = 1_024
 
 
 class Picture:
-    """A text of JSON, and when it was made."""
+    """A text of JSON, when it was made, and of what if that is known."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, of: object = None) -> None:
         self.made = monotonic()
+        self.of = of
         self.plain = dumps(value)
         self.packed = None if len(self.plain) < SMALL else gzip.compress(self.plain, 1)
 
@@ -55,16 +57,20 @@ class Looks:
         self._made: dict[tuple[str, bool], Picture] = {}
         self._turns: dict[tuple[str, bool], asyncio.Lock] = {}
 
-    async def at(self, name: str, *, told: bool, look: Callable[[], Any]) -> Picture:
+    async def at(
+        self, name: str, *, told: bool, look: Callable[[], Any], of: object = None
+    ) -> Picture:
         """Return a picture, made by ``look`` in a thread if there is none that is new enough.
 
-        ``told`` is part of its name: who may see errors sees another picture.
+        ``told`` is part of its name: who may see errors sees another picture. One of something else
+        than ``of`` is old.
         """
         key = name, told
         async with self._turns.setdefault(key, asyncio.Lock()):
             found = self._made.get(key)
-            if found is None or monotonic() - found.made > FRESH_SECONDS:
-                found = self._made[key] = await asyncio.to_thread(in_turn, lambda: Picture(look()))
+            if found is None or found.of is not of or monotonic() - found.made > FRESH_SECONDS:
+                made = await asyncio.to_thread(in_turn, lambda: Picture(look(), of))
+                found = self._made[key] = made
             return found
 
 

@@ -19,7 +19,7 @@ export function Sql({ now }) {
   const place = useRef(null), view = useRef(null), work = useRef(null), stop = useRef(null), go = useRef(null);
   const [result, show] = useState(null), [error, fail] = useState(null), [busy, wait] = useState(false), [live, follow] = useState(null);
   const [asOf, choose] = useState(null), [queries, remember] = useState(before), [secret, hide] = useState(false), [written, write] = useState("");
-  const graph = usePoll(() => get("/api/pipeline"), 10000).data;
+  const graph = usePoll(() => get("/api/pipeline"), 10000, [result]).data; // a statement may have made another one
   const run = async (text = view.current.state.doc.toString(), at = asOf) => {
     const query = text.trim();
     if (!query) return;
