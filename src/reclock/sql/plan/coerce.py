@@ -80,13 +80,57 @@ def meeting_type(a: Type, b: Type, what: str) -> Type:
 
 def to_meet(scalars: Sequence[Scalar], what: str) -> tuple[Scalar, ...]:
     """Convert the two operands of a comparison to the type as which they are compared."""
-    a, b = scalars
+    a, b = exact(scalars)
     wanted = meeting_type(a.type, b.type, what)
     return convert(a, wanted), convert(b, wanted)
 
 
+def exact(scalars: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """Give texts of no type that meet numerics all digits that they have: '1.501' is not 1.50."""
+    if any(isinstance(s.type, t.Numeric) for s in scalars):
+        return tuple(map(_number, scalars))
+    if any(isinstance(s.type, t.Array) and isinstance(s.type.element, t.Numeric) for s in scalars):
+        return tuple(map(_numbers, scalars))
+    return tuple(scalars)
+
+
+def _number(scalar: Scalar) -> Scalar:
+    text = _untyped(scalar)
+    try:
+        made = None if text is None else Decimal(text)
+    except InvalidOperation:
+        return scalar  # an error where it is read
+    return number_literal(str(text)) if made is not None and made.is_finite() else scalar
+
+
+def _numbers(scalar: Scalar) -> Scalar:
+    text = _untyped(scalar)
+    try:
+        elements = () if text is None else read_array(text, t.TEXT, _read)
+    except ValueError:
+        return scalar
+    made = [_number(Literal(e, t.UNKNOWN)) for e in elements]
+    kinds = [m.type for m in made]
+    if not made or not all(isinstance(m, Literal) and t.is_number(m.type) for m in made):
+        return scalar
+    kind = common_type([t.Numeric(1, 0), *kinds], "ARRAY")
+    values = [convert(m, kind) for m in made]
+    if not all(isinstance(v, Literal) for v in values):
+        return scalar
+    return Literal(tuple(v.value for v in values if isinstance(v, Literal)), t.Array(kind))
+
+
+def _untyped(scalar: Scalar) -> str | None:
+    """Return the text of a literal of no type that might be a number."""
+    if not isinstance(scalar, Literal) or scalar.type != t.UNKNOWN:
+        return None
+    value = scalar.value
+    return value.strip() if isinstance(value, str) and value.isascii() else None
+
+
 def to_common(scalars: Sequence[Scalar], what: str) -> tuple[Scalar, ...]:
     """Convert ``scalars`` to the type they have in common."""
+    scalars = exact(scalars)
     wanted = common_type((s.type for s in scalars), what)
     return tuple(convert(s, wanted) for s in scalars)
 

@@ -15,7 +15,7 @@ from reclock.sql.plan.build.block import Block, CommonPlan, Planner, offering
 from reclock.sql.plan.build.conjunct import now_in
 from reclock.sql.plan.build.expression import ExpressionBuilder
 from reclock.sql.plan.build.select import plan_select
-from reclock.sql.plan.coerce import common_type, convert
+from reclock.sql.plan.coerce import convert, to_common
 from reclock.sql.plan.comparable import distinct, matched, ordered
 from reclock.sql.plan.relation import (
     Constant,
@@ -36,7 +36,7 @@ from reclock.sql.schema import Column, Schema
 from reclock.sql.syntax import expression as s
 from reclock.sql.syntax import query as q
 from reclock.sql.syntax.place import placed
-from reclock.sql.types import BIGINT, TEXT, UNKNOWN
+from reclock.sql.types import BIGINT, UNKNOWN
 from reclock.sql.zone import DEFAULT, in_zone, zone
 
 if TYPE_CHECKING:
@@ -208,14 +208,16 @@ def _set_operation(
         hint = f"the left one has {left.width}, the right one {right.width}"
         raise WrongType(message, code="42601", hint=hint)
     untyped = _untyped(body.left), _untyped(body.right)
-    kinds = [
-        common_type(
-            [c.type for c, known in zip(pair, untyped, strict=True) if known.get(at) is None]
-            or [TEXT],
-            body.operator.upper(),
-        )
-        for at, pair in enumerate(zip(left.schema, right.schema, strict=True))
-    ]
+    kinds = []
+    for at, pair in enumerate(zip(left.schema, right.schema, strict=True)):
+        known = [
+            side.get(at) or Literal(None, c.type) for side, c in zip(untyped, pair, strict=True)
+        ]
+        told = to_common(known, body.operator.upper())
+        kinds.append(told[0].type)
+        for side, literal in zip(untyped, told, strict=True):
+            if at in side and isinstance(literal, Literal):
+                side[at] = literal
     left, right = _as_types(left, kinds, untyped[0]), _as_types(right, kinds, untyped[1])
     if body.operator == "union":
         both = Union((left, right))
@@ -269,8 +271,9 @@ def _values(
         message = "VALUES lists must all be the same length"
         raise StatementError(message, code="42601")
     rows = [[build(cell) for cell in row] for row in body.rows]
-    kinds = [common_type((row[i].type for row in rows), "VALUES") for i in range(width)]
-    converted = [tuple(convert(cell, kinds[i]) for i, cell in enumerate(row)) for row in rows]
+    columns_ = [to_common([row[i] for row in rows], "VALUES") for i in range(width)]
+    kinds = [cells[0].type for cells in columns_]
+    converted = list(zip(*columns_, strict=True))
     names = [f"column{i + 1}" for i in range(width)]
     if all(isinstance(c, Literal) for row in converted for c in row):
         values = [tuple(c.value for c in row if isinstance(c, Literal)) for row in converted]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from reclock.errors import WrongType
-from reclock.sql.plan.coerce import common_type, convert
+from reclock.sql.plan.coerce import common_type, convert, exact
 from reclock.sql.plan.functions import undefined
 from reclock.sql.plan.functions.overload import Overload
 from reclock.sql.plan.scalar import Call, Literal
@@ -34,6 +34,7 @@ def array_call(
     """Return what a call over arrays is, and its arguments with one type of element."""
     if len(arguments) != 2:
         return name, arguments
+    arguments = _exact(name, *arguments)
     left, right = types = tuple(a.type for a in arguments)
     wanted = name
     if name == "||" and (isinstance(left, Array) or isinstance(right, Array)):
@@ -53,6 +54,14 @@ def array_call(
         return "array_cat", (one, convert(arguments[1], Array(kind)))
     second = kind if wanted in _ELEMENTS else Array(kind)
     return wanted, (convert(arguments[0], Array(kind)), convert(arguments[1], second))
+
+
+def _exact(name: str, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+    """Give texts of no type that meet arrays of numerics the digits that they have."""
+    if name in _ELEMENTS and isinstance(a.type, Array):
+        return a, exact((Literal(None, a.type.element), b))[1]
+    left, right = exact((a, b))
+    return left, right
 
 
 def _concatenation(left: Type, right: Type) -> str:

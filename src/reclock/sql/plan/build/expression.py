@@ -18,6 +18,7 @@ from reclock.sql.plan.build.subquery import exists_value, quantified_value, scal
 from reclock.sql.plan.coerce import (
     common_type,
     convert,
+    exact,
     explicit_cast,
     meeting_type,
     negative,
@@ -43,6 +44,7 @@ from reclock.sql.types import (
     Array,
     Char,
     IntervalOf,
+    Numeric,
     Record,
     Varchar,
 )
@@ -287,6 +289,8 @@ class ExpressionBuilder:
     def _quantified_array(self, e: s.QuantifiedArray) -> Scalar:
         operand, array = self(e.operand), self(e.array)
         if array.type == UNKNOWN:
+            array = exact((Literal(None, Array(operand.type)), array))[1]
+        if array.type == UNKNOWN:
             array = convert(array, Array(operand.type))
         if not isinstance(array.type, Array):
             message = "op ANY/ALL (array) requires array on right side"
@@ -300,6 +304,8 @@ class ExpressionBuilder:
             if not tests:
                 return Literal(e.every, BOOLEAN)
             return And(tests) if e.every else Or(tests)
+        if isinstance(array.type.element, Numeric):
+            operand = exact((operand, Literal(None, array.type.element)))[0]
         kind = meeting_type(operand.type, array.type.element, "ANY/ALL")
         operand, array = (
             comparison_key(convert(given, wanted))
@@ -321,7 +327,10 @@ def _together(operand: Scalar, items: list[Scalar]) -> list[Scalar]:
         return items
     kinds = [i.type for i, alone in zip(items, constant, strict=True) if alone]
     try:
-        kind = common_type([operand.type, *kinds], "IN")
+        common_type([operand.type, *kinds], "IN")
     except WrongType:
         return items
-    return [convert(i, kind) if alone else i for i, alone in zip(items, constant, strict=True)]
+    alike = iter(
+        to_common([operand, *(i for i, c in zip(items, constant, strict=True) if c)], "IN")[1:]
+    )
+    return [next(alike) if alone else i for i, alone in zip(items, constant, strict=True)]

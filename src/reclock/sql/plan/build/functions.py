@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 from reclock.errors import InvalidDefinition, NotSupported, StatementError, WrongType
 from reclock.sql.plan.build.array_call import array_call
 from reclock.sql.plan.build.like import like_pattern
-from reclock.sql.plan.coerce import convert, to_common, to_meet
+from reclock.sql.plan.coerce import convert, exact, to_common, to_meet
 from reclock.sql.plan.comparable import check_order, compared, comparison_key
 from reclock.sql.plan.functions import FORBIDDEN, find_function, interval, parameters_of
 from reclock.sql.plan.functions.datetime import EXTRACT_FIELDS, TRUNC_FIELDS
@@ -198,6 +198,7 @@ def _keeps_first(a: Scalar, b: Scalar) -> bool:
 
 def _numbers(symbol: str, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """Give two numbers the types in which they meet; decimals keep their own precision."""
+    a, b = exact((a, b))
     if a.type == UNKNOWN and is_number(b.type):
         a = convert(a, b.type)
     if b.type == UNKNOWN and is_number(a.type):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from reclock.errors import WrongType
 from reclock.sql.plan.build.functions import call
-from reclock.sql.plan.coerce import convert, meeting_type
+from reclock.sql.plan.coerce import convert, exact, meeting_type
 from reclock.sql.plan.decorrelate import apply
 from reclock.sql.plan.functions import find_aggregate
 from reclock.sql.plan.relation import (
@@ -117,9 +117,8 @@ def _operands(
         message = f"subquery has {inner.width} columns, but {len(operands)} are compared"
         hint = "select as many columns as there are on the left, (a, b) IN (…) for two"
         raise WrongType(message, code="42601", hint=hint)
-    kinds = [
-        meeting_type(o.type, c.type, "IN") for o, c in zip(operands, inner.schema, strict=True)
-    ]
+    told = [exact((o, column(inner, i)))[0] for i, o in enumerate(operands)]
+    kinds = [meeting_type(o.type, c.type, "IN") for o, c in zip(told, inner.schema, strict=True)]
     if any(c.type != k for c, k in zip(inner.schema, kinds, strict=True)):
         inner = Project(
             inner,
@@ -127,7 +126,7 @@ def _operands(
                 (c.name, convert(column(inner, i), kinds[i])) for i, c in enumerate(inner.schema)
             ),
         )
-    converted = [convert(o, k) for o, k in zip(operands, kinds, strict=True)]
+    converted = [convert(o, k) for o, k in zip(told, kinds, strict=True)]
     refs = []
     for scalar in converted:
         index = _as_column(block, scalar)
