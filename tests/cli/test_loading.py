@@ -15,7 +15,7 @@ from reclock import ManualClock
 from reclock.cli.loading import loading
 from reclock.cli.log import Log
 from reclock.dataflow.job.load import Load
-from reclock.engine.preparation import Progress
+from reclock.engine.parts import Progress
 
 
 def watched(*, terminal, work):

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 import trustme
 
-from reclock.cli.serve import tls_context
+from reclock.cli.tls import tls_context
 from reclock.errors import InvalidValue
 
 if TYPE_CHECKING:

@@ -7,17 +7,10 @@ import pickle
 import pyarrow as pa
 import pytest
 
+from reclock.connectors.faults import NO_KEY, NO_VALUE, UNDECODABLE
 from reclock.connectors.format.choose import decoder_of
 from reclock.connectors.format.decoder import Field
-from reclock.connectors.records import (
-    NO_KEY,
-    NO_VALUE,
-    UNDECODABLE,
-    Decode,
-    Part,
-    Typed,
-    decoded,
-)
+from reclock.connectors.records import Decode, Part, Typed, decoded
 from reclock.errors import SourceUnavailable
 from reclock.sql.statement.source import Format
 from reclock.sql.types import BIGINT, TEXT

@@ -29,7 +29,8 @@ from reclock.change.update import Update
 from reclock.dataflow.envelope import DEBEZIUM, NONE, UPSERT, input_types
 from reclock.dataflow.given import Given
 from reclock.dataflow.graph import collection_of, errors_of
-from reclock.dataflow.render.build import Relation, Source
+from reclock.dataflow.render.build import Relation
+from reclock.dataflow.render.source import Source
 from reclock.dataflow.types import arrow_types
 from reclock.ids import ObjectId
 from reclock.spark import job as run

@@ -29,7 +29,8 @@ from reclock.dataflow.changes import Changes
 from reclock.dataflow.envelope import DEBEZIUM, NONE, UPSERT, input_types
 from reclock.dataflow.graph import collection_of, errors_of
 from reclock.dataflow.operators.upsert import Upsert
-from reclock.dataflow.render.build import Source, build_graph
+from reclock.dataflow.render.build import build_graph
+from reclock.dataflow.render.source import Source
 from reclock.dataflow.trace import DeltaTrace
 from reclock.dataflow.types import arrow_types
 from reclock.engine.shape import Shape

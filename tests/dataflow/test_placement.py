@@ -8,19 +8,14 @@ import pytest
 
 from graphs.memory_graph import MemoryGraph, planned
 from model.evaluator import PythonEvaluator
+from reclock.dataflow.costs import FIRST_COST, LEAST_ROWS, READ, ROW_BYTES, Costs, weight
 from reclock.dataflow.placement import (
     DRIVER_SECONDS,
-    FIRST_COST,
-    LEAST_ROWS,
-    READ,
-    ROW_BYTES,
-    Costs,
     Execution,
     Place,
     Placement,
     place,
     reached_by,
-    weight,
 )
 from reclock.dataflow.work import Work
 from reclock.ids import ObjectId

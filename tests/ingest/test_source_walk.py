@@ -25,7 +25,7 @@ from collections import Counter
 import pytest
 
 from engines.task_engine import LoopEngine, TaskModel
-from reclock.connectors.records import NO_KEY, NO_VALUE, UNDECODABLE
+from reclock.connectors.faults import NO_KEY, NO_VALUE, UNDECODABLE
 from reclock.engine.place import segments_of
 from reclock.errors import Error, Unreadable
 from reclock.testing.failpoints import NAMES, FailpointRaised, armed

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from reclock.arrangement.column import canonical, is_storable
@@ -30,7 +31,6 @@ from reclock.errors import InvalidValue
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
     import numpy.typing as npt
 
 Int64s: TypeAlias = "npt.NDArray[np.int64]"
@@ -170,3 +170,11 @@ def diff_of(batch: pa.RecordBatch) -> Int64s:
 def kh_of(batch: pa.RecordBatch) -> Int64s:
     """Return the key hashes of a batch of updates or of keys."""
     return int64s(batch.column(0))
+
+
+def by_hash(updates: pa.RecordBatch) -> pa.RecordBatch:
+    """Return updates sorted by hash; those of one hash in the order they have."""
+    kh = kh_of(updates)
+    if (kh[1:] >= kh[:-1]).all():
+        return updates
+    return updates.take(pa.array(np.argsort(kh, kind="stable")))

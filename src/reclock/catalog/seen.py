@@ -10,18 +10,16 @@ Tests: tests/session/test_alter_table.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from reclock.ids import ObjectId
-from reclock.sql.names import CatalogItem
+from reclock.sql.names import CatalogItem, CatalogView
 from reclock.sql.plan.relation import Get, Project, column
 from reclock.sql.schema import Column, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
-
-    from reclock.catalog.catalog import Catalog
 
 
 class Seen(NamedTuple):
@@ -45,10 +43,26 @@ class Seen(NamedTuple):
         return tuple(found)
 
 
+class _Named(Protocol):
+    """An object of the catalog."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+
+class _Catalog(CatalogView, Protocol):
+    """The catalog as it is now."""
+
+    @property
+    def items(self) -> Mapping[ObjectId, _Named]:
+        """All objects."""
+
+
 class SeenCatalog:
     """A catalog in which some relations are as a view saw them."""
 
-    def __init__(self, catalog: Catalog, seen: Sequence[Seen]) -> None:
+    def __init__(self, catalog: _Catalog, seen: Sequence[Seen]) -> None:
         self._catalog = catalog
         self.items = catalog.items
         self._by_name = {one.name: one for one in seen}

@@ -62,7 +62,7 @@ def run(
     import reclock  # noqa: PLC0415
     from reclock.cli.http import Listening, listening  # noqa: PLC0415
     from reclock.cli.log import Log  # noqa: PLC0415
-    from reclock.cli.serve import tls_context  # noqa: PLC0415
+    from reclock.cli.tls import tls_context  # noqa: PLC0415
 
     text = file.read_text(encoding="utf-8")
     log = Log(Console(stderr=True), reclock.SystemClock(), log_format, log_level)

@@ -23,11 +23,9 @@ from typing import TYPE_CHECKING, Final, Unpack
 import click
 
 from reclock.cli import options
-from reclock.errors import InvalidValue
+from reclock.cli.tls import tls_context
 
 if TYPE_CHECKING:
-    import ssl
-
     from reclock.cli.http import Listening
     from reclock.cli.log import Log
     from reclock.cli.options import Where
@@ -125,23 +123,3 @@ async def _serve(db: Database, state: Path, given: Options, wanted: Listening, l
     finally:
         await asyncio.to_thread(web.close)
         await server.close()
-
-
-def tls_context(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    """Return how to speak TLS with a certificate; None without one."""
-    import ssl  # noqa: PLC0415
-
-    if certificate is None:
-        if key is not None:
-            message = "--tls-key is of no use without --tls-cert"
-            raise InvalidValue(message, hint="give both, or none")
-        return None
-    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        made.load_cert_chain(certificate, key)
-    except (ssl.SSLError, OSError) as cause:
-        message = f"cannot read the certificate {certificate}"
-        hint = "give a PEM file with --tls-cert, and its private key with --tls-key"
-        raise InvalidValue(message, detail=str(cause), hint=hint) from cause
-    return made

@@ -29,10 +29,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reclock.change.cdcv2.message import Progress
+from reclock.connectors.faults import NO_VALUE, UNDECODABLE, Faults, named
 from reclock.connectors.format.choose import decoder_of
 from reclock.connectors.format.decoder import Field
 from reclock.connectors.format.json_elements import ElementsDecoder
-from reclock.connectors.records import NO_VALUE, UNDECODABLE, Faults, named
 from reclock.errors import Error
 from reclock.sql.types import BIGINT, Array, Record
 from reclock.time.antichain import Antichain

@@ -45,8 +45,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reclock.connectors.faults import NO_KEY, NO_VALUE, UNDECODABLE, Faults, included, named
 from reclock.connectors.format.decoder import Field
-from reclock.connectors.records import NO_KEY, NO_VALUE, UNDECODABLE, Faults, included, named
 from reclock.sql.types import BIGINT, TEXT, Record
 
 if TYPE_CHECKING:

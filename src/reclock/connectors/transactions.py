@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from reclock.connectors.faults import UNDECODABLE, Faults, named
 from reclock.connectors.format.choose import decoder_of
 from reclock.connectors.format.decoder import Decoded, Field
 from reclock.connectors.kafka.consistent import partitions_of, topic_of
-from reclock.connectors.records import UNDECODABLE, Faults, named
 from reclock.sql.statement.source import Format
 from reclock.sql.types import BIGINT, TEXT, Array, Record
 

@@ -22,18 +22,18 @@ import pyarrow as pa
 
 from reclock.arrangement.consolidate import consolidate
 from reclock.dataflow import delta as deltas
+from reclock.dataflow.costs import ARRANGE, weight
 from reclock.dataflow.graph import Limits, Output, errors_of
 from reclock.dataflow.operators.temporal import is_due
-from reclock.dataflow.placement import ARRANGE, weight
 from reclock.dataflow.trace import EmptyTrace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from reclock.dataflow.costs import Costs
     from reclock.dataflow.evaluate import Answer, Evaluator, Request
     from reclock.dataflow.graph import ArrangementId, Graph, Running
     from reclock.dataflow.keying import Keying
-    from reclock.dataflow.placement import Costs
     from reclock.dataflow.trace import Trace
     from reclock.ids import ObjectId
 

@@ -39,10 +39,10 @@ import numpy as np
 import pyarrow as pa
 
 from reclock.arrangement.consolidate import consolidate
+from reclock.arrangement.layout import by_hash
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.connectors import letters
 from reclock.dataflow import delta as deltas
-from reclock.dataflow.job.reader import by_hash
 from reclock.dataflow.keying import Keying
 from reclock.dataflow.piece import Covered, Cutter, Piece
 from reclock.dataflow.stated_runs import SUMMARY as STATED

@@ -24,10 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reclock.arrangement.consolidate import consolidate
-from reclock.arrangement.layout import time_of
+from reclock.arrangement.layout import by_hash, time_of
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import MATERIALIZE, envelope_fields, input_types
-from reclock.dataflow.job.reader import by_hash
 from reclock.dataflow.keying import Keying
 
 if TYPE_CHECKING:

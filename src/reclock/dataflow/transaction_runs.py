@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reclock.arrangement.layout import Layout
+from reclock.arrangement.layout import Layout, by_hash
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import (
     DEBEZIUM,
@@ -39,7 +39,6 @@ from reclock.dataflow.envelope import (
     envelope_fields,
     input_types,
 )
-from reclock.dataflow.job.reader import by_hash
 from reclock.dataflow.keying import Keying
 
 if TYPE_CHECKING:

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from reclock.arrangement.precedence import Unhurried
     from reclock.arrangement.shard import Shard
     from reclock.dataflow.changes import Changes
+    from reclock.dataflow.costs import Costs
     from reclock.dataflow.evaluate import Evaluator
     from reclock.dataflow.graph import ArrangementId, Graph
-    from reclock.dataflow.placement import Costs
     from reclock.dataflow.stop import Stop
     from reclock.ids import ObjectId
     from reclock.time.timestamp import Timestamp

@@ -38,9 +38,9 @@ from reclock.engine import multi_pace as joint
 from reclock.engine import replacement
 from reclock.engine.arrangements import FIRST, beginning, layouts_of, write_runs
 from reclock.engine.joining import concerned, joins
+from reclock.engine.preparation import scheduled
 from reclock.engine.shape import Shape
 from reclock.engine.tick import compute, settle, write
-from reclock.errors import InvalidDefinition
 from reclock.failpoints import hit
 from reclock.time.pace import order
 
@@ -132,18 +132,6 @@ def change_catalog(
         )  # fmt: skip
         if gone or replaced:
             core.collect_garbage()
-
-
-def scheduled(view: MaterializedView, as_of: Timestamp) -> MaterializedView:
-    """Return a view whose schedule, if it has one, begins when its first rows are computed."""
-    if view.schedule is None:
-        return view
-    schedule = view.schedule.begun(as_of)
-    if schedule.first is None:
-        message = f"every REFRESH AT of {view} is in the past"
-        hint = "write REFRESH AT CREATION, or a time to come"
-        raise InvalidDefinition(message, hint=hint)
-    return replace(view, schedule=schedule)
 
 
 def change_transients(

@@ -29,7 +29,6 @@ from reclock.catalog.settings import SystemSettings, Values
 from reclock.durable.catalog_store import CatalogStore
 from reclock.durable.oracle_store import OracleStore
 from reclock.durable.sink_store import SinkStore
-from reclock.engine.catalog_change import reconcile
 from reclock.engine.expirations import Expirations
 from reclock.engine.flights import Flights
 from reclock.engine.history import History
@@ -56,9 +55,7 @@ if TYPE_CHECKING:
     from reclock.durable import catalog_store
     from reclock.durable.store import Append, Store
     from reclock.engine.engine import Engine
-    from reclock.engine.loop import Loop
-    from reclock.engine.parts import SinkWriters, SourceReadings
-    from reclock.engine.preparation import Prepared
+    from reclock.engine.parts import Filling, SinkWriters, SourceReadings, Ticker
     from reclock.ids import HolderId, ObjectId
     from reclock.time.holds import Hold, Holds
     from reclock.time.pace import Pace
@@ -66,6 +63,9 @@ if TYPE_CHECKING:
 
     LoadCatalog = Callable[[catalog_store.Catalog, Mapping[ObjectId, SystemRelation]], Catalog]
     """From durable records to the objects that they describe (``session.definition``)."""
+
+    Reconcile = Callable[["Core"], None]
+    """Brings arrangements into the shape that objects ask for (``catalog_change``)."""
 
 
 class Core:
@@ -86,12 +86,14 @@ class Core:
         *,
         system: Mapping[ObjectId, SystemRelation],
         load_catalog: LoadCatalog,
+        reconcile: Reconcile,
         is_copy: bool = False,
     ) -> None:
         self.is_copy = is_copy
         """Whether nothing outside may be changed in its name (``session.offline``)."""
         self._system = system
         self._load_catalog = load_catalog
+        self._reconcile = reconcile
         self.store = store
         self.segments = segments
         self.engine = engine
@@ -101,7 +103,7 @@ class Core:
         """Held to begin and to publish a tick, to write, and to change the catalog."""
         self.turns = Turns()
         """Who waits for the lock, and what ticks wait for."""
-        self.preparing: list[Prepared] = []
+        self.preparing: list[Filling] = []
         """What is filled for new objects (``preparation``)."""
         self.moved = threading.Condition()
         """Told whenever the world was replaced."""
@@ -132,7 +134,7 @@ class Core:
         """What is counted, for those who watch from outside."""
         self.ticks = TickLog()
         """What the last ticks cost."""
-        self.loop: Loop | None = None
+        self.loop: Ticker | None = None
         """Who ticks in the background; without it, readers tick themselves."""
 
     @property
@@ -161,7 +163,7 @@ class Core:
             if self._stale:
                 self._replace(self.load(self._world.transients))
                 self._stale = False
-                reconcile(self)  # a transient view may have come or gone unnoticed
+                self._reconcile(self)  # a transient view may have come or gone unnoticed
             yield self._world
 
     @contextmanager

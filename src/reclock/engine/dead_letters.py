@@ -36,8 +36,7 @@ from reclock.connectors.letters import first_kept, lengths
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import collection_of, letters_of
 from reclock.dataflow.stage import letters_keying
-from reclock.sql.schema import Column, Schema
-from reclock.sql.types import BIGINT, BYTEA, TEXT
+from reclock.engine.letter_columns import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,19 +50,6 @@ MOST_LETTERS: Final = 10_000
 MOST_BYTES: Final = 16 << 20
 """How many letters of a source stay, and how long their keys and values are together."""
 
-SCHEMA: Final = Schema(
-    (
-        Column("number", BIGINT, nullable=False),
-        Column("timestamp", BIGINT, nullable=False),
-        Column("part", TEXT, nullable=False),
-        Column("offset", BIGINT, nullable=False),
-        Column("key", BYTEA),
-        Column("value", BYTEA),
-        Column("code", TEXT, nullable=False),
-        Column("reason", TEXT, nullable=False),
-    )
-)
-KEY: Final = (0,)
 _NUMBER, _TIME, _KEY, _VALUE = 0, 1, 4, 5
 
 

@@ -37,7 +37,7 @@ from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from reclock.arrangement.precedence import Unhurried
 from reclock.catalog.item import Index, MaterializedView
@@ -57,8 +57,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reclock.catalog.item import Item
+    from reclock.catalog.settings import SystemSettings
+    from reclock.clock import Clock
     from reclock.dataflow.graph import ArrangementId
-    from reclock.engine.core import Core
+    from reclock.engine.engine import Engine
     from reclock.engine.shape import Shape
     from reclock.engine.timeline import TimelineState
     from reclock.engine.world import World
@@ -83,10 +85,46 @@ class _Running:
     future: Future[Renewal]
 
 
+class Owner(Protocol):
+    """What is needed of the owner of the state."""
+
+    @property
+    def clock(self) -> Clock:
+        """Its clock."""
+        ...
+
+    @property
+    def settings(self) -> SystemSettings:
+        """The settings of the system."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """What computes."""
+        ...
+
+    @property
+    def world(self) -> World:
+        """The last world that is known to be durable."""
+        ...
+
+    def adopt(self, state: TimelineState) -> None:
+        """Make a state the current one that differs in nothing durable."""
+        ...
+
+    def pin(self, world: World) -> None:
+        """Keep the segments of a world."""
+        ...
+
+    def unpin(self, world: World) -> None:
+        """Let them go."""
+        ...
+
+
 class Expirations:
     """The expiration of one process: its lifetime, and who derives what comes after it."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Owner) -> None:
         self._core = core
         offset = core.settings.values.expiration_offset_ms
         self._started = core.clock.now_ms()

@@ -28,7 +28,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from reclock.arrangement.family import joined
 from reclock.arrangement.merge import (
@@ -52,9 +52,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from reclock.arrangement.run import RunRef
+    from reclock.clock import Clock
     from reclock.dataflow.graph import ArrangementId
-    from reclock.engine.core import Core
+    from reclock.engine.engine import Engine
+    from reclock.engine.meters import Meters
     from reclock.engine.timeline import TimelineState
+    from reclock.engine.world import World
     from reclock.time.frontier import Frontier
     from reclock.time.pace import Pace
 
@@ -99,10 +102,39 @@ class _Failed:
         return abs(now_ms - self.at_ms) >= 1_000 * pause(self.times)
 
 
+class Owner(Protocol):
+    """What is needed of the owner of the state."""
+
+    @property
+    def clock(self) -> Clock:
+        """Its clock."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """What merges."""
+        ...
+
+    @property
+    def world(self) -> World:
+        """The last world that is known to be durable."""
+        ...
+
+    @property
+    def meters(self) -> Meters:
+        """What is counted."""
+        ...
+
+    @property
+    def in_flight(self) -> set[str]:
+        """Stems of segments that background work is writing."""
+        ...
+
+
 class Merger:
     """Has runs merged: of a timeline one call for each size at a time."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Owner) -> None:
         self._core = core
         self._small = ThreadPoolExecutor(1, thread_name_prefix="reclock-merge")
         self._large = ThreadPoolExecutor(THREADS, thread_name_prefix="reclock-merge-large")

@@ -1,15 +1,18 @@
-"""The protocols of source readers and sink writers, as the owner of the state needs them.
+"""The parts of a database as protocols: what the owner of the state needs of each.
 
-They are in higher layers: the engine knows these protocols, and a database supplies the parts.
+Source readers and sink writers are in higher layers; the loop and what fills new objects know the
+owner themselves. So the owner knows these protocols, and a database supplies the parts.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from reclock.engine.supervisor import Failure
     from reclock.engine.taken import Taken
     from reclock.engine.timeline import TimelineState
     from reclock.engine.world import World
@@ -69,4 +72,48 @@ class SinkWriters(Protocol):
 
     def follow(self, world: World, /) -> None:
         """Begin and end, as sinks come and go."""
+        ...
+
+
+class Ticker(Protocol):
+    """What ticks in the background."""
+
+    @property
+    def failures(self) -> Mapping[Pace, Failure]:
+        """Why paces do not move, those that do not."""
+        ...
+
+    def wake(self, timeline: Pace, time: Timestamp, /) -> None:
+        """Tick a pace at once, unless ``time`` is complete in it by then."""
+        ...
+
+    def interval_changed(self) -> None:
+        """Look at the interval again."""
+        ...
+
+    def check(self, timeline: Pace, /) -> None:
+        """Raise what keeps a pace from ever moving again, if something does."""
+        ...
+
+    def stop(self) -> None:
+        """End it, and the ticks under way."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an object is that is filled: ``phase``, and what it has not followed yet."""
+
+    name: str
+    phase: str
+    behind: int
+    """The times from where it is to where its pace is."""
+
+
+class Filling(Protocol):
+    """A new object that is filled."""
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is."""
         ...

@@ -40,13 +40,13 @@ from reclock.dataflow.graph import Limits, collection_of, errors_of
 from reclock.engine import multi_pace as joint
 from reclock.engine import replacement
 from reclock.engine.arrangements import beginning, following, layouts_of, write_runs
-from reclock.engine.catalog_change import scheduled
 from reclock.engine.detached import apart
 from reclock.engine.joining import joins
+from reclock.engine.parts import Progress
 from reclock.engine.replacement import Difference
 from reclock.engine.shape import Shape
 from reclock.engine.turns import LONGEST
-from reclock.errors import HoldViolation, InvalidValue
+from reclock.errors import HoldViolation, InvalidDefinition, InvalidValue
 from reclock.failpoints import hit
 from reclock.ids import HolderId
 from reclock.time.frontier import at
@@ -105,16 +105,6 @@ class _Reach:
     def as_of(self) -> Timestamp:
         """The last time that is there."""
         return self.upper.back()
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far an object is that is filled: ``phase``, and what it has not followed yet."""
-
-    name: str
-    phase: str
-    behind: int
-    """The times from where it is to where its pace is."""
 
 
 class Prepared:
@@ -400,3 +390,15 @@ class Prepared:
         self._core.unpin(self._world)
         if self._hold is not None:
             self._hold.release()
+
+
+def scheduled(view: MaterializedView, as_of: Timestamp) -> MaterializedView:
+    """Return a view whose schedule, if it has one, begins when its first rows are computed."""
+    if view.schedule is None:
+        return view
+    schedule = view.schedule.begun(as_of)
+    if schedule.first is None:
+        message = f"every REFRESH AT of {view} is in the past"
+        hint = "write REFRESH AT CREATION, or a time to come"
+        raise InvalidDefinition(message, hint=hint)
+    return replace(view, schedule=schedule)

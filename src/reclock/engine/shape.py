@@ -12,8 +12,9 @@ from reclock.catalog.item import Index, MaterializedView, Sink, Source, Table
 from reclock.dataflow.envelope import NONE, OWN_TIMES, envelope_fields
 from reclock.dataflow.graph import Limits, collection_of, errors_of, letters_of, temp_of
 from reclock.dataflow.render import build as render
+from reclock.dataflow.render.source import Source as RenderedSource
 from reclock.dataflow.types import arrow_types
-from reclock.engine import dead_letters as letters
+from reclock.engine import letter_columns as letters
 from reclock.sql.plan.relation import Get, walk
 from reclock.sql.schema import Column, Schema
 from reclock.sql.types import BIGINT, BOOLEAN, INTEGER, TEXT
@@ -49,7 +50,7 @@ class Shape:
     views: Mapping[ObjectId, Node]
     indexes: Mapping[ObjectId, tuple[ArrangementId, ...]]
     kept: Mapping[ObjectId, tuple[ArrangementId, ...]]
-    sources: Mapping[ObjectId, render.Source] = field(default_factory=dict)
+    sources: Mapping[ObjectId, RenderedSource] = field(default_factory=dict)
     shadows: Mapping[render.Index, ArrangementId] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     """From when on pending arrangements keep nothing (``TimelineState.limited``)."""
@@ -72,14 +73,14 @@ class Shape:
         defined = {i.id: i for i in items if is_computed(i)}
         views = {i: _view(item) for i, item in defined.items()}
         sources = {
-            i.id: render.Source(i.schema, i.primary_key, _taken_in(i), len(i.statement.include))
+            i.id: RenderedSource(i.schema, i.primary_key, _taken_in(i), len(i.statement.include))
             for i in items
             if isinstance(i, Source)
         }
         imports = _imports(catalog, pace, views.values())
         for i in imports:
             assert isinstance(i, Table | Source | MaterializedView)
-            sources[i.id] = render.Source(i.schema, i.key, NONE)
+            sources[i.id] = RenderedSource(i.schema, i.key, NONE)
         tables = {i.id: render.Relation(i.schema, i.key) for i in items if isinstance(i, Table)}
         for i in items:
             if isinstance(i, Source) and i.states:

@@ -17,12 +17,32 @@ if TYPE_CHECKING:
     from reclock.dataflow.stop import Stop
     from reclock.dataflow.work import Effort
     from reclock.durable.keyed import Json
-    from reclock.engine.timeline import TimelineState
+    from reclock.engine.arrangements import Traces
+    from reclock.engine.shape import Shape
     from reclock.ids import ObjectId
     from reclock.remap.trace import Remap
     from reclock.time.timestamp import Timestamp
 
     Look = Callable[[Effort, Stop], "Taken"]
+
+
+class StateBefore(Protocol):
+    """The state of a timeline before a tick."""
+
+    @property
+    def shape(self) -> Shape:
+        """What there is to compute."""
+        ...
+
+    @property
+    def traces(self) -> Traces:
+        """What is kept."""
+        ...
+
+    @property
+    def upper(self) -> Timestamp:
+        """It is complete before this."""
+        ...
 
 
 class TakenTable(Protocol):
@@ -33,7 +53,7 @@ class TakenTable(Protocol):
         """Changes that tasks have staged, with the times that they are bound to."""
         ...
 
-    def changes(self, state: TimelineState) -> tuple[pa.RecordBatch, ...]:
+    def changes(self, state: StateBefore) -> tuple[pa.RecordBatch, ...]:
         """Return the input of the relation, from the state before the tick."""
         ...
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from reclock.session.system import System
     from reclock.session.transaction.draft import Draft
     from reclock.sql.plan.relation import QueryPlan
-    from reclock.sql.statement import Begin, Statement
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Begin, Parsed, Statement
     from reclock.sql.statement.select import AsOf
     from reclock.sql.syntax.expression import Name
     from reclock.sql.types import Type

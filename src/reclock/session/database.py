@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.job.load import Load
     from reclock.engine.engine import Engine
     from reclock.engine.meters import Meters
-    from reclock.engine.preparation import Progress
+    from reclock.engine.parts import Progress
     from reclock.engine.world import World
     from reclock.export.connect import Outlets
     from reclock.ingest.connect import Clusters

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reclock.sql.schema import Schema
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
     from reclock.sql.types import Type
 
 

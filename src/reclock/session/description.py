@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from reclock.catalog.catalog import Catalog
     from reclock.session.statements.context import Context
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
     from reclock.sql.types import Type
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from reclock.session.system import System
     from reclock.sql.plan.relation import QueryPlan
     from reclock.sql.schema import Schema
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
     from reclock.sql.statement.select import AsOf
     from reclock.time.timestamp import Timestamp
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from reclock.catalog.roles import Roles
     from reclock.session.described import Description
     from reclock.sql.plan.relation import QueryPlan
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
     from reclock.sql.syntax.query import Query
     from reclock.sql.types import Type
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from reclock.session.described import Description, PreparedStatement
     from reclock.session.statements.context import Context
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
     from reclock.sql.types import Type
 
 

@@ -1,19 +1,17 @@
 """``nextval``, ``setval``, ``currval`` and ``lastval``, for a session.
 
 Numbers are given to sessions whatever becomes of their transactions, but those of a sequence that a
-transaction has made, which has them to itself (``LocalValues``) until it commits.
+transaction has made, which has them to itself (``drawn_numbers``) until it commits.
 
 Tests: tests/session/test_sequences.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reclock.catalog.item import Table
 from reclock.catalog.serial.item import Position, Sequence
-from reclock.catalog.serial.values import check_position
 from reclock.errors import Forbidden, InvalidTransactionState, StatementError, UndefinedName
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.dialect import tokenize
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
     from reclock.catalog.catalog import Catalog
     from reclock.session.speaker import Speaker
-    from reclock.session.transaction.draft import Draft
 
 
 def drawn_from(expression: e.Expression | None) -> e.Name | None:
@@ -91,73 +88,6 @@ def serial_sequence(table: Table, column: str, catalog: Catalog) -> Sequence | N
         if item.owned_by is not None and item.owned_by == (table.id, numbers.get(column)):
             return item
     return None
-
-
-class LocalValues:
-    """Where the sequences are that a transaction has made, by their names."""
-
-    def __init__(self) -> None:
-        self._positions: dict[str, Position] = {}
-
-    def take(self, sequence: Sequence, count: int) -> Values[int]:
-        """Return the next numbers of a sequence."""
-        values, after = sequence.taken(self.position(sequence), count)
-        self._positions[sequence.name] = after
-        return values
-
-    def set(self, sequence: Sequence, position: Position) -> None:
-        """Have a sequence go on from somewhere else."""
-        check_position(sequence, position)
-        self._positions[sequence.name] = position
-
-    def position(self, sequence: Sequence) -> Position:
-        """Return where a sequence is."""
-        return self._positions.get(sequence.name, sequence.first)
-
-    def applied(self, draft: Draft) -> Draft:
-        """Return a draft whose new sequences are where they are."""
-        if not self._positions:
-            return draft
-        items = {
-            name: replace(item, begun=self._positions[item.name])
-            if isinstance(item, Sequence) and name in draft.made and item.name in self._positions
-            else item
-            for name, item in draft.catalog.items.items()
-        }
-        return replace(draft, catalog=replace(draft.catalog, items=items))
-
-
-class SessionNumbers:
-    """The last number of each sequence that a session was given."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, int] = {}
-        self._latest: str | None = None
-
-    def note(self, key: str, value: int) -> None:
-        """Remember a number."""
-        self._last[key] = value
-        self._latest = key
-
-    def current(self, sequence: Sequence, keys: tuple[str, ...]) -> int:
-        """Return ``currval``."""
-        for key in keys:
-            if key in self._last:
-                return self._last[key]
-        message = f'currval of sequence "{sequence.name}" is not yet defined in this session'
-        hint = f"ask nextval('{sequence.name}') before"
-        raise StatementError(message, code="55000", hint=hint)
-
-    def last(self) -> int:
-        """Return ``lastval``."""
-        if self._latest is None:
-            message = "lastval is not yet defined in this session"
-            raise StatementError(message, code="55000", hint="ask nextval before")
-        return self._last[self._latest]
-
-    def clear(self) -> None:
-        """Forget all: DISCARD SEQUENCES."""
-        self._last, self._latest = {}, None
 
 
 def _keys(session: Speaker, sequence: Sequence) -> tuple[str, ...]:

@@ -43,11 +43,11 @@ from reclock.session.cursor import Cursors
 from reclock.session.description import describe
 from reclock.session.dml.defaults import Defaults
 from reclock.session.dml.target import target_table
+from reclock.session.drawn_numbers import SessionNumbers
 from reclock.session.functions import is_of_session, with_session
 from reclock.session.look_up import look_up_known
 from reclock.session.plans import plan_once
 from reclock.session.prepared import described_execute, executed, unknown_statement
-from reclock.session.sequence_functions import SessionNumbers
 from reclock.session.statements import run
 from reclock.session.statements.context import Context
 from reclock.session.statements.copy import copy_lines
@@ -99,8 +99,7 @@ if TYPE_CHECKING:
     from reclock.session.system import System
     from reclock.session.transaction.draft import Draft
     from reclock.sql.plan.relation import QueryPlan
-    from reclock.sql.statement import Begin, Statement
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Begin, Parsed, Statement
     from reclock.sql.statement.select import AsOf
     from reclock.sql.types import Type
     from reclock.subscribe.subscription import Subscription

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from reclock.catalog.settings import SessionSettings
     from reclock.engine.core import Core
     from reclock.engine.interrupt import Interrupt
-    from reclock.session.sequence_functions import SessionNumbers
+    from reclock.session.drawn_numbers import SessionNumbers
     from reclock.session.transaction.transaction import Transaction
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reclock.connectors.kafka.client import KafkaCluster
+from reclock.engine.catalog_change import reconcile
 from reclock.engine.core import Core
 from reclock.export.exporters import Exporters
 from reclock.export.outlets import KAFKA_OUTLETS
@@ -49,6 +50,7 @@ class System(Core):
             clock,
             system=RELATIONS,
             load_catalog=load_catalog,
+            reconcile=reconcile,
             is_copy=is_copy,
         )
         self.intakes: Intakes = Intakes(self, clusters)

@@ -16,21 +16,13 @@ from threading import Lock
 from time import thread_time
 from typing import TYPE_CHECKING
 
+from reclock.dataflow.costs import CLOSE, MERGE, READ, weight
 from reclock.dataflow.evaluate import Evaluators
 from reclock.dataflow.job.load import Load
 from reclock.dataflow.job.tasks import TasksHere
 from reclock.dataflow.merge import merge_here, merge_in_tasks
 from reclock.dataflow.operators.temporal import is_due
-from reclock.dataflow.placement import (
-    CLOSE,
-    DRIVER_SECONDS,
-    MERGE,
-    READ,
-    Execution,
-    Place,
-    Placement,
-    weight,
-)
+from reclock.dataflow.placement import DRIVER_SECONDS, Execution, Place, Placement
 from reclock.dataflow.work import Effort, InProcess, Work
 from reclock.engine.leaves import leaves_of
 from reclock.spark import peek

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
+from reclock.arrangement.layout import by_hash
 from reclock.arrangement.run import RunRef
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow.changes import Stamped
@@ -22,7 +23,6 @@ from reclock.dataflow.graph import ArrangementId, collection_of, errors_of
 from reclock.dataflow.job.errand import Errand, Kept
 from reclock.dataflow.job.message import COUNTED, FINISHED, SENT, TOOK
 from reclock.dataflow.job.parts import Parts
-from reclock.dataflow.job.reader import by_hash
 from reclock.dataflow.job.schedule import Keyed, Schedule, keyed_inputs
 from reclock.dataflow.operators.temporal import is_due
 from reclock.dataflow.steps.faults import rows_steps

@@ -25,11 +25,27 @@ if TYPE_CHECKING:
 
     from reclock.change.value import SortKey
     from reclock.engine.update import Update
-    from reclock.subscribe.subscription import Subscription
     from reclock.time.timestamp import Timestamp
 
 LAST: Final = 20
 _PAUSE_SECONDS: Final = 0.2
+
+
+class Followed(Protocol):
+    """A subscription, as much as is needed to show it."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+    def fetch(self, timeout: float) -> list[Update]:
+        """Return the updates that are available."""
+        ...
+
+    def values(self, update: Update) -> tuple[Any, ...]:
+        """Return an update as the row that SQL gives."""
+        ...
 
 
 class Handle(Protocol):
@@ -87,7 +103,7 @@ class Shown:
         return f"{html_table(self._columns, rows[:SHOWN_ROWS])}<p>{what}{at}{end}</p>"
 
 
-def show(subscription: Subscription, shown: Shown) -> threading.Thread:
+def show(subscription: Followed, shown: Shown) -> threading.Thread:
     """Show a subscription in the cell that runs, and go on until it ends."""
     from IPython.display import display  # type: ignore[import-not-found] # noqa: PLC0415 - a notebook has it
 
@@ -99,7 +115,7 @@ def show(subscription: Subscription, shown: Shown) -> threading.Thread:
     return thread
 
 
-def _follow(subscription: Subscription, shown: Shown, handle: Handle) -> None:
+def _follow(subscription: Followed, shown: Shown, handle: Handle) -> None:
     why = "ended"
     try:
         while not subscription.closed:

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from reclock.engine.preparation import Prepared
     from reclock.engine.world import World
     from reclock.sql.plan.node import Node
-    from reclock.subscribe.subscription import Subscription
     from reclock.subscribe.target import Target
     from reclock.time.frontier import Frontier
     from reclock.time.holds import Hold
@@ -155,6 +154,19 @@ class Pin:
         self._core.unpin(self._world)
 
 
+class Open(Protocol):
+    """A subscription, as much as is needed to end it."""
+
+    @property
+    def holder(self) -> HolderId:
+        """As whom it holds what it has not given yet."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
 class Waking(Protocol):
     """What is told that there is something to read: an event of threads, or of a loop."""
 
@@ -182,7 +194,7 @@ class Subscribers:
         self._holders = count(1)
         self._views = count(1)
         self._leases: dict[tuple[Pace, str, Timestamp | None], Lease] = {}
-        self._open: WeakSet[Subscription] = WeakSet()
+        self._open: WeakSet[Open] = WeakSet()
         self._parked: set[Parked] = set()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -191,7 +203,7 @@ class Subscribers:
         """Return the means for one more subscription to hold things."""
         return Grip(self, HolderId(f"subscribe/{next(self._holders)}"))
 
-    def opened(self, subscription: Subscription) -> None:
+    def opened(self, subscription: Open) -> None:
         """Remember a subscription, to close it with the database."""
         with self._lock:
             self._open.add(subscription)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from reclock.dataflow.job.tasks import Tasks
     from reclock.dataflow.keying import Keying
     from reclock.dataflow.merge import Merge
-    from reclock.dataflow.render.build import Source
+    from reclock.dataflow.render.source import Source
     from reclock.dataflow.stage import Stager, Together
     from reclock.dataflow.stop import Stop
     from reclock.dataflow.work import Effort

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from reclock.arrangement.run import RunRef
     from reclock.arrangement.store import Store
     from reclock.dataflow.graph import ArrangementId
-    from reclock.dataflow.render.build import Relation, Source
+    from reclock.dataflow.render.build import Relation
+    from reclock.dataflow.render.source import Source
     from reclock.engine.engine import Updates
     from reclock.ids import ObjectId
     from reclock.spark.job import Cluster

@@ -17,7 +17,7 @@ from reclock.dataflow.envelope import NONE, UPSERT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reclock.dataflow.render.build import Source
+    from reclock.dataflow.render.source import Source
 
 Row = tuple[Any, ...]
 Rows = Counter[Row]

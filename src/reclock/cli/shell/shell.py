@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from reclock.rows.result import Result
     from reclock.server.client import RemoteDatabase
     from reclock.session.database import Database
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
 
 _FETCH_SECONDS: Final = 0.2
 _FETCH_UPDATES: Final = 1_024

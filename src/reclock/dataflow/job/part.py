@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from reclock.arrangement.consolidate import consolidate
+from reclock.arrangement.layout import by_hash
 from reclock.arrangement.segment import SegmentWriter, rows_per_batch
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import ArrangementId, Limits, Output, delayed_of, errors_of, is_delayed
 from reclock.dataflow.job.message import COUNTED, EXCHANGED, FINISHED, ROWS, SENT, TOOK, Outbox
-from reclock.dataflow.job.reader import Reader, by_hash
+from reclock.dataflow.job.reader import Reader
 from reclock.dataflow.job.schedule import Grouped, keyed_inputs
 from reclock.dataflow.steps.accumulate import Accumulate
 from reclock.dataflow.steps.groups import Groups

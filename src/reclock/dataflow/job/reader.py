@@ -5,12 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
 from reclock.arrangement.cache import RunCache, process_cache
 from reclock.arrangement.consolidate import consolidate
-from reclock.arrangement.layout import kh_of
 from reclock.arrangement.shard import Shard
 from reclock.arrangement.stream import concat
 from reclock.dataflow import delta as deltas
@@ -21,19 +17,13 @@ from reclock.time.frontier import at
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
+
     from reclock.dataflow.graph import ArrangementId, Graph
     from reclock.dataflow.job.errand import Errand, Kept
     from reclock.dataflow.job.message import Inbox
     from reclock.dataflow.job.parts import Parts
     from reclock.dataflow.trace import Trace
-
-
-def by_hash(updates: pa.RecordBatch) -> pa.RecordBatch:
-    """Return updates sorted by hash; those of one hash in the order they have."""
-    kh = kh_of(updates)
-    if (kh[1:] >= kh[:-1]).all():
-        return updates
-    return updates.take(pa.array(np.argsort(kh, kind="stable")))
 
 
 class Reader:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reclock.dataflow.error_rows import ERROR_TYPES
 from reclock.dataflow.render.builder import Builder
 from reclock.dataflow.render.nodes import render
-from reclock.dataflow.render.source import render_source
+from reclock.dataflow.render.source import Source, render_source
 from reclock.dataflow.steps.leaf import Input
 from reclock.dataflow.steps.refresh import Refresh
 from reclock.dataflow.types import arrow_types
@@ -31,20 +31,6 @@ class Relation:
 
     schema: Schema
     key: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """An object whose records are read from outside.
-
-    ``key`` is its primary key, empty if it has none; ``envelope`` is one of those in
-    ``dataflow.envelope``. The last ``included`` columns tell of the record, not of the row.
-    """
-
-    schema: Schema
-    key: tuple[int, ...]
-    envelope: str
-    included: int = 0
 
 
 @dataclass(frozen=True, slots=True)

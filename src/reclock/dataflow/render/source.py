@@ -7,6 +7,7 @@ what is kept: records pass once, in the tick they are bound in, and are never ha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reclock.dataflow.envelope import DEBEZIUM, NONE, UPSERT, envelope_fields, input_types
@@ -23,9 +24,23 @@ from reclock.dataflow.types import arrow_types
 
 if TYPE_CHECKING:
     from reclock.dataflow.graph import ArrangementId
-    from reclock.dataflow.render.build import Source
     from reclock.dataflow.render.builder import Builder
     from reclock.ids import ObjectId
+    from reclock.sql.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An object whose records are read from outside.
+
+    ``key`` is its primary key, empty if it has none; ``envelope`` is one of those in
+    ``dataflow.envelope``. The last ``included`` columns tell of the record, not of the row.
+    """
+
+    schema: Schema
+    key: tuple[int, ...]
+    envelope: str
+    included: int = 0
 
 
 def render_source(builder: Builder, item: ObjectId, source: Source) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.layout import Int64s
     from reclock.connectors.postgres.rows import Rows, Unchanged
     from reclock.dataflow.changes import Stamped
-    from reclock.engine.timeline import TimelineState
+    from reclock.engine.taken import StateBefore
     from reclock.ids import ObjectId
     from reclock.time.timestamp import Timestamp
 
@@ -70,14 +70,14 @@ class TakenTable:
     failed: pa.RecordBatch | None = None
     """The change that a lasting failure is."""
 
-    def changes(self, state: TimelineState) -> tuple[pa.RecordBatch, ...]:
+    def changes(self, state: StateBefore) -> tuple[pa.RecordBatch, ...]:
         """Return the input of the table, from the state before the tick."""
         made: list[pa.RecordBatch] = []
         if self.bound:
             made = [deltas.union(list(self._deltas(state)))]
         return tuple(made if self.failed is None else [*made, self.failed])
 
-    def _deltas(self, state: TimelineState) -> Iterator[pa.RecordBatch]:
+    def _deltas(self, state: StateBefore) -> Iterator[pa.RecordBatch]:
         records = pa.concat_batches([b.rows.records for b in self.bound])
         times = np.concatenate([b.times for b in self.bound])
         columns = records.columns[PLACES:]
@@ -118,7 +118,7 @@ class TakenTable:
         return found
 
     def _tombstones(
-        self, state: TimelineState, columns: list[pa.Array], at: int, time: int, order: int
+        self, state: StateBefore, columns: list[pa.Array], at: int, time: int, order: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield one record for each key that may have a row: it goes."""
         keys = [[columns[k].slice(0, at) for k in self.key]]
@@ -143,7 +143,7 @@ class TakenTable:
             made[self.width + 1] = pa.array(np.ones(size, np.bool_))
             yield deltas.build(made, np.full(size, time, np.int64), np.ones(size, np.int64))
 
-    def _taken_back(self, state: TimelineState, time: int) -> Iterator[pa.RecordBatch]:
+    def _taken_back(self, state: StateBefore, time: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows and the errors that a table without a key has, as they go."""
         for name, before in ((collection_of(self.item), True), (errors_of(self.item), False)):
             keying = state.shape.graph.arrangements[name].keying
@@ -231,7 +231,7 @@ def filled(
     return _Filling(key, columns, unchanged, known, cuts).columns
 
 
-def looked_up(state: TimelineState, table: TakenTable, keys: set[Key]) -> dict[Key, list[Any]]:
+def looked_up(state: StateBefore, table: TakenTable, keys: set[Key]) -> dict[Key, list[Any]]:
     """Return the rows that keys have in a state."""
     if not keys:
         return {}

@@ -29,7 +29,7 @@ from reclock.subscribe.subscription import Subscription
 if TYPE_CHECKING:
     from reclock.server.http.values import Json
     from reclock.session.session import Session
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
 
 
 @dataclass(frozen=True, slots=True)

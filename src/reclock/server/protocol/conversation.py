@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from reclock.server.codec.message import Message
     from reclock.server.protocol.wire import Wire
     from reclock.session.session import Session
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
 
 
 _AT_ONCE: Final = frozenset({f.Query.letter, f.FunctionCall.letter})

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from reclock.session.session import Session
     from reclock.sql.schema import Schema
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
 
 _COLUMNS: Final = 32_767
 """So many can be counted in the messages of the protocol."""

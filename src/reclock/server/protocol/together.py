@@ -25,7 +25,7 @@ from reclock.sql.syntax import query as q
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
 
 BEGIN, COMMIT, ROLLBACK = parse_statements("BEGIN; COMMIT; ROLLBACK")
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from reclock.catalog.catalog import Catalog
     from reclock.catalog.item import Item
     from reclock.catalog.roles import Roles
-    from reclock.sql.statement.parsed import Parsed
+    from reclock.sql.statement import Parsed
 
 
 class Action(Enum):

@@ -51,7 +51,7 @@ from reclock.errors import (
     UndefinedName,
 )
 from reclock.ids import HolderId
-from reclock.session.sequence_functions import LocalValues
+from reclock.session.drawn_numbers import LocalValues
 from reclock.session.transaction.draft import Draft, removed_and_added
 from reclock.session.transaction.keys import Keys
 from reclock.session.transaction.publication import publish

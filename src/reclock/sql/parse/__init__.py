@@ -43,8 +43,7 @@ from reclock.sql.parse.session import (
 )
 from reclock.sql.parse.sqlcursor import parse_close, parse_declare, parse_fetch
 from reclock.sql.parse.write import parse_truncate, parse_write, writes_after_with
-from reclock.sql.statement.parsed import Parsed
-from reclock.sql.statement.session import Prepare
+from reclock.sql.statement import Parsed, Prepare
 from reclock.sql.statement.transaction import Commit, Rollback
 
 if TYPE_CHECKING:

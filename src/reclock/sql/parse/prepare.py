@@ -14,8 +14,8 @@ from sqlglot.tokenizer_core import TokenType
 from reclock.sql.parse.cursor import Cursor
 from reclock.sql.parse.fragment import expression_of
 from reclock.sql.parse.types import parse_type_text
-from reclock.sql.statement.parsed import Parsed
-from reclock.sql.statement.session import Execute, Prepare
+from reclock.sql.statement import Parsed, Prepare
+from reclock.sql.statement.session import Execute
 from reclock.sql.types import INTERVAL, TEXT, Char, IntervalOf, Varchar
 
 if TYPE_CHECKING:

@@ -1,10 +1,14 @@
 """Statements as frozen values, one file per family; what each means is decided later.
 
 A statement holds names as they were written (folded to lower case unless quoted), queries
-as ``syntax.query.Query``, durations in milliseconds. ``Statement`` is the union of all.
+as ``syntax.query.Query``, durations in milliseconds. ``Statement`` is the union of all; those
+that contain another (``Prepare``) are here.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from reclock.sql.statement.alter_table import AlterTable, Rename
 from reclock.sql.statement.catalog_query import CatalogQuery
@@ -19,7 +23,7 @@ from reclock.sql.statement.objects import AlterOwner, AlterRetainHistory, Drop, 
 from reclock.sql.statement.role import AlterRole, CreateRole, DropRole, Grant
 from reclock.sql.statement.select import SelectStatement
 from reclock.sql.statement.sequence import AlterSequence, CreateSequence
-from reclock.sql.statement.session import Deallocate, Discard, Execute, Prepare, Unlisten
+from reclock.sql.statement.session import Deallocate, Discard, Execute, Unlisten
 from reclock.sql.statement.settings import AlterSystem, SetTransaction, SetVariable
 from reclock.sql.statement.sink import AlterSink, CreateSink
 from reclock.sql.statement.source import AlterSource, CreateSource, RefreshSource
@@ -35,6 +39,19 @@ from reclock.sql.statement.transaction import (
 )
 from reclock.sql.statement.view import CreateMaterializedView, CreateView, Refresh
 from reclock.sql.statement.write import Delete, Insert, Merge, Truncate, Update
+
+if TYPE_CHECKING:
+    from reclock.sql.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """``PREPARE name [(types)] AS statement``."""
+
+    name: str
+    types: tuple[Type, ...]
+    of: Parsed
+
 
 Statement = (
     AlterOwner
@@ -95,6 +112,17 @@ Statement = (
     | Update
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A statement, its text, where that text begins (from 1), and the greatest n of its $n."""
+
+    statement: Statement
+    text: str
+    position: int
+    parameters: int = 0
+
+
 __all__ = [
     "AlterOwner",
     "AlterRetainHistory",
@@ -137,6 +165,7 @@ __all__ = [
     "Insert",
     "Maintain",
     "Merge",
+    "Parsed",
     "Prepare",
     "Refresh",
     "RefreshSource",

@@ -1,4 +1,4 @@
-"""Prepared statements, and the statements with which pools reset a connection."""
+"""What is done with prepared statements, and how pools reset a connection."""
 
 from __future__ import annotations
 
@@ -6,18 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reclock.sql.statement.parsed import Parsed
     from reclock.sql.syntax.expression import Expression
-    from reclock.sql.types import Type
-
-
-@dataclass(frozen=True, slots=True)
-class Prepare:
-    """``PREPARE name [(types)] AS statement``."""
-
-    name: str
-    types: tuple[Type, ...]
-    of: Parsed
 
 
 @dataclass(frozen=True, slots=True)
