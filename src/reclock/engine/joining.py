@@ -7,9 +7,11 @@ time: U and W stay, what is new is complete before U, and the tick under way is 
 (``flight``).
 
 That is so for tables, indexes, sequences, views and materialized views without a schedule, in a
-pace whose times the system gives. What keeps updates until some time only (``expirations``),
-sources and sinks, whose first time is told to the outside, views that are replaced, and rows that
-are written with objects, at the same time, close a time, and wait.
+pace whose times the system gives, and for sources and sinks that are new. A source that comes has
+no rows at first, and none of the tick under way, which binds nothing of it: who reads it waits for
+its first readable time (``first_time``), as always. What keeps updates until some time only
+(``expirations``), sources and sinks that go or change, views that are replaced, and rows that are
+written with objects, at the same time, close a time, and wait.
 
 Tests: tests/engine/test_flights.py.
 """
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from reclock.catalog.item import Index, MaterializedView, Table, View
+from reclock.catalog.item import Index, MaterializedView, Sink, Source, Table, View
 from reclock.catalog.serial.item import Sequence
 from reclock.engine.replacement import roots
 from reclock.engine.shape import Shape
@@ -38,6 +40,7 @@ MUCH: Final = 10_000
 """More pending rows than this are folded by a tick that does not hold the lock."""
 
 _KINDS: Final = (Table, View, MaterializedView, Index, Sequence)
+_COMING: Final = (*_KINDS, Source, Sink)
 
 
 def concerned(world: World, added: Iterable[Item], removed: Iterable[ObjectId]) -> set[Pace]:
@@ -76,7 +79,10 @@ def joins(
     elif not flight.lets_join or not flight.fits(world):
         return False
     items = world.catalog.items
-    if not all(isinstance(i, _KINDS) for i in (*made, *(items[i] for i in gone))):
+    known = (*(i for i in made if i.id in items), *(items[i] for i in gone))
+    if not all(isinstance(i, _COMING) for i in made) or not all(
+        isinstance(i, _KINDS) for i in known
+    ):
         return False
     catalog = world.catalog.changed(made, gone)
     scheduled = any(isinstance(i, MaterializedView) and i.schedule is not None for i in made)
@@ -86,8 +92,8 @@ def joins(
     left = [view for view in world.transients.values() if not view.depends & lost]
     shape = Shape.of(catalog, pace, left)
     untils = core.expirations.untils(state, shape)
-    known = state.shape.graph.arrangements.keys()
-    return all(until is None for name, until in untils.items() if name not in known)
+    there = state.shape.graph.arrangements.keys()
+    return all(until is None for name, until in untils.items() if name not in there)
 
 
 def waiting(core: Core, state: TimelineState) -> int:

@@ -1,8 +1,8 @@
 """The context of a statement, and how it gets its turn to change something.
 
 A statement that changes something holds the lock for a moment. One that needs a pace as it is now,
-because it writes what a query over views or sources gives, or makes a source or a sink, waits for
-the running tick of that pace (``flights``), without the lock; and if much has come since, for one
+because it writes what a query over views or sources gives, or alters a source, waits for the
+running tick of that pace (``flights``), without the lock; and if much has come since, for one
 more tick, so that little is left to do under the lock. Other statements wait for no tick.
 
 Tests: tests/engine/test_flights.py, tests/session/test_cancel.py.

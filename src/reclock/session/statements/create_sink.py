@@ -29,6 +29,7 @@ from reclock.ids import HolderId
 from reclock.rows.result import Result, already_there
 from reclock.session.background_ddl import beside
 from reclock.sinks.failure import SendFailed
+from reclock.sql.parse.options import TRUE
 from reclock.time.pace import is_joint
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from reclock.session.statements.context import Context
     from reclock.session.system import System
     from reclock.sql.statement import CreateSink
+    from reclock.time.pace import Pace
     from reclock.time.timestamp import Timestamp
 
 _numbers: Final = count(1)
@@ -66,12 +68,17 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
             if recover.is_asked(statement):
                 recover.check(statement, relation, world.catalog)
     if not (exists and statement.if_not_exists):
-        with context.writing(
-            lambda world: [world.pace(relation_of(statement.relation, world.catalog))]
-        ) as world:
+
+        def paces(world: World) -> list[Pace]:
+            pace = world.pace(relation_of(statement.relation, world.catalog))
+            return [] if _begins_before(core, statement, pace) else [pace]
+
+        with context.writing(paces) as world:
             world.catalog.check_new(statement.name)
             relation = relation_of(statement.relation, world.catalog)
-            state = settle(core, world.pace(relation))
+            pace = world.pace(relation)
+            early = _begins_before(core, statement, pace)
+            state = world[pace] if early else settle(core, pace)
             item = core.world.catalog.next_id
             # What is new to the graph is made a moment later, and the sink needs all since then.
             needed = needed_of(core.world, state, relation.id)
@@ -84,6 +91,19 @@ def create_sink(context: Context, statement: CreateSink) -> Result:
             made = replace(made, facts=register(statement, _prepared(core, made), relation))
             _publish(context, made)
     return Result("CREATE SINK", notices=already_there(statement.name) if exists else ())
+
+
+def _begins_before(core: System, statement: CreateSink, pace: Pace) -> bool:
+    """Return whether a sink begins at a time before that of the tick under way.
+
+    What is written and not complete yet comes after its snapshot, at its own time. One without a
+    snapshot has nothing of what was written before the statement: all of that must be complete.
+    """
+    options = dict(statement.options)
+    if recover.is_asked(statement) or options.get("snapshot", "true") not in TRUE:
+        return False
+    flight = core.flights.of(pace)
+    return flight is not None and flight.state.upper > FIRST
 
 
 def _first(world: World, state: TimelineState, needed: Iterable[ObjectId]) -> Timestamp:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from reclock.catalog.connections import resolved
 from reclock.engine.catalog_change import change_catalog
+from reclock.engine.joining import waits
 from reclock.ingest.binding_relation import check_relation
 from reclock.ingest.connect import discover
 from reclock.ingest.consistency import counter_of
@@ -77,9 +78,9 @@ def create_source(context: Context, statement: CreateSource) -> Result:
                 source = replace(source, facts={**known, "counter": counter})
             return source
 
-        def paces(world: World) -> list[Pace]:
+        def paces(world: World) -> set[Pace]:
             source = define(world)
-            return [world.catalog.changed([source], ()).paces[source.id]]
+            return waits(core, world, [source, *define_tables(source)])
 
         _note_slot(context, statement, facts)
         with context.writing(paces) as world:
