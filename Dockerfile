@@ -5,7 +5,7 @@ COPY pyproject.toml README.md LICENSE CHANGELOG.md ARCHITECTURE.md ./
 COPY src ./src
 COPY docs ./docs
 # hadolint ignore=DL3013
-RUN pip install --no-cache-dir --prefix=/install '.[postgres]'
+RUN pip install --no-cache-dir --prefix=/install '.[postgres,server]'
 
 FROM python:3.12-slim-bookworm
 RUN useradd --uid 10001 --create-home reclock && install -d -o reclock -g reclock /state

@@ -3,7 +3,7 @@
 One is shared by all, but for queries over what shows each one his own (``objects.Viewer``).
 
 Transactions may ask for older ones than others do. DuckDB is loaded when the first query over the
-catalog is asked: who asks none does not pay for it.
+catalog is asked. It is the extra ``server``: without it, these queries are refused, and no others.
 
 Tests: tests/server/pg_catalog/test_answer.py.
 """
@@ -15,6 +15,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
+from reclock.errors import NotSupported
 from reclock.server.pg_catalog.objects import Objects, Viewer
 
 if TYPE_CHECKING:
@@ -37,16 +38,12 @@ class PgCatalogs:
         """Return the catalog that belongs to a world, as a role sees it."""
         parts = (world.catalog, world.roles, world.settings)
         if viewer.reach is not None:  # of this moment: not kept
-            from reclock.server.pg_catalog.engine import PgCatalog  # noqa: PLC0415 - see above
-
-            return PgCatalog(Objects(*parts, viewer))
+            return _made(Objects(*parts, viewer))
         key = (id(parts[0]), id(parts[1]), id(parts[2]), viewer)
         with self._lock:
             found = self._known.get(key)
             if found is None:
-                from reclock.server.pg_catalog.engine import PgCatalog  # noqa: PLC0415 - see above
-
-                found = PgCatalog(Objects(*parts, viewer)), parts  # which stay, so their ids do
+                found = _made(Objects(*parts, viewer)), parts  # which stay, so their ids do
                 self._known[key] = found
             self._known.move_to_end(key)
             while len(self._known) > _KEPT:
@@ -57,6 +54,18 @@ class PgCatalogs:
         """Let go of everything."""
         with self._lock:
             _close(self._known)
+
+
+def _made(objects: Objects) -> PgCatalog:
+    try:
+        from reclock.server.pg_catalog.engine import PgCatalog  # noqa: PLC0415 - see above
+    except ModuleNotFoundError as error:
+        if error.name != "duckdb":
+            raise
+        message = "queries over PostgreSQL's catalog need DuckDB"
+        detail = "the package duckdb is not installed"
+        raise NotSupported(message, detail=detail, hint="pip install 'reclock[server]'") from error
+    return PgCatalog(objects)
 
 
 def _close(known: _Known) -> None:
