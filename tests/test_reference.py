@@ -121,10 +121,9 @@ def default_of(field: object) -> object:
 
 def classes() -> list[type]:
     """Return the classes of statements, and of their parts: connections, formats, envelopes."""
-    modules = [
-        import_module(f"{statement_classes.__name__}.{module.name}")
-        for module in iter_modules(statement_classes.__path__)
-    ]
+    names = [module.name for module in iter_modules(statement_classes.__path__)]
+    modules = [import_module(f"{statement_classes.__name__}.{name}") for name in names]
+    modules.append(statement_classes)
     found = {
         value
         for module in modules
