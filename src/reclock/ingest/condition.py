@@ -70,7 +70,7 @@ def condition_of(intake: Intake, remap: Remap[Any], now_ms: int) -> Condition:
             state, said = _own(intake, now_ms)
             why = _no_room(said) if state == "stalled" else None
             return Condition(state, why, said, complete)
-        state = "running" if intake.upstream == remap.latest else "loading"
+        state = "loading" if intake.has_more(remap.latest) else "running"
         return Condition(state, complete_ms=complete)
 
 

@@ -147,6 +147,10 @@ class Intake:
         with self.room:
             return self.failure is not None or not (self._snapshot or self._staging.is_empty)
 
+    def has_more(self, bound: Antichain[Any]) -> bool:
+        """Whether there is more than is bound."""
+        return self.upstream != bound
+
     def pull(self) -> bool:
         """Read on; return whether there may be more to read at once."""
         with self._pulling:

@@ -142,7 +142,7 @@ class Intakes:
             core = self._core
             made: Intake
             if isinstance(source.statement.connection, PostgresConnection):
-                made = PostgresIntake(core, source, _tables(world, source), remap, most)
+                made = PostgresIntake(core, source, _tables(world, source), state, most)
                 self._intakes[source.id] = made
                 return
             connected = connect(source, self.clusters)

@@ -41,7 +41,7 @@ class Server:
         os.kill(pid, how)
         if self._own is not None:
             self._own.wait()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90  # a walsender is waited for, up to its timeout of a minute
         while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
             if Path(f"/proc/{pid}/stat").read_text().split(") ")[1].startswith("Z"):
                 break

@@ -347,21 +347,11 @@ def test_a_standby_is_not_asked(server, db, bank, opener):
 
 
 def test_of_several_hosts_the_primary_is_meant(server, bank, opener):
-    """The first is a standby, made of the files of the other."""
-    root = server.root / "standby"
-    root.mkdir()
-    bank("CHECKPOINT")
-    shutil.copytree(server.data, root / "data", ignore=shutil.ignore_patterns("postmaster.*"))
-    (root / "data" / "standby.signal").write_text("")
-    server.own(root)
-    (root / "data").chmod(0o700)
-    standby = Server(f"postgresql://postgres@/postgres?host={root}", SETTINGS)
-    standby.program = server.program
-    standby.start()
+    """The first is a standby."""
+    standby = standby_of(server, bank)
     try:
-        given = bank.connection.replace(f"host={bank.host}", f"host={root},{bank.host}")
         db = opener()
-        db.execute(f"CREATE SOURCE bank {bank.source().replace(bank.connection, given)}")
+        db.execute(f"CREATE SOURCE bank {of_both(bank, standby)}")
         tick(db, opener)
         bank("INSERT INTO accounts VALUES (4, 0, 4)")
         tick(db, opener)
@@ -369,6 +359,69 @@ def test_of_several_hosts_the_primary_is_meant(server, bank, opener):
         assert status(db)[0] == "running"
     finally:
         standby.close()
+
+
+def standby_of(server, bank):
+    """Start a server that follows another, made of its files."""
+    root = server.root / "standby"
+    root.mkdir()
+    bank("CHECKPOINT")
+    ignored = shutil.ignore_patterns("postmaster.*", "pg_replslot")
+    shutil.copytree(server.data, root / "data", ignore=ignored)
+    (root / "data" / "pg_replslot").mkdir()
+    (root / "data" / "standby.signal").write_text("")
+    with (root / "data" / "postgresql.auto.conf").open("a") as config:
+        config.write(f"primary_conninfo = 'host={bank.host} user=postgres'\n")
+    server.own(root)
+    (root / "data").chmod(0o700)
+    standby = Server(f"postgresql://postgres@/postgres?host={root}", SETTINGS)
+    standby.program = server.program
+    standby.start()
+    return standby
+
+
+def of_both(bank, standby):
+    given = bank.connection.replace(f"host={bank.host}", f"host={standby.root},{bank.host}")
+    return bank.source().replace(bank.connection, given)
+
+
+def test_a_standby_that_takes_over_is_another_log(opener):
+    """A failover: the slot did not move, and what the standby lacks nothing can tell."""
+    with serving() as server:
+        bank = server.database()
+        bank("CREATE TABLE accounts (id INT PRIMARY KEY)")
+        bank("INSERT INTO accounts SELECT generate_series(1, 3)")
+        bank("CREATE PUBLICATION p FOR ALL TABLES")
+        standby = standby_of(server, bank)
+        db = opener()
+        db.execute(f"CREATE SOURCE bank {of_both(bank, standby)} WITH (RETAIN HISTORY FOR '1 h')")
+        db.execute("CREATE TABLE own (n INT)")
+        tick(db, opener)
+        try:
+            bank("INSERT INTO accounts VALUES (4)")
+            tick(db, opener)
+            assert count(db) == 4
+            bank.session.close()
+            server.stop(signal.SIGKILL)
+            tick(db, opener, 2)
+            assert status(db)[0] == "stalled"  # none of them is a primary
+            others_go_on(db)
+            there = psycopg2.connect(host=str(standby.root), user="postgres", dbname=bank.name)
+            there.autocommit = True
+            with there.cursor() as cursor:
+                cursor.execute("SELECT pg_promote()")
+                cursor.execute("INSERT INTO accounts VALUES (5)")
+            there.close()
+            tick(db, opener, 3)
+            assert "another timeline" in str(failed(db, "55000"))
+            db.execute("DROP SOURCE bank")  # whose slot no server has
+            db.execute(f"CREATE SOURCE bank {of_both(bank, standby)}")
+            tick(db, opener, 2)
+            assert db.execute("SELECT max(id) FROM accounts").rows == [(5,)]
+        finally:
+            opener.close()
+            opener._opened.clear()
+            standby.close()
 
 
 @pytest.mark.slow(seconds=120)  # a server that stops waits a minute for its reader

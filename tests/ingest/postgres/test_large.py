@@ -19,7 +19,10 @@ from reclock.ingest.postgres import intake, large, unfinished
 
 pytestmark = pytest.mark.postgres
 
-SERVER = {"debug_logical_replication_streaming": "immediate"}
+SERVER = {
+    "debug_logical_replication_streaming": "immediate", "max_prepared_transactions": "5",
+    "logical_decoding_work_mem": "64kB",
+}  # fmt: skip
 _FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
@@ -111,6 +114,91 @@ def test_a_transaction_that_rolls_back_leaves_nothing(upstream, opener, limits):
     expected = sorted([(1000,), (1001,), *((i,) for i in range(200, 211))])
     assert sorted(db.execute("SELECT * FROM t").rows) == expected
     other.close()
+
+
+@pytest.fixture(params=["whole", "in pieces"])
+def pair(request, upstream, opener, monkeypatch):
+    """Two tables of a server that streams what outgrows its memory, and nothing else."""
+    if request.param == "in pieces":
+        shrink(monkeypatch, 1, 1_000)
+    upstream(f"ALTER DATABASE {upstream.name} SET debug_logical_replication_streaming = buffered")
+    upstream("CREATE TABLE t (id INT PRIMARY KEY, n INT); CREATE TABLE notes (id INT PRIMARY KEY)")
+    upstream("INSERT INTO t SELECT i, 0 FROM generate_series(1, 3) i")
+    upstream("CREATE PUBLICATION p FOR ALL TABLES")
+    db = opener()
+    db.execute(f"CREATE SOURCE s {upstream.source()}")
+    tick(db, opener, 1)
+    return db
+
+
+def streamed(upstream):
+    ((count,),) = upstream("SELECT stream_txns FROM pg_stat_replication_slots s "
+                           "JOIN pg_replication_slots USING (slot_name) "
+                           f"WHERE database = '{upstream.name}'")  # fmt: skip
+    return count
+
+
+def same(db, upstream):
+    for table in ("t", "notes"):
+        theirs = upstream(f"SELECT * FROM {table}")
+        assert sorted(db.execute(f"SELECT * FROM {table}").rows) == sorted(theirs)
+    assert db.execute("SELECT * FROM reclock.errors").rows == []
+
+
+MANY = "INSERT INTO t SELECT i, 1 FROM generate_series({}, {}) i"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO t VALUES (-1, 5)", "TRUNCATE t, notes",
+        "ALTER TABLE t ADD COLUMN more INT DEFAULT 3", "ALTER TABLE t DROP COLUMN n",
+        "ALTER TABLE t RENAME n TO m", "ALTER TABLE t ALTER n TYPE BIGINT",
+    ],
+)  # fmt: skip
+def test_what_a_savepoint_takes_back_of_a_streamed_transaction(pair, upstream, opener, change):
+    """The server sends what is rolled back, too, and what the table was then."""
+    upstream(
+        f"BEGIN; {MANY.format(100, 1500)}; SAVEPOINT a; {change};"
+        "INSERT INTO t (id) SELECT generate_series(1501, 3000); ROLLBACK TO a; SAVEPOINT b;"
+        f"{MANY.format(3001, 4500)}; UPDATE t SET n = n + 1 WHERE id < 102; RELEASE b;"
+        "INSERT INTO notes VALUES (1); COMMIT"
+    )
+    tick(pair, opener, 3)
+    assert streamed(upstream) > 0
+    same(pair, upstream)
+
+
+def test_a_streamed_transaction_that_is_given_up_leaves_nothing(pair, upstream, opener):
+    other = upstream.connect()
+    with other.cursor() as cursor:
+        cursor.execute(f"BEGIN; {MANY.format(100, 4000)}; INSERT INTO notes VALUES (1)")
+        upstream("INSERT INTO notes VALUES (3)")
+        tick(pair, opener, 3)
+        assert streamed(upstream) > 0
+        same(pair, upstream)
+        cursor.execute("ROLLBACK")
+    other.close()
+    upstream("INSERT INTO notes VALUES (2)")
+    tick(pair, opener, 3)
+    same(pair, upstream)
+
+
+@pytest.mark.parametrize("last", [4000, 110])
+def test_a_transaction_that_is_prepared_comes_when_it_is_committed(pair, upstream, opener, last):
+    for name, end in (("one", "COMMIT PREPARED 'one'"), ("two", "ROLLBACK PREPARED 'two'")):
+        upstream(f"BEGIN; {MANY.format(100, last)}; INSERT INTO notes VALUES (1);"
+                 f"PREPARE TRANSACTION '{name}'")  # fmt: skip
+        tick(pair, opener, 3)
+        same(pair, upstream)
+        db = opener.reopened(pair)
+        upstream(end)
+        tick(db, opener, 20)
+        same(db, upstream)
+        upstream("TRUNCATE t, notes")
+        pair = db
+    tick(db, opener, 3)
+    same(db, upstream)
 
 
 @pytest.mark.slow(seconds=60)

@@ -211,6 +211,32 @@ def test_an_idle_database_lets_the_slot_move_on(db, bank, opener):
     assert status == [("running", 0)]
 
 
+def test_log_of_others_is_nothing_to_wait_for(db, bank, opener):
+    def own():
+        return db.execute("SELECT lsn, committed_at FROM bank").rows[0]
+
+    tick(db, opener)
+    assert own()[1] is None
+    bank("INSERT INTO transfers VALUES (1, 1, 2, 10)")
+    tick(db, opener)
+    lsn, committed = own()
+    ((now,),) = bank("SELECT now()")
+    assert abs((now - committed).total_seconds()) < 600
+    bank("CREATE TABLE elsewhere (n INT)")
+    tick(db, opener)  # the log is read, and is bound only now and then
+    assert own() == (lsn, committed)
+    status = "SELECT state, lag_ms FROM reclock.source_status"
+    assert db.execute(status).rows == [("running", 0)]
+    for _ in range(2):
+        opener.clock.advance(10_000)
+        db.tick()
+        assert own()[0] > lsn
+        assert own()[1] == committed
+        lsn = own()[0]
+        db = opener.reopened(db)
+        bank("INSERT INTO elsewhere VALUES (1)")
+
+
 def test_the_slot_of_an_idle_database_lets_the_server_forget_its_log(db, bank, opener):
     def kept():
         ((confirmed, restart),) = bank(
@@ -378,6 +404,100 @@ def test_a_role_must_be_allowed_to_replicate(bank, opener):
     with pytest.raises(Error, match='role "weak" may not replicate') as caught:
         db.execute(f"CREATE SOURCE bank {source}")
     assert caught.value.code == "42501"
+
+
+def test_a_right_that_is_lost_is_waited_for(bank, opener):
+    bank("DROP ROLE IF EXISTS weak")
+    bank("CREATE ROLE weak LOGIN REPLICATION; GRANT SELECT ON ALL TABLES IN SCHEMA public TO weak")
+    db = opener()
+    db.execute(f"CREATE SOURCE bank {bank.source().replace('user=postgres', 'user=weak')}")
+    tick(db, opener)
+    bank("ALTER ROLE weak NOREPLICATION; INSERT INTO transfers VALUES (1, 1, 2, 10)")
+    bank("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'weak'")
+    tick(db, opener)
+    tick(db, opener)
+    stall = db._core.intakes[db._core.world.catalog.find(("bank",)).id].stall
+    assert (stall.code, "REPLICATION" in stall.hint) == ("42501", True)
+    assert db.execute("SELECT state FROM reclock.source_status").rows == [("stalled",)]
+    bank("ALTER ROLE weak REPLICATION")
+    for _ in range(3):
+        tick(db, opener)
+    assert db.execute("SELECT id FROM transfers").rows == [(1,)]
+    db.execute("DROP SOURCE bank")
+    bank("DROP OWNED BY weak; DROP ROLE weak")
+
+
+def test_every_row_must_be_readable(bank, opener):
+    """A policy would hide rows from the copy, and the log has them."""
+    bank("DROP ROLE IF EXISTS weak")
+    bank("CREATE SCHEMA hidden; CREATE TABLE hidden.own (id INT PRIMARY KEY, n INT, secret INT)")
+    bank("INSERT INTO hidden.own VALUES (1, 1, 1), (2, 2, 2)")
+    bank("CREATE PUBLICATION q FOR TABLE hidden.own (id, n)")
+    bank("CREATE ROLE weak LOGIN REPLICATION")
+    made = bank.source(publication="q").replace("user=postgres", "user=weak")
+    grants = ("GRANT USAGE ON SCHEMA hidden TO weak", "GRANT SELECT (id) ON hidden.own TO weak",
+              "GRANT SELECT (n) ON hidden.own TO weak")  # fmt: skip
+    db = opener()
+    for sql in grants:
+        with pytest.raises(Error, match=r'"weak" may not read table hidden\.own') as caught:
+            db.execute(f"CREATE SOURCE s {made}")
+        assert caught.value.code == "42501"
+        bank(sql)
+    bank("ALTER TABLE hidden.own ENABLE ROW LEVEL SECURITY")
+    bank("CREATE POLICY few ON hidden.own USING (id > 1)")
+    with pytest.raises(Error, match=r"row security hides rows of table hidden\.own") as caught:
+        db.execute(f"CREATE SOURCE s {made}")
+    assert caught.value.code == "42501"
+    assert 'ALTER ROLE "weak" BYPASSRLS' in caught.value.hint
+    assert bank.slots() == []
+    bank("ALTER TABLE hidden.own DISABLE ROW LEVEL SECURITY")
+    db.execute(f"CREATE SOURCE s {made}")
+    bank("ALTER TABLE hidden.own ENABLE ROW LEVEL SECURITY")
+    tick(db, opener)
+    ((state, said),) = db.execute("SELECT state, detail FROM reclock.source_status").rows
+    assert state == "stalled"
+    assert "row security" in said
+    bank("ALTER ROLE weak BYPASSRLS")
+    tick(db, opener)
+    assert sorted(db.execute("SELECT * FROM own").rows) == [(1, 1), (2, 2)]
+    db.execute("DROP SOURCE s")
+    bank("DROP OWNED BY weak; DROP ROLE weak")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        ("dbname=nix", "3D000", "dbname"),
+        ("user=nix", "28000", "the user is right"),
+        ("host=localhost port=1", "08006", "host and port"),
+        ("host=nix.invalid", "08006", "host and port"),
+        ("sslmode=nix", "22023", "a value that libpq knows"),
+        ("port=nix", "22023", "a value that libpq knows"),
+        ("hosst=nix", "22023", "as libpq takes it"),
+        ("target_session_attrs=nix", "22023", "a value that libpq knows"),
+        ("target_session_attrs=standby", "0A000", "the primary is meant"),
+        ("target_session_attrs=prefer-standby", "0A000", "the primary is meant"),
+        ("target_session_attrs=read-only", "0A000", "the primary is meant"),
+    ],
+)
+def test_a_connection_that_is_wrong_is_said_at_once(bank, opener, given, code, said):
+    db = opener()
+    source = bank.source().replace(
+        bank.connection, f"{bank.connection} {given}"
+    )  # the last one counts
+    with pytest.raises(Error) as caught:
+        db.execute(f"CREATE SOURCE bank {source}")
+    assert caught.value.code == code, caught.value
+    assert said in caught.value.hint
+    assert db.execute("SELECT name FROM reclock.objects").rows == []
+
+
+@pytest.mark.parametrize("attrs", ["any", "primary", "read-write"])
+def test_a_primary_may_be_asked_for(bank, opener, attrs):
+    db = opener()
+    given = f"{bank.connection} target_session_attrs={attrs}"
+    db.execute(f"CREATE SOURCE bank {bank.source().replace(bank.connection, given)}")
+    assert db.execute("SELECT count(*) FROM accounts").rows == [(10,)]
 
 
 def test_a_password_is_shown_nowhere(bank, opener):

@@ -133,6 +133,31 @@ def test_rows_are_written_as_they_come_and_not_held(upstream, opener, monkeypatc
     assert [name for name in db._core.segments.names() if name not in named] == []
 
 
+def test_a_table_that_has_another_name_there_keeps_its_name_here(db, upstream, opener):
+    upstream("CREATE SCHEMA kept; ALTER TABLE accounts SET SCHEMA kept")
+    upstream("ALTER TABLE kept.accounts RENAME TO konten; ALTER TABLE bare RENAME TO empty")
+    upstream("INSERT INTO kept.konten VALUES (4, 4)")
+    tick(db, opener)
+    assert len(db.execute("SELECT * FROM accounts").rows) == 4
+    upstream("ALTER TABLE kept.konten ADD COLUMN owner TEXT DEFAULT 'ann'")
+    db.execute("ALTER SOURCE s REFRESH")
+    upstream("UPDATE kept.konten SET owner = 'bob' WHERE id = 4; INSERT INTO empty VALUES ('z')")
+    tick(db, opener)
+    found = sorted(db.execute("SELECT * FROM accounts").rows)
+    assert found == sorted(upstream("SELECT * FROM kept.konten"))
+    assert db.execute("SELECT count(*) FROM bare").rows == [(3,)]
+
+
+def test_a_table_may_get_another_name_before_it_is_copied(upstream, opener):
+    upstream("CREATE TABLE accounts (id INT PRIMARY KEY); INSERT INTO accounts VALUES (1)")
+    upstream("CREATE PUBLICATION p FOR ALL TABLES")
+    db = opener()
+    db.execute(f"CREATE SOURCE s {upstream.source()}")
+    upstream("ALTER TABLE accounts RENAME TO konten; INSERT INTO konten VALUES (2)")
+    tick(db, opener)
+    assert sorted(db.execute("SELECT * FROM accounts").rows) == [(1,), (2,)]
+
+
 def test_what_depends_on_a_table_is_dropped_first(db, upstream, opener):
     db.execute("CREATE VIEW v AS SELECT * FROM accounts")
     grow(upstream)

@@ -2,8 +2,9 @@
 
 A ``Connection`` is a value that travels to tasks: a connection string and a password that is
 shown nowhere. ``sql`` opens a session for queries, ``replication`` one that speaks the replication
-protocol; both write times, intervals and bytes in one way, whatever the server's settings. Of
-several hosts the primary is meant, unless ``target_session_attrs`` says otherwise.
+protocol; both write times, intervals and bytes in one way, whatever the server's settings, and
+refuse to hide rows by a policy (row security): the log has all of them. Of several hosts the
+primary is meant, unless ``target_session_attrs`` says otherwise.
 
 Both are psycopg's, over libpq, which speaks the replication protocol too (``stream``). Tasks copy
 with ADBC, which reads ``COPY … (FORMAT binary)`` into Arrow.
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 
 _SESSION: Final = (
     "-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC -c bytea_output=hex "
-    "-c extra_float_digits=3 -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
+    "-c extra_float_digits=3 -c statement_timeout=0 -c idle_in_transaction_session_timeout=0 "
+    "-c row_security=off"
 )
-"""One way to write values, whatever the server or the role has."""
+"""One way to write values, whatever the server or the role has; and all rows, or an error."""
 
 _KEPT_ALIVE: Final = {
     "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3",
@@ -39,7 +41,8 @@ _KEPT_ALIVE: Final = {
 CONNECT_SECONDS: Final = 10
 _HINTS: Final = {
     "28P01": "see that the user and PASSWORD SECRET '…' are right",
-    "28000": "see pg_hba.conf: it must let this user in, with the TLS mode that is used",
+    "22023": "see that each parameter has a value that libpq knows",
+    "28000": "see that the user is right, and that pg_hba.conf lets it in with this TLS mode",
     "42501": "ALTER ROLE … REPLICATION, and GRANT SELECT on the tables, or use another role",
     "3D000": "see that dbname is right",
     "55006": "see that no other program reads this slot; reclock tries again by itself",
@@ -181,6 +184,7 @@ def _code_in(said: str) -> str | None:
 
 
 _REFUSALS: Final = {
+    "connection is bad: invalid": "22023",
     "password authentication failed": "28P01",
     "no password supplied": "28P01",
     "no pg_hba.conf entry": "28000",

@@ -2,7 +2,8 @@
 
 ``describe`` refuses, with the code of what is wrong, before anything is made anywhere: a log that
 is not logical, a role that may not replicate, a publication or table that is not there, or that
-leaves out updates, deletes or truncations, and tables whose rows cannot be followed.
+leaves out updates, deletes or truncations, tables that the role may not read whole, and tables
+whose rows cannot be followed.
 
 A table's key here are the columns of its replica identity: the primary key (DEFAULT, and FULL where
 there is one), or those of the index (INDEX). Without one the whole row tells rows apart: FULL, or
@@ -16,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from reclock.connectors.postgres.connection import text
+from reclock.connectors.postgres.connection import identifier, parsed, text
 from reclock.connectors.postgres.published import left_out, marks_of
 from reclock.connectors.postgres.slot import system_of
 from reclock.connectors.postgres.table import Table, TableColumn
@@ -62,6 +63,16 @@ SELECT i.indkey::text FROM pg_index i
 WHERE i.indrelid = {table} AND i.indisvalid AND i.indimmediate
   AND CASE WHEN {identity} = 'i' THEN i.indisreplident ELSE i.indisprimary END
 """
+_RIGHTS: Final = """
+SELECT current_user, row_security_active(c.oid),
+  has_schema_privilege(c.relnamespace, 'USAGE')
+  AND (SELECT bool_and(has_column_privilege(c.oid, n, 'SELECT')) FROM unnest({columns}::int2[]) n)
+FROM pg_class c WHERE c.oid = {table}
+"""
+_STANDBYS: Final = ("standby", "prefer-standby", "read-only")
+"""Values of ``target_session_attrs`` that may lead to a standby, and are meant to."""
+
+_STANDBY: Final = "a standby server is not supported as a source"
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,10 @@ def describe(
     connection: Connection, publication: str, wanted: Sequence[Wanted] | None
 ) -> Described:
     """Return what there is; ``wanted`` None is all tables of the publication."""
+    wish = parsed(connection.text).get("target_session_attrs")
+    if wish in _STANDBYS:
+        hint = "leave target_session_attrs out: of several hosts the primary is meant"
+        raise NotSupported(_STANDBY, detail=f"target_session_attrs is {wish}", hint=hint)
     session = connection.sql()
     try:
         with connection.told():
@@ -151,8 +166,7 @@ def _check_server(connection: Connection, session: Any) -> None:
         hint = "ALTER SYSTEM SET wal_level = logical, then restart the server"
         raise SourceUnavailable(message, code="55000", detail=connection.shown, hint=hint)
     if is_standby:
-        message = "a standby server is not supported as a source"
-        raise NotSupported(message, detail=connection.shown, hint="connect to the primary")
+        raise NotSupported(_STANDBY, detail=connection.shown, hint="connect to the primary")
     if not may:
         message = f'role "{user}" may not replicate'
         hint = f'ALTER ROLE "{user}" REPLICATION'
@@ -222,8 +236,24 @@ def _table(session: Any, row: Any) -> Table:
     if not columns:
         message = f"table {schema}.{name} has no columns that are published"
         raise StatementError(message, code="55000", hint="leave it out")
+    _check_rights(session, oid, f"{schema}.{name}", numbers)
     key = _key(session, oid, identity, numbers)
     return Table(oid, schema, name, tuple(columns), key, identity, filtered)
+
+
+def _check_rights(session: Any, oid: int, shown: str, numbers: Sequence[int]) -> None:
+    """Refuse for now a table of which the role may not read every row."""
+    columns = text("{" + ",".join(map(str, numbers)) + "}")
+    ((user, is_filtered, may),) = _rows(session, _RIGHTS.format(table=oid, columns=columns))
+    if not may:
+        message = f'role "{user}" may not read table {shown}'
+        hint = f"GRANT USAGE on its schema and SELECT on the table to {identifier(user)}"
+        raise SourceUnavailable(message, code="42501", hint=hint)
+    if is_filtered:
+        message = f'row security hides rows of table {shown} from role "{user}"'
+        detail = "the log has all rows, so the copy must have them, too"
+        hint = f"ALTER ROLE {identifier(user)} BYPASSRLS, or use the role that owns the table"
+        raise SourceUnavailable(message, code="42501", detail=detail, hint=hint)
 
 
 def _key(session: Any, oid: int, identity: str, numbers: Sequence[int]) -> tuple[int, ...]:

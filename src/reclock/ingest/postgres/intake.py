@@ -29,9 +29,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import pyarrow as pa
-
 from reclock.connectors.postgres import slot
 from reclock.connectors.postgres.describe import described_again
 from reclock.connectors.postgres.pgoutput import Begin, StreamCommit
@@ -40,7 +37,6 @@ from reclock.connectors.postgres.snapshot import Copy
 from reclock.connectors.postgres.stream import Stream
 from reclock.connectors.postgres.table import AGAIN, Table
 from reclock.connectors.records import Typed
-from reclock.dataflow import delta as deltas
 from reclock.dataflow.envelope import input_types
 from reclock.dataflow.types import arrow_type
 from reclock.engine.taken import Taken
@@ -52,6 +48,7 @@ from reclock.ingest.postgres.assembly import Assembly, Failing, Relations
 from reclock.ingest.postgres.copying import Copied, Copier, CopyTasks, discard, errors_in
 from reclock.ingest.postgres.define import fields_of
 from reclock.ingest.postgres.large import Large
+from reclock.ingest.postgres.own import OwnRow
 from reclock.ingest.postgres.resolve import TakenTable
 from reclock.ingest.postgres.slots import connection_of
 from reclock.ingest.postgres.staging import Chunk, Staging
@@ -69,6 +66,7 @@ if TYPE_CHECKING:
     from reclock.connectors.postgres.table import TableColumn
     from reclock.dataflow.piece import Piece
     from reclock.engine.core import Core
+    from reclock.engine.timeline import TimelineState
     from reclock.ids import ObjectId
     from reclock.ingest.staging import Grid
     from reclock.remap.trace import Remap
@@ -85,8 +83,14 @@ class PostgresIntake(Intake):
     """Reads one database; ``tables`` are the relations that its rows go to."""
 
     def __init__(
-        self, core: Core, source: Source, tables: Sequence[Source], remap: Remap[Any], most: int
+        self,
+        core: Core,
+        source: Source,
+        tables: Sequence[Source],
+        state: TimelineState,
+        most: int,
     ) -> None:
+        remap = state.bindings[source.id].remap
         super().__init__(connected_of(source), core.engine, core.clock, remap, most)
         given = source.statement.connection
         assert isinstance(given, PostgresConnection)
@@ -127,7 +131,9 @@ class PostgresIntake(Intake):
         """Where the commit record is of a transaction that turned out to be large."""
         self._large: Large | None = None
         self._beat_ms = core.clock.now_ms()
-        self._order = 0
+        self._own = OwnRow(source.id, self._slot, self.connected.types, state)
+        self._is_idle = False
+        """Whether all that the log had when it was last read is nothing of the tables."""
         self.ended = False
         """Whether the source is gone: nothing may be made for it any more."""
         self.progress: str | None = None
@@ -167,6 +173,11 @@ class PostgresIntake(Intake):
         """Whether a tick has something to take."""
         with self.room:
             return self.failure is not None or not self._pg.is_empty
+
+    def has_more(self, bound: Antichain[Any]) -> bool:
+        """Whether there is more than is bound; log that is nothing of the tables is not."""
+        with self.room:
+            return not self._is_idle and super().has_more(bound)
 
     # Reading.
 
@@ -273,6 +284,7 @@ class PostgresIntake(Intake):
                 self._give_up()  # it is read again, into a file
                 return True
         if assembly.is_open or (self._unfinished is not None and self._unfinished.is_reading):
+            self._is_idle = False
             return True  # the rest of a transaction is still to come
         self._look_again(assembly)
         hit("ingest.read.after")
@@ -296,6 +308,7 @@ class PostgresIntake(Intake):
             self._stage_rows(assembly, now if whole else None)
             return True
         if self._large is not None:
+            self._is_idle = False
             return True
         if self._failing is not None:
             raise self._failing.error
@@ -366,13 +379,15 @@ class PostgresIntake(Intake):
             committed_micros=assembly.micros, complete_ms=complete_ms,
         )  # fmt: skip
         with self.room:
+            self._is_idle = False
             self._pg.add(chunk)
             self._beat_ms = self._clock.now_ms()
 
     def _idle(self, reached: Lsn, end: Lsn, now: int) -> None:
         """Bind the log now and then though no table changes, so that the slot moves on."""
         with self.room:
-            if self._pg.is_empty and reached >= end:
+            self._is_idle = self._pg.is_empty and reached >= end
+            if self._is_idle:
                 self.complete_ms = now
             behind = reached - self._pg.frontier
             due = now - self._beat_ms >= BEAT_MS or behind >= BEAT_BYTES
@@ -392,7 +407,7 @@ class PostgresIntake(Intake):
 
     def _copy(self) -> None:
         self._look()
-        self._check_tables()
+        there = self._described()
         self._check_wanted()
         with slot.exported(self._connection, self._slot) as begun:
             hit("postgres.slot.made")
@@ -400,7 +415,7 @@ class PostgresIntake(Intake):
             self._check_published(())
             with self.room:
                 self.upstream = Antichain.of(begun.lsn)
-            found = self._copied(self._tables, self._readers, begun.snapshot)
+            found = self._copied(there, self._readers, begun.snapshot)
         hit("postgres.copy.after")
         now = self._clock.now_ms()
         with self.room:
@@ -481,9 +496,10 @@ class PostgresIntake(Intake):
             message = f'source "{self._source.name}" is gone'
             raise SourceUnavailable(message)
 
-    def _check_tables(self) -> None:
-        """Refuse tables that are not what they were when the source was made."""
-        for table in self._tables.values():
+    def _described(self) -> dict[ObjectId, Table]:
+        """Return the tables by their names of today, if they are what they were else."""
+        found = {}
+        for item, table in self._tables.items():
             now = described_again(self._connection, table, self._publication)
             if now is None:
                 message = f"table {table.shown} is gone, or not published any more"
@@ -495,6 +511,8 @@ class PostgresIntake(Intake):
             ]:
                 message = f"table {table.shown} was changed before it was copied"
                 raise SourceRegressed(message, code="42804", hint=AGAIN)
+            found[item] = replace(table, schema=now.schema, name=now.name)
+        return found
 
     def _discard(self, pieces: dict[ObjectId, tuple[Piece, ...]]) -> None:
         discard(self._readers, pieces)
@@ -510,19 +528,8 @@ class PostgresIntake(Intake):
                 return self._all_sealed(remap, grid.time, self.failure)
             if found is None:
                 return None
-            own = self._own_row(found.chunks[-1], found.times[-1])
+            own = self._own.at(found.chunks, found.times[-1])
             return Taken(found.remap, found.updates, own, tables=found.tables)
-
-    def _own_row(self, chunk: Chunk, time: Timestamp) -> pa.RecordBatch:
-        """Return the row of the source itself: how far it is bound."""
-        self._order += 1
-        given: list[Any] = [
-            self._slot, str(chunk.frontier), chunk.committed_micros, self._order, False, None, None,
-        ]  # fmt: skip
-        columns = [
-            pa.array([value], kind) for value, kind in zip(given, self.connected.types, strict=True)
-        ]
-        return deltas.build(columns, np.array([time], np.int64), np.ones(1, np.int64))
 
     def _all_sealed(self, remap: Remap[Any], time: Timestamp, failure: Error) -> Taken:
         sealed = self._sealed(remap, time, failure)
@@ -538,6 +545,7 @@ class PostgresIntake(Intake):
             return
         with self.room:
             gone = self._pg.settle(_lsn(remap.latest))
+            self._own.settle(gone)
             for chunk in gone:
                 if chunk.complete_ms is not None:
                     self.complete_ms = chunk.complete_ms

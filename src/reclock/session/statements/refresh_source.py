@@ -126,7 +126,9 @@ def _grown(intake: PostgresIntake) -> list[Grown]:
         known = {column.name for column in table.columns}
         more = tuple(column for column in now.columns if column.name not in known)
         if more:
-            found.append(Grown(item, replace(table, columns=(*table.columns, *more))))
+            columns = (*table.columns, *more)
+            there = replace(table, schema=now.schema, name=now.name, columns=columns)
+            found.append(Grown(item, there))
     return found
 
 
