@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[1]
 GRAFANA = json.loads((ROOT / "dashboards" / "grafana.json").read_text())
 ALERTS = yaml.safe_load((ROOT / "dashboards" / "alerts.yml").read_text())
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
-EXPRESSIONS = [t["expr"] for p in GRAFANA["panels"] for t in p["targets"]]
+PANELS = [panel for panel in GRAFANA["panels"] if panel["type"] != "row"]
+EXPRESSIONS = [t["expr"] for p in PANELS for t in p["targets"]]
 EXPRESSIONS += [rule["expr"] for rule in RULES]
 KNOWN = {f.name: set(f.labels) for f in FAMILIES} | {
     f"{f.name}_{end}": set(f.labels) | ({"le"} if end == "bucket" else set())
@@ -31,7 +32,9 @@ KNOWN = {f.name: set(f.labels) for f in FAMILIES} | {
     if f.kind == "histogram"
     for end in ("bucket", "sum", "count")
 }
-OTHERS = {"up", "process_resident_memory_bytes", "process_cpu_seconds_total"}
+OF_THE_PROCESS = {"process_resident_memory_bytes", "process_cpu_seconds_total",
+                  "process_open_fds", "process_max_fds"}  # fmt: skip
+OTHERS = {"up", *OF_THE_PROCESS}
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
@@ -48,7 +51,7 @@ def test_an_expression_parses_and_names_metrics_and_labels_that_there_are(expres
 
 def test_legends_and_texts_name_labels_that_there_are() -> None:
     labels = {label for found in KNOWN.values() for label in found} | {"instance"}
-    texts = [t["legendFormat"] for p in GRAFANA["panels"] for t in p["targets"]]
+    texts = [t["legendFormat"] for p in PANELS for t in p["targets"]]
     assert set(re.findall(r"{{(\w+)}}", " ".join(texts))) <= labels
     texts = [text for rule in RULES for text in rule["annotations"].values()]
     assert set(re.findall(r"\$labels\.(\w+)", " ".join(texts))) <= labels
@@ -66,8 +69,29 @@ def test_what_must_not_go_unnoticed_has_an_alert() -> None:
 
 
 def test_every_metric_has_a_panel() -> None:
-    shown = " ".join(t["expr"] for p in GRAFANA["panels"] for t in p["targets"])
-    assert [f.name for f in FAMILIES if not re.search(rf"\b{f.name}(_bucket)?\b", shown)] == []
+    shown = " ".join(t["expr"] for p in PANELS for t in p["targets"])
+    names = {f.name for f in FAMILIES} | OF_THE_PROCESS
+    assert [name for name in names if not re.search(rf"\b{name}(_bucket)?\b", shown)] == []
+
+
+def test_metrics_of_the_process_without_a_panel_have_a_reason() -> None:
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8").split("## Of the process")[1]
+    listed = {name for name in re.findall(r"`(\w+)`", text) if "_" in name}
+    assert listed >= OF_THE_PROCESS
+    assert "others have no panel" in text
+
+
+def test_panels_stand_under_their_subject() -> None:
+    """Rows have a title, and no two panels overlap."""
+    assert GRAFANA["panels"][0]["type"] == "row"
+    taken: set[tuple[int, int]] = set()
+    for panel in GRAFANA["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"])
+                 for y in range(at["y"], at["y"] + at["h"])}  # fmt: skip
+        assert not cells & taken, panel["title"]
+        assert at["x"] + at["w"] <= 24
+        taken |= cells
 
 
 def lost(given: Any, kept: Any, path: str = "") -> list[str]:
@@ -92,11 +116,11 @@ def test_grafana_knows_every_property() -> None:
 
 def test_a_property_that_grafana_does_not_know_is_noticed() -> None:
     wrong = copy.deepcopy(GRAFANA)
-    wrong["panels"][0]["fieldConfig"]["defaults"]["custom"]["lineWitdh"] = 2
-    wrong["panels"][1]["targets"][0]["legend"] = "x"
+    wrong["panels"][1]["fieldConfig"]["defaults"]["custom"]["lineWitdh"] = 2
+    wrong["panels"][2]["targets"][0]["legend"] = "x"
     wrong["refersh"] = "1s"
     assert sorted(lost(wrong, read_by_grafana(wrong))) == [
-        "/panels/0/fieldConfig/defaults/custom/lineWitdh", "/panels/1/targets/0/legend", "/refersh"
+        "/panels/1/fieldConfig/defaults/custom/lineWitdh", "/panels/2/targets/0/legend", "/refersh"
     ]  # fmt: skip
 
 
