@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from reclock.sql.types import Type
 
 _AT_ONCE: Final = 10_000
-PIECE_BYTES: Final = 64 << 20
+PIECE_BYTES: Final = 32 << 20
 """So much is kept in memory."""
 
 _SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
