@@ -78,7 +78,7 @@ def _first_row(where: str) -> Measure:
     first()
     median = float(np.median([seconds(first) for _ in range(CONNECTS)]))
     name = "from connecting to the first row of a look-up"
-    return Measure(name, f"p50 {median * 1e3:.1f} ms", "p50 ≤ 30 ms", median <= 0.03)
+    return Measure(name, f"p50 {median * 1e3:.1f} ms", "p50 ≤ 5 ms", median <= 0.005)
 
 
 def _look_ups(db: reclock.Database, where: str) -> Iterator[Measure]:
