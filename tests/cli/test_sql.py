@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import pexpect
 import pytest
+
+import reclock
 
 pytestmark = pytest.mark.spark
 
@@ -57,26 +60,31 @@ def test_a_person_at_a_terminal(tmp_path):
     assert "FROM remembered" in (tmp_path / "home/reclock/sql-history").read_text()
 
 
-def test_the_shell_is_a_client_of_what_runs(tmp_path):
+@pytest.mark.parametrize("listen", [(), ("--listen", "127.0.0.1:0")], ids=("socket", "port"))
+def test_the_shell_is_a_client_of_what_runs(tmp_path, listen):
     (tmp_path / "p.sql").write_text("CREATE TABLE t (a INT); INSERT INTO t VALUES (7);")
     command = [sys.executable, "-m", "reclock", "run", str(tmp_path / "p.sql"), "--state"]
-    running = subprocess.Popen(
-        [*command, str(tmp_path / "s"), "--listen", "127.0.0.1:0"],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    running = subprocess.Popen([*command, str(tmp_path / "s"), *listen])
     try:
-        assert running.stderr is not None
-        for line in running.stderr:
-            if "event=listening" in line:
-                break
+        while not (tmp_path / "s/serving").exists():  # its first step
+            assert running.poll() is None
+            time.sleep(0.01)
         done = run(tmp_path, "-c", "SELECT a FROM t")
-        assert (done.returncode, done.stdout) == (0, " a\n---\n 7\n(1 row)\n")
+        assert (done.returncode, done.stdout) == (0, " a\n---\n 7\n(1 row)\n"), done.stderr
         done = run(tmp_path, "-c", "SELECT b FROM t")
         assert done.returncode == 1
         assert done.stdout.startswith("ERROR 42703")
     finally:
         running.kill()
-        running.communicate()
+        running.wait()
     assert (tmp_path / "s/listening.json").exists()
     done = run(tmp_path, "-c", "SELECT a FROM t")
     assert (done.returncode, done.stdout) == (0, " a\n---\n 7\n(1 row)\n"), "opened by itself"
+
+
+def test_a_state_that_a_program_has_is_refused_with_a_way_out(tmp_path):
+    with reclock.open(tmp_path / "s", background=False):
+        done = run(tmp_path, "-c", "SELECT 1")
+    assert done.returncode == 1
+    assert f"is in use by process {os.getpid()}" in done.stderr
+    assert "hint: only reclock run and reclock serve let the shell in" in done.stderr

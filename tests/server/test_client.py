@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import socket
 import stat
+import threading
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from engines.model_engine import ModelEngine
 from reclock.cli.shell.shell import Shell
-from reclock.cli.sql import remote
-from reclock.errors import StatementError, StorageError
+from reclock.cli.sql import awaited, remote
+from reclock.durable.ownership import owner_name
+from reclock.errors import InvalidValue, StatementError, StorageError
 from reclock.secret import Secret
+from reclock.server.announcement import announced
 from reclock.server.background import serving
 from reclock.server.client import RemoteDatabase
 from reclock.server.server import Options
-from reclock.server.signpost import NAME, Signpost, new_key, read_signpost, signpost
+from reclock.server.signpost import NAME, Signpost, new_key, private_socket, read_signpost, signpost
 from reclock.session.database import Database
 
 
@@ -91,6 +95,66 @@ def test_a_subscription_is_followed_and_left(served, state):
 def test_the_file_is_for_its_owner_and_goes(served, state):
     assert stat.S_IMODE((state / NAME).stat().st_mode) == 0o600
     assert read_signpost(state).host == "127.0.0.1"
+
+
+def test_a_socket_in_the_directory_is_for_its_owner_alone(tmp_path):
+    key, path = new_key(), private_socket(tmp_path / "s")
+    with Database(tmp_path / "s", ModelEngine()) as db:
+        Path(path).write_text("of a process that was killed")
+        with (
+            serving(db, Options(path, 0, grace=1, key=key)) as server,
+            signpost(tmp_path / "s", path, server.port, key),
+            remote(tmp_path / "s") as found,
+        ):
+            assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
+            assert found.execute("SELECT current_user").rows == [("owner",)]
+            assert found.execute("SELECT client_addr FROM pg_stat_activity").rows == [(None,)] * 2
+            with pytest.raises(StorageError, match=r"at /.*listening\.sock"):
+                RemoteDatabase(Signpost(path, 0, Secret("another")))
+    assert not Path(path).exists()
+    assert remote(tmp_path / "s") is None
+
+
+def test_a_path_too_long_for_a_socket_is_said(tmp_path):
+    state = tmp_path / ("long" * 30)
+    state.mkdir()
+    with Database(tmp_path / "s", ModelEngine()) as db:
+        path = private_socket(state)
+        with (
+            pytest.raises(InvalidValue, match=r"cannot listen at /.*sock"),
+            serving(db, Options(path, 0)),
+        ):
+            pass
+
+
+def test_one_that_is_starting_is_waited_for(tmp_path):
+    state, key, said = tmp_path / "s", new_key(), []
+    assert awaited(state, said.append) is None
+    with announced(state), Database(state, ModelEngine()) as db:
+        server = serving(db, Options(private_socket(state), 0, grace=1, key=key))
+        with ExitStack() as stack:
+
+            def listen():
+                stack.enter_context(server)
+                stack.enter_context(signpost(state, private_socket(state), 0, key))
+
+            later = threading.Timer(1, listen)
+            later.start()
+            with awaited(state, said.append) as found:
+                assert found.execute("SELECT 1").rows == [(1,)]
+            later.join()
+    assert said == [f"waiting for {owner_name()}, which is starting or stopping with {state} …"]
+
+
+def test_one_that_does_not_come_that_far_is_not_waited_for(tmp_path):
+    said: list[str] = []
+    with ExitStack() as stack:
+        stack.enter_context(announced(tmp_path))
+        later = threading.Timer(1, stack.close)
+        later.start()
+        assert awaited(tmp_path, said.append) is None
+        later.join()
+    assert len(said) == 1
 
 
 def test_what_a_killed_process_leaves_behind_counts_for_nothing(tmp_path):

@@ -3,7 +3,8 @@
 The file is compared with what is there (``reclock.session.pipeline``) before anything is done:
 what is missing is created, what is there from the same text stays, anything else is a conflict
 that is shown, and nothing is applied. ``--listen`` opens the port of ``reclock serve`` too, so that
-one can look at what runs. ``--dry-run`` stops after planning every statement.
+one can look at what runs; without it ``reclock sql`` can, through a Unix socket in the state
+directory. ``--dry-run`` stops after planning every statement.
 
 The command ends when it is interrupted (SIGINT, SIGTERM: status 0), when a statement fails, or when
 nothing could be right any more (status 1, with the reason): the state is broken, or another process
@@ -17,13 +18,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 import click
 
 from reclock.cli import options
+from reclock.errors import InvalidValue
+from reclock.server.announcement import announced
 
 if TYPE_CHECKING:
     import ssl
@@ -57,6 +60,8 @@ def run(
     **place: Unpack[Where],
 ) -> None:
     """Apply the statements of FILE and keep them running until interrupted."""
+    if not dry_run:  # before all else: a shell that starts now shall wait
+        click.get_current_context().with_resource(announced(state))
     from rich.console import Console  # noqa: PLC0415 - the other commands start faster
 
     import reclock  # noqa: PLC0415
@@ -99,15 +104,23 @@ def served(
     *,
     trusts: bool,
 ) -> Iterator[None]:
-    """Serve PostgreSQL's protocol until the block ends, if that is wanted."""
-    if port is None:
-        yield
-        return
+    """Serve PostgreSQL's protocol until the block ends: there, or to the shell alone."""
     from reclock.server.background import serving  # noqa: PLC0415
     from reclock.server.server import Options  # noqa: PLC0415
-    from reclock.server.signpost import new_key, signpost  # noqa: PLC0415
+    from reclock.server.signpost import new_key, private_socket, signpost  # noqa: PLC0415
 
     key = new_key()
+    if port is None:
+        path = private_socket(state)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(serving(db, Options(path, 0, key=key)))
+                stack.enter_context(signpost(state, path, 0, key))
+            except InvalidValue as error:  # no file system, or no path, for sockets
+                words = f"reclock sql cannot connect: {error.detail}; --listen opens a port"
+                log.say("unreachable", words, level="warning", error=error.detail)
+            yield
+        return
     given = Options(*port, tls, trusts, key=key)
     with serving(db, given, log.say) as server, signpost(state, port[0], server.port, key):
         words = f"listening at {port[0]}:{server.port}"

@@ -24,6 +24,7 @@ import click
 
 from reclock.cli import options
 from reclock.cli.tls import tls_context
+from reclock.server.announcement import announced
 
 if TYPE_CHECKING:
     from reclock.cli.http import Listening
@@ -56,6 +57,7 @@ def serve(
     **place: Unpack[Where],
 ) -> None:
     """Serve the database to everything that speaks PostgreSQL's protocol."""
+    click.get_current_context().with_resource(announced(state))
     import asyncio  # noqa: PLC0415 - the other commands start faster
 
     from rich.console import Console  # noqa: PLC0415

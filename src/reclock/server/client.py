@@ -12,7 +12,6 @@ Tests: tests/server/test_client.py.
 
 from __future__ import annotations
 
-import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -83,7 +82,7 @@ class RemoteSession:
         self._frames.limit = LIMIT
         self._key: b.BackendKeyData | None = None
         try:
-            self._socket = socket.create_connection((where.host, where.port), _SECONDS)
+            self._socket = where.connect(_SECONDS)
         except OSError as cause:
             raise _away(where, str(cause)) from cause
         try:
@@ -191,10 +190,7 @@ class RemoteSession:
         if self._key is None:
             return
         request = f.write_first(f.CancelRequest(self._key.process, self._key.key))
-        with (
-            suppress(OSError),
-            socket.create_connection((self._where.host, self._where.port), _SECONDS) as other,
-        ):
+        with suppress(OSError), self._where.connect(_SECONDS) as other:
             other.sendall(request)
             other.recv(1)
 
@@ -280,5 +276,5 @@ def _error(parts: dict[str, str]) -> StatementError:
 
 
 def _away(where: Signpost, reason: str) -> StorageError:
-    message = f"no server of this state at {where.host}:{where.port}"
+    message = f"no server of this state at {where}"
     return StorageError(message, code="08001", detail=reason, hint="is it still running?")

@@ -319,7 +319,7 @@ def _has_gone(found: socket.socket | None) -> bool:
 
 def _keep_alive(found: socket.socket | None) -> None:
     """Have the system notice clients that vanish without a word."""
-    if found is None:
+    if found is None or found.family == socket.AF_UNIX:
         return
     found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):

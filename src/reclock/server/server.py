@@ -19,10 +19,12 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
+import socket
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reclock.catalog.verifier import make_verifier
@@ -57,7 +59,7 @@ _BEYOND: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to listen, and to whom."""
+    """How to listen, and to whom; a host that is a path is a Unix socket, of this user alone."""
 
     host: str = "127.0.0.1"
     port: int = 6875
@@ -103,23 +105,36 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Where it listens; 0 at a Unix socket."""
         assert self._listening is not None
-        return int(self._listening.sockets[0].getsockname()[1])
+        return 0 if self._is_private else int(self._listening.sockets[0].getsockname()[1])
+
+    @property
+    def _is_private(self) -> bool:
+        """Whether it listens at a Unix socket."""
+        return self._options.host.startswith("/")
 
     async def start(self) -> None:
         """Begin to listen."""
         loop = asyncio.get_running_loop()
         options = self._options
+
+        def connection() -> Connection:
+            return Connection(self._pool, options.tls, self._accepted)
+
         try:
-            self._listening = await loop.create_server(
-                lambda: Connection(self._pool, options.tls, self._accepted),
-                options.host,
-                options.port,
-            )
+            if self._is_private:
+                listening = _private(options.host)
+                self._listening = await loop.create_unix_server(connection, sock=listening)
+            else:
+                host, port = options.host, options.port
+                self._listening = await loop.create_server(connection, host, port)
         except OSError as cause:
-            message = f"cannot listen at {options.host}:{options.port}"
+            place = options.host if self._is_private else f"{options.host}:{options.port}"
+            message = f"cannot listen at {place}"
             hint = "choose another --port, or stop what listens there"
+            if self._is_private:
+                hint = "make the path of the state directory shorter, or have it on a local disk"
             raise InvalidValue(message, detail=str(cause), hint=hint) from cause
         SWITCHING.begin()
 
@@ -127,6 +142,8 @@ class Server:
         """Let no one in, and see everybody out."""
         if self._listening is not None:
             self._listening.close()
+            if self._is_private:
+                Path(self._options.host).unlink(missing_ok=True)
             SWITCHING.end()
             self._listening = None
         for _, connection in self._keys.values():
@@ -184,7 +201,7 @@ class Server:
         if session is None:
             return
         connection.session = session
-        session.backend.serve(connection.address, *self._stoppers(connection))
+        session.backend.serve(connection.address or None, *self._stoppers(connection))
         self._strangers.pop(connection, None)
         self._sessions += 1
         try:
@@ -240,6 +257,19 @@ class Server:
             where = "".join(traceback.format_exception(error))
             words = f"a bug, please report it: {where}"
             self._say("bug", words, level="error", code="XX000", error=where)
+
+
+def _private(path: str) -> socket.socket:
+    """Return a Unix socket that only this user can connect to; one that was left there goes."""
+    Path(path).unlink(missing_ok=True)
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.bind(path)
+        Path(path).chmod(0o600)  # before it listens: nobody has connected
+    except OSError:
+        made.close()
+        raise
+    return made
 
 
 def _soon(loop: asyncio.AbstractEventLoop, job: Callable[[], None]) -> None:

@@ -3,7 +3,9 @@
 A state directory belongs to one process. If that one listens, it leaves a file in the directory,
 ``listening.json``, with its address and a key, made for this run, that proves to both sides who the
 other is (SCRAM): a user who can read the file owns the directory, and may do everything. The file
-is for its owner's eyes (mode 0600) and goes when the server ends.
+is for its owner's eyes (mode 0600) and goes when the server ends. The address is a host and a port,
+or, of a process that has not been told to listen anywhere, the path of a Unix socket beside the
+file (``private_socket``), which only its owner can connect to.
 
 A process that is killed leaves it behind. That is harmless: nothing answers at the address, or
 something answers that cannot prove that it knows the key, and then the file counts for nothing.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -28,22 +31,44 @@ if TYPE_CHECKING:
 
 NAME: Final = "listening.json"
 VERSION: Final = 1
+SOCKET: Final = "listening.sock"
 USER: Final = "reclock/owner"
 """Who logs in with the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signpost:
-    """An address, and the key that is known there."""
+    """An address, and the key that is known there; the host of a Unix socket is its path."""
 
     host: str
     port: int
     key: Secret
 
+    def connect(self, seconds: float) -> socket.socket:
+        """Connect, in so many seconds at most; raises ``OSError``."""
+        if not self.host.startswith("/"):
+            return socket.create_connection((self.host, self.port), seconds)
+        made = socket.socket(socket.AF_UNIX)
+        try:
+            made.settimeout(seconds)
+            made.connect(self.host)
+        except OSError:
+            made.close()
+            raise
+        return made
+
+    def __str__(self) -> str:
+        return self.host if self.host.startswith("/") else f"{self.host}:{self.port}"
+
 
 def new_key() -> Secret:
     """Return a key for one run of a server."""
     return Secret(secrets.token_hex(24))
+
+
+def private_socket(directory: Path) -> str:
+    """Return where a process can listen for its own user alone."""
+    return os.fspath((directory / SOCKET).resolve())
 
 
 @contextmanager

@@ -62,7 +62,9 @@ class Backend:
         self._cancel: Callable[[], None] | None = None
         self._stop: Callable[[], None] | None = None
 
-    def serve(self, address: str, cancel: Callable[[], None], stop: Callable[[], None]) -> None:
+    def serve(
+        self, address: str | None, cancel: Callable[[], None], stop: Callable[[], None]
+    ) -> None:
         """Be that of a client: how its statement is cancelled, and its connection ended."""
         self.address, self._cancel, self._stop = address, cancel, stop
 
