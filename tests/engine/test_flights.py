@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engines.local_engine import LocalEngine
-from reclock.engine import flight
+from reclock.engine import flights
 from reclock.engine.tick import settle, tick
 from reclock.errors import Error, Interrupted, StatementTimeout
 from reclock.ingest import staging
@@ -491,7 +491,7 @@ def test_a_write_of_a_query_counts_what_is_pending(air):
 
 def test_objects_wait_for_a_tick_that_was_fitted_often(air, monkeypatch):
     """Whoever makes objects without end does not keep a tick from landing."""
-    monkeypatch.setattr(flight, "REFITS", 1)
+    monkeypatch.setattr(flights, "REFITS", 1)
     air.insert(1)
     session, follow, made = air.db.session(), air.engine.follow, []
 

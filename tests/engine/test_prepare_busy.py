@@ -8,7 +8,7 @@ from time import monotonic, sleep
 import pytest
 
 from engines.local_engine import LocalEngine
-from reclock.engine import flight
+from reclock.engine import flights
 from reclock.engine import preparation as prepare
 from reclock.engine.detached import apart
 from reclock.engine.interrupt import Interrupt
@@ -210,7 +210,7 @@ def test_cancel_while_it_waits_for_its_turn(busy):
 
 def test_cancel_under_the_lock(busy, monkeypatch):
     """What is left to follow then is followed apart, too; nothing is published yet."""
-    monkeypatch.setattr(flight, "REFITS", -1)  # no view is published while a tick computes
+    monkeypatch.setattr(flights, "REFITS", -1)  # no view is published while a tick computes
     busy._engine.blocked = "never"
 
     def then():

@@ -4,7 +4,7 @@ A change of the catalog that closes a time needs all that is pending folded in (
 While a tick of the pace is under way that would mean to wait for it, or to lose its work; and where
 much is pending, to compute much under the lock. So objects *join* the pace, or leave it, at no
 time: U and W stay, what is new is complete before U, and the tick under way is fitted to them
-(``flight``).
+(``flights``).
 
 That is so for tables, indexes, sequences, views and materialized views without a schedule, in a
 pace whose times the system gives, and for sources and sinks that are new. A source that comes has

@@ -21,13 +21,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from reclock.catalog.item import Source
+from reclock.connectors.kafka.consistent import origin_of
 from reclock.dataflow.piece import Piece
 from reclock.durable.held_store import Held
 from reclock.durable.held_store import drop_others as drop_held
 from reclock.durable.remap_store import RemapStore
 from reclock.engine.first_time import first_of, readable_from
-from reclock.engine.position_codec import codec_of
 from reclock.ids import CollectionId
+from reclock.remap.codec import FILES, KAFKA, LSN, TOPICS
+from reclock.sql.statement.source import FileConnection, KafkaConnection, PostgresConnection
+from reclock.time.antichain import Antichain
 from reclock.time.frontier import BEGINNING
 
 if TYPE_CHECKING:
@@ -36,8 +39,8 @@ if TYPE_CHECKING:
     from reclock.durable.store import Append, Store
     from reclock.engine.taken import Taken
     from reclock.ids import ObjectId
+    from reclock.remap.codec import Codec
     from reclock.remap.trace import Remap
-    from reclock.time.antichain import Antichain
     from reclock.time.frontier import Frontier
     from reclock.time.timestamp import Timestamp
 
@@ -111,3 +114,20 @@ def drop_others(store: Store, sources: Iterable[ObjectId]) -> None:
     for state in store.collections(PREFIX):
         if state.collection not in kept:
             store.drop(CollectionId(state.collection))
+
+
+def codec_of(item: Source) -> Codec[Any]:
+    """Return how the positions of a source are written, and where it begins."""
+    match item.statement.connection:
+        case KafkaConnection():
+            origin = Antichain(map(KAFKA.decode, item.facts["origin"]))
+            if (consistency := item.statement.consistency_topic) is None:
+                return replace(KAFKA, origin=origin)
+            begun = Antichain(map(KAFKA.decode, item.facts["counter"]["origin"]))
+            topic = item.statement.connection.topic
+            return replace(TOPICS, origin=origin_of((topic, origin), (consistency, begun)))
+        case FileConnection():
+            return FILES
+        case PostgresConnection():
+            return LSN
+    return KAFKA

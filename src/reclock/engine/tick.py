@@ -26,7 +26,7 @@
    the runs and the bindings, retires the writes up to T, swaps in finished merges, moves U to {T+1}
    and W at least there, and applies T to the oracle. The tick becomes visible as a whole or not at
    all. If objects have come or gone meanwhile, it is fitted to them before, without the lock
-   (``flight``). If the pace has moved, what was prepared is dropped.
+   (``flights``). If the pace has moved, what was prepared is dropped.
 
 ``tick`` does so; ``settle`` does all of it under the lock, which the caller holds, and so overtakes
 a running tick: correct at any time, but the work of that tick is lost, so statements wait for it
@@ -55,7 +55,7 @@ from reclock.dataflow.work import Stream
 from reclock.engine import multi_pace as joint
 from reclock.engine.arrangements import following, layouts_of, write_runs
 from reclock.engine.dead_letters import letter_changes
-from reclock.engine.flight import Flight, refit
+from reclock.engine.flights import Flight, refit
 from reclock.engine.taken import TakeAgain
 from reclock.failpoints import hit
 from reclock.time.pace import is_joint

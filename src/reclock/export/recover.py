@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reclock.catalog.item import MaterializedView, Source, View
-from reclock.engine.position_codec import codec_of
+from reclock.engine.source_bindings import codec_of
 from reclock.errors import Error, InvalidDefinition, NotSupported, SinkRegressed
 from reclock.export.read_back import Topic
 from reclock.ingest.connect import connect

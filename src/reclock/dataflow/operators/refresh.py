@@ -6,7 +6,7 @@ the last refresh are never seen, and not kept. Those of later times than the tic
 those of temporal filters (``operators.temporal``), in an arrangement by the time they are due.
 
 Error rows are delayed like rows, in the same collection: a record is the columns of a row, and a
-code and message, which are NULL for rows. They part when they come due (``operators.faults``).
+code and message, which are NULL for rows. They part when they come due (``steps.faults``).
 
 Cost: the change and what is due. Keeps P3, of the times of the schedule; tests:
 tests/dataflow/test_refresh.py.

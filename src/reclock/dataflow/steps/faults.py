@@ -1,6 +1,10 @@
 """Faults: the rows of a source without keys (ENVELOPE NONE), and its error rows.
 
-What an envelope does is the operator's (``operators.faults``). Cost: the change.
+Rule. The last two columns of a record are (code, message): an update whose code is NULL is a row,
+any other an error row of that code and message, at its time and with its diff. Linear: it needs no
+state. Cost: nothing but the columns' references when no update has a code.
+
+Tests: tests/dataflow/test_envelopes.py.
 """
 
 from __future__ import annotations
@@ -8,10 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
+from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import Output
-from reclock.dataflow.operators.faults import parted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from reclock.dataflow.delta import Types
     from reclock.dataflow.graph import Graph, Tick
     from reclock.ids import ObjectId
@@ -43,3 +51,18 @@ def rows_steps(graph: Graph, item: ObjectId) -> frozenset[int]:
     if at is None or not isinstance(graph.steps[at], Faults):
         return frozenset()
     return frozenset({at, *(r for r in graph.references if graph.steps[r].inputs == (at,))})
+
+
+def parted(delta: pa.RecordBatch, width: int) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
+    """Return the rows, of the first ``width`` columns, and the error rows if there are any."""
+    *_, code, _message, _time, _diff = delta.columns
+    rows = deltas.build(delta.columns[:width], *delta.columns[-2:])
+    if code.null_count == len(code):
+        return rows, None
+    failed = pc.is_valid(code)
+    return rows.filter(pc.invert(failed)), error_rows(delta.filter(failed))
+
+
+def error_rows(delta: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the last two user columns, code and message, as error rows."""
+    return deltas.build(delta.columns[-4:-2], *delta.columns[-2:])

@@ -21,8 +21,8 @@ from reclock.arrangement.layout import diff_of, time_of
 from reclock.dataflow import delta as deltas
 from reclock.dataflow.graph import Output
 from reclock.dataflow.operators import refresh as operator
-from reclock.dataflow.operators.faults import parted
 from reclock.dataflow.operators.temporal import FOREVER, come_due
+from reclock.dataflow.steps.faults import parted
 
 if TYPE_CHECKING:
     from reclock.dataflow.delta import Types
