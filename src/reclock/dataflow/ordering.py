@@ -8,8 +8,9 @@ compared by code points, arrays element by element, structs by the names of thei
 columns, in their order, ascending, NULLs last: the order of rows is a function of the rows
 alone, whenever and wherever they are sorted.
 
-Cost: a sort per column in Arrow, and one of all together; types that Arrow does not order
-are ordered in Python.
+Cost: a sort per column of ORDER BY in Arrow, and one of all together. The other columns are
+ranked of the rows alone that ORDER BY does not tell apart. Types that Arrow does not order are
+ordered in Python.
 
 Tests: tests/dataflow/test_ordering.py.
 """
@@ -99,15 +100,41 @@ def order_of(
         for o in order
         if o.column not in alike
     ]
+    made = _sorted(by, first, at)
     said = {*alike, *(o.column for o in order)}
-    by += [ranks(column) for i, column in enumerate(rows) if i not in said]
+    others = [column for i, column in enumerate(rows) if i not in said]
+    if others:
+        _sort_tied(made, others, by, first, at)
+    return made
+
+
+def _sort_tied(
+    made: Int64s, others: Sequence[pa.Array], by: Sequence[Int64s], first: Int64s, at: Int64s
+) -> None:
+    """Sort by other columns, in place, what the ranks do not tell apart."""
+    row, group = at[made], first[made]
+    same = group[1:] == group[:-1]
+    for rank in by:
+        same &= rank[row[1:]] == rank[row[:-1]]
+    if not (same & (row[1:] != row[:-1])).any():
+        return
+    some = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    run = np.cumsum(np.append(True, ~same))[some]
+    few, places = np.unique(row[some], return_inverse=True)
+    chosen = pa.array(few)
+    own = [ranks(column.take(chosen)) for column in others]
+    made[some] = made[some[_sorted(own, run, places)]]
+
+
+def _sorted(by: Sequence[Int64s], first: Int64s, at: Int64s) -> Int64s:
+    """Return the order of entries by ``first``, then by the ranks of their rows."""
     ranked = _joint(by)
     if ranked is None or len(first) == 0:
         return np.lexsort([*(rank[at] for rank in reversed(by)), first])
     width = int(ranked.max(initial=0)) + 1
     if (int(first.max()) + 1) * width >= _LIMIT:
         return np.lexsort((ranked[at], first))
-    # What one number does not tell apart is the same row: it need not stay in order.
+    # What one number does not tell apart is tied, or the same row: it may stay in any order.
     return np.argsort(first * width + ranked[at])
 
 
