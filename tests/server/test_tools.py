@@ -105,6 +105,98 @@ def test_sqlalchemy_creates_all_and_has_sessions(engine):
     assert sa.inspect(engine).get_table_names() == []
 
 
+class Item(Base):
+    """With the key that SQLAlchemy has by default: a serial."""
+
+    __tablename__ = "items"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+
+
+def test_sqlalchemy_has_the_keys_that_the_database_gives(engine):
+    Base.metadata.create_all(engine)
+    with Session(engine) as session:
+        first, second = Item(name="a"), Item(name="b")
+        session.add(first)
+        session.flush()
+        session.add(second)
+        session.commit()
+        assert (first.id, second.id) == (1, 2)
+        session.add_all([Item(name="many") for _ in range(30)])  # one statement, with RETURNING
+        session.commit()
+        found = session.scalars(sa.select(Item.id).where(Item.name == "many")).all()
+        assert sorted(found) == list(range(3, 33))
+    Base.metadata.drop_all(engine)
+    assert sa.inspect(engine).get_table_names() == []
+
+
+MIGRATION = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = {revision!r}, {before!r}
+
+
+def upgrade():
+    {up}
+
+
+def downgrade():
+    {down}
+"""
+ENVIRONMENT = """
+import sqlalchemy as sa
+from alembic import context
+
+with sa.create_engine(context.config.get_main_option("sqlalchemy.url")).connect() as connection:
+    context.configure(connection=connection)
+    with context.begin_transaction():
+        context.run_migrations()
+"""
+TABLE = (
+    'op.create_table("a", sa.Column("id", sa.Integer, primary_key=True), sa.Column("n", sa.Text))'
+)
+MIGRATIONS = [
+    (TABLE, 'op.drop_table("a")'),
+    (
+        'op.add_column("a", sa.Column("m", sa.Integer, server_default="7"))',
+        'op.drop_column("a", "m")',
+    ),
+]
+
+
+def test_alembic_upgrades_and_downgrades(engine, tmp_path):
+    (tmp_path / "migrations" / "versions").mkdir(parents=True)
+    (tmp_path / "migrations" / "env.py").write_text(ENVIRONMENT)
+    for at, (up, down) in enumerate(MIGRATIONS):
+        before = f"r{at - 1}" if at else None
+        text = MIGRATION.format(revision=f"r{at}", before=before, up=up, down=down)
+        (tmp_path / "migrations" / "versions" / f"r{at}.py").write_text(text)
+    (tmp_path / "alembic.ini").write_text(
+        f"[alembic]\nscript_location = {tmp_path / 'migrations'}\nsqlalchemy.url = {engine.url}\n"
+    )
+
+    def alembic(*words: str) -> None:
+        command = [sys.executable, "-m", "alembic", "-c", str(tmp_path / "alembic.ini"), *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def columns() -> list[str]:
+        return [column["name"] for column in sa.inspect(engine).get_columns("a")]
+
+    alembic("upgrade", "head")
+    alembic("upgrade", "head")
+    with engine.begin() as connection:
+        connection.execute(sa.text("INSERT INTO a (n) VALUES ('x')"))
+        assert connection.execute(sa.text("SELECT * FROM a")).all() == [(1, "x", 7)]
+    alembic("downgrade", "-1")
+    assert columns() == ["id", "n"]
+    alembic("upgrade", "head")
+    assert columns() == ["id", "n", "m"]
+    alembic("downgrade", "base")
+    assert sa.inspect(engine).get_table_names() == ["alembic_version"]
+
+
 def test_alembic_migrates_in_transactions(engine):
     def upgrade(migrations: Operations) -> None:
         id_ = sa.Column("id", sa.Integer, primary_key=True, autoincrement=False)

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from reclock.errors import InvalidValue, SparkError
 from reclock.spark.launch import MASTER, Launcher, Wanted, forget_dead
 from reclock.spark.master import is_connect, is_own, own_cores
+from reclock.spark.notice import say
 from reclock.spark.preflight import Preflight
 from reclock.spark.shipping import ship
 from reclock.spark.stoppable import is_stopped
@@ -269,7 +270,7 @@ class _Shared:
         if wanted.given is not None:
             small = wanted.given.newSession()
         elif active is None:
-            _log.info("starting Spark …")
+            say(_log, "starting Spark …")
             if self._launcher is None:
                 self._launcher = Launcher(self.scratch())
             self.started = self._launcher.start(wanted)
