@@ -53,7 +53,8 @@ def test_a_wheel_has_the_console_and_serves_it(tmp_path: Path) -> None:
     assert {f"reclock/server/http/static/{name}" for name in
             ("index.html", "app.js", "vendor/core.js", "vendor/LICENSES.txt")} <= names  # fmt: skip
     paths = [f"static/{p.relative_to(STATIC).as_posix()}" for p in STATIC.rglob("*") if p.is_file()]
-    env = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    places = [tmp_path / "installed", ROOT / "tests" / "support"]  # the second has the engine
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
     asked = subprocess.run(
         [sys.executable, "-c", ASK, str(tmp_path / "installed"), *paths],
         cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120,
