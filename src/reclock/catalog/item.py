@@ -499,7 +499,7 @@ class Sink(Item):
 
 
 def in_order(depends: Mapping[ObjectId, Iterable[ObjectId]]) -> list[ObjectId]:
-    """Return objects so that each comes after those that it depends on, else by their numbers.
+    """Return objects in an order in which each follows what it depends on; ties go by number.
 
     >>> in_order({ObjectId("u1"): ["u9"], ObjectId("u9"): [], ObjectId("u2"): ["u1"]})
     ['u9', 'u1', 'u2']

@@ -12,17 +12,17 @@ what it sent). It is as ordered as the log is, for those databases whose message
     MySQL         file, pos, row
     SQL Server    commit_lsn, change_lsn, event_serial_no
 
-MySQL numbers its files, with more digits when they are used up: they are compared as numbers.
-Without a position nothing is taken for a repetition.
+MySQL numbers its files, with more digits once they run out: numbers are compared, not texts.
+Without a position no message counts as a repetition.
 
 Columns that are NOT NULL must be in ``after``; ``before`` may lack them, unless the table's
 replica identity is full. The key of a row that goes is in ``before``, else in the key of the
 message.
 
-A message that does not say its operation, as those of sinks do not, is what its rows say: a row is
-made, changed or taken away.
+The rows of a message without an operation, such as a sink's, tell what happened: a row was
+inserted, changed or deleted.
 
-A null value follows a deletion, for the compaction of the topic: it says nothing.
+A null value follows a deletion, for the compaction of the topic, and is ignored.
 
 With ``transactional`` a record also has the transaction that it belongs to, and its place there
 (``connectors.transactions``)::

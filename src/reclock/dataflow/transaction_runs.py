@@ -192,7 +192,7 @@ class _Groups:
 
 
 def packed(places: Int64s) -> bytes:
-    """Return sorted, distinct places as bytes: nothing if none between is missing.
+    """Return sorted, distinct places as bytes: no bytes if the places have no gap.
 
     >>> some = np.array([3, 5, 9])
     >>> len(packed(some)), packed(np.arange(4, 9)), unpacked(3, 9, 3, packed(some)).tolist()

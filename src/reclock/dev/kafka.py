@@ -115,7 +115,7 @@ class Broker:
         port: int | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> Running:
-        """Start the broker and return it when it answers; one that runs already is returned.
+        """Start the broker and return it once it answers, or return the one that already runs.
 
         ``port`` 0 is any free one; ``report`` is told what takes time.
         """

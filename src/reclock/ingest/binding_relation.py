@@ -1,12 +1,12 @@
-"""The relation that a user supplies bindings with: its rows, as they come and go.
+"""The relation in which a user supplies bindings: its rows, as they come and go.
 
 Definition. A relation ``(timestamp, partition, offset, …)`` supplies, at each moment, the rows that
 are in it at its own last complete time. Times before the greatest of its timestamps are complete:
-who supplies bindings says with a later one that there are no more for those before. When the
-relation has *ended*, no more rows will ever come, and what it has is complete for ever: a source
-whose sender has ended it, files that are complete (``tail = false``) and read.
+a row with a later timestamp says that no more rows follow for the earlier ones. The relation has
+*ended* if it can get no more rows, as a source that its sender has ended, or files that are
+complete (``tail = false``) and have been read. Then all that it has is complete.
 
-Only rows about times that are not bound yet are kept here; of the others it is known what was
+Only rows about times that are not bound yet are kept here; for earlier times the remap has what was
 bound. Cost: what changed in the relation since the last look; all of it after a restart.
 
 Tests: tests/ingest/test_using.py.

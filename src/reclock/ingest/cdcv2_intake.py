@@ -268,7 +268,7 @@ class StatedIntake(OwnIntake):
             return "; ".join(said) or None
 
     def unchecked(self) -> str | None:
-        """Say, for a person, how much that came late nobody can compare any more; None if all."""
+        """Say, for a person, how much came too late to be compared; None if nothing did."""
         with self.room:
             some = self.statements
             updates, counts = some.unchecked if isinstance(some, Statements) else (0, 0)

@@ -152,7 +152,7 @@ class ReclockedIntake(StatedIntake):
 
 
 def limits(intakes: Iterable[ReclockedIntake]) -> dict[ReclockedIntake, Limit]:
-    """Return which transactions each source may bind, so that all have the same.
+    """Return which transactions each source may bind, so that all sources bind the same ones.
 
     In order, that is before which number: those that are furthest move together, as far as the
     last of them can; others follow.

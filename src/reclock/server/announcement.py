@@ -49,7 +49,7 @@ def announced(directory: Path) -> Iterator[None]:
 
 
 def announcer(directory: Path) -> str | None:
-    """Return who is going to serve a state directory, or does; None if nobody is."""
+    """Return which process serves a state directory, or is about to; None if none does."""
     try:
         file = os.open(directory / NAME, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,13 +1,13 @@
 """Fingerprints of files: the identity, and the first and last bytes that were read.
 
 Definition. The *fingerprint* of a file at length n is a digest of the first 4 KiB and of the last 4
-KiB before n. As long as device, inode, size and time of change are what they were, nothing is
-looked at; else the fingerprint at the length that was read must be what it was. A file that only
-grew has it, also if it was copied to a new place; one that was truncated and rewritten has not.
+KiB before n. As long as device, inode, size and time of change stay the same, the file is not
+read; otherwise the fingerprint at the length that was read must be the same. It is, in a file that
+only grew, even if it was copied elsewhere; it is not in one that was truncated and rewritten.
 
-What this does not see, and cannot see without reading everything again: bytes changed in the middle
-of a file, farther than 4 KiB from both ends; changes that put the size and the time of change back;
-and changes made while no process of reclock looked, beyond a shorter length.
+Without reading everything again, some changes cannot be seen: bytes in the middle of a file,
+farther than 4 KiB from both ends; changes that restore the size and the time of change; and, of
+changes made while reclock was not running, all but those that shorten the file.
 
 Cost: a ``stat`` for a file that did not change, 8 KiB read for one that did.
 Tests: tests/connectors/files/test_file_source.py.

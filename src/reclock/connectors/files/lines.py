@@ -3,7 +3,7 @@
 Definition. A line begins at 0 and after every newline, and ends before the next newline; a
 carriage return before that is not part of it. It belongs to the stretch in which it *begins*,
 wherever that was cut, so that the stretches of any division of a file have each line once.
-Everything else is data: empty lines, NUL bytes, bytes that are no UTF-8.
+Everything else is data: empty lines, NUL bytes, bytes that are not UTF-8.
 
 A line is *whole* when its newline is there. Only where the file is known to end (``end``) does
 the rest after the last newline count as a line.

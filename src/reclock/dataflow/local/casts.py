@@ -1,7 +1,7 @@
 """Casts between numbers, between dates and times, and to text.
 
-Halves are rounded away from zero, and what does not fit is an error. Texts that are read as
-something else, and what floats become, are Spark's.
+Halves are rounded away from zero; a value that does not fit is an error. Spark casts texts and
+floats.
 """
 
 from __future__ import annotations

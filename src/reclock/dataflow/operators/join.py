@@ -55,7 +55,7 @@ class Join:
     null_safe: tuple[bool, ...] = ()
     """Per key column, whether NULL matches NULL; nothing given: never."""
     needed: frozenset[int] | None = None
-    """The columns of the result that somebody reads; None: all."""
+    """The columns of the result that are read; None: all."""
 
     def __post_init__(self) -> None:
         """Refuse keys that cannot be compared."""

@@ -1,7 +1,7 @@
 """Aggregates with accumulators, and the stages of a tournament (min, max, top-k).
 
-Accumulate keeps its totals in an arrangement of its own, which is not the sum of any
-step's delta: the step says itself what to append to it.
+Accumulate keeps its totals in an arrangement of its own. That is not the sum of any step's delta,
+so the step itself returns what to append to it.
 """
 
 from __future__ import annotations

@@ -316,7 +316,7 @@ class Statements:
 
     @property
     def unchecked(self) -> tuple[int, int]:
-        """How many updates, and counts, of complete times came that nobody can compare any more."""
+        """How many updates, and counts, of complete times came too late to be compared."""
         return self._closed.unchecked, self._closed.uncounted
 
     @property

@@ -1,10 +1,11 @@
 """From CREATE SOURCE … FROM POSTGRES to objects: the source, and a relation for each table.
 
 The source itself is a relation of one row: its slot, how far the log is bound, and when the last
-transaction of that committed. Each table is a source whose *parent* it is: it has no remap of its
-own and is read at the parent's times. All of them are made, and go, in one change of the catalog.
+bound transaction committed. Each table is a source of its own with this one as its *parent*: it has
+no remap and is read at the parent's times. One change of the catalog makes all of them, and one
+drops them.
 
-What the server said when the source was made are facts, and are the same ever after (P2).
+What the server said when the source was made is kept as facts, which never change (P2).
 
 Tests: tests/ingest/postgres/test_postgres.py.
 """

@@ -73,7 +73,7 @@ class Chunk:
 class Portal:
     """One run of a statement with its parameters.
 
-    ``described`` is what the client was told of the columns, ``formats`` how it wants them.
+    ``described`` is what the client was told about the columns, ``formats`` what it asked for.
     """
 
     def __init__(

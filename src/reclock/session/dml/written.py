@@ -102,7 +102,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """A column whose rows get numbers of its sequence, those to which an action happens.
+    """A column that gets numbers of its sequence, in the rows that an action applies to.
 
     ``returned`` are the columns of RETURNING that give them.
     """

@@ -2,8 +2,8 @@
 
 Invariant: what comes out reads only relations of ``relations``, calls only functions of
 ``functions``, and is one SELECT; every kind of node that is not listed is refused (0A000). So no
-function, setting or file of DuckDB can be reached, whatever the text says; that its access to
-files is off, too, is a second wall.
+function, setting or file of DuckDB can be reached, whatever the text says. As a second wall,
+DuckDB's own access to files is off.
 
 Cost: a few milliseconds, once per statement.
 

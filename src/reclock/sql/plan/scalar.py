@@ -6,8 +6,8 @@ referred to by position; conversions are explicit (``Cast``). ``And``, ``Or``, `
 an error (``1/0``) in them counts; everything else evaluates all of its arguments.
 
 ``OuterRef`` stands for a column of an enclosing query and exists only until
-``decorrelate`` has run. ``can_fail`` says whether some row could make the expression an
-error: rewrites move only what cannot fail.
+``decorrelate`` has run. ``can_fail`` says whether the expression could fail for some row:
+rewrites move only expressions that cannot.
 """
 
 from __future__ import annotations
