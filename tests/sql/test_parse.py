@@ -74,6 +74,17 @@ def test_create_table() -> None:
     assert (made.timeline, made.retain_history_ms) == ("replay", 3_600_000)
 
 
+def test_the_order_of_an_index_and_its_operators_are_taken_and_say_nothing() -> None:
+    given = (
+        "CREATE INDEX ON t (a varchar_pattern_ops, lower(b) text_ops DESC NULLS LAST,"
+        " c ASC, d NULLS FIRST, text_ops)"
+    )
+    made = parse_statement(given)
+    plain = parse_statement("CREATE INDEX ON t (a, lower(b), c, d, text_ops)")
+    assert isinstance(made, st_.CreateIndex)
+    assert made == plain
+
+
 def test_select_as_of() -> None:
     made = parse_statement("SELECT a AS of_x FROM t AS OF AT LEAST 5")
     assert isinstance(made, st_.SelectStatement)
@@ -143,7 +154,13 @@ def test_accepted(text: str) -> None:
         ("CREATE TABLE t (a int) WITH (retain = 1)", "42601", "unknown option"),
         ("CREATE TABLE t (a int) WITH (RETAIN HISTORY FOR 'soon')", "22023", "soon"),
         ("CREATE UNIQUE INDEX i ON t (a) WHERE a > 1", "0A000", "WHERE"),
-        ("CREATE TABLE t (a int, FOREIGN KEY (a) REFERENCES u)", "0A000", "FOREIGN KEY"),
+        (
+            "CREATE TABLE t (a int, FOREIGN KEY (a) REFERENCES u)",
+            "0A000",
+            "FOREIGN KEY constraints",
+        ),
+        ("ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES u", "0A000", "constraints are"),
+        ("CREATE INDEX ON t (a other_ops)", "0A000", "Alias"),
         ("CREATE TABLE t (a serial DEFAULT 5)", "42601", "multiple default"),
         ("CREATE SOURCE s (a int CHECK (a > 1)) FROM KAFKA BROKER 'b' TOPIC 't'", "0A000", "CHECK"),
         ("INSERT INTO t VALUES (1) ON CONFLICT (a) WHERE a > 1 DO NOTHING", "0A000", "ON CONFLICT"),

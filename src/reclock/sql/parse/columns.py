@@ -308,7 +308,7 @@ _HINTS: Final = {
 
 def _unsupported(cursor: Cursor, *, plain: bool = False) -> NotSupported:
     position = cursor.position
-    word = cursor.word_value().upper()
+    word = cursor.word_value().upper().partition(" ")[0]  # FOREIGN KEY is one
     known = "NOT NULL, NULL, DEFAULT, PRIMARY KEY" + ("" if plain else ", UNIQUE, CHECK, GENERATED")
     what = "FOREIGN KEY constraints are" if word in {"REFERENCES", "FOREIGN"} else None
     return NotSupported(

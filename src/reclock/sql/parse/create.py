@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from reclock.errors import NotSupported
 from reclock.sql.parse.columns import parse_columns, parse_nulls_distinct
@@ -19,6 +20,8 @@ from reclock.sql.statement.table import CreateTable
 from reclock.sql.statement.view import CreateMaterializedView, CreateView
 
 if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
     from reclock.sql.parse.cursor import Cursor
     from reclock.sql.statement import CreateTableAs, Statement
 
@@ -29,6 +32,7 @@ _VIEW = {
     "retain_history": DURATION,
     "allow_full_recompute": BOOLEAN,
 }
+_OPERATORS: Final = re.compile("(text|varchar|bpchar)(_pattern)?_ops|(int[248]|date|uuid)_ops")
 _INDEX = {"retain_history": DURATION}
 
 
@@ -120,8 +124,7 @@ def _index(cursor: Cursor, *, unique: bool) -> CreateIndex:
     cursor.expect("(")
     keys = []
     while True:
-        tokens = cursor.until((",",))
-        keys.append(expression_of(tokens, cursor.text))
+        keys.append(expression_of(_key(cursor.until((",",))), cursor.text))
         if not cursor.accept(","):
             break
     cursor.expect(")")
@@ -136,3 +139,16 @@ def _index(cursor: Cursor, *, unique: bool) -> CreateIndex:
         name, relation, tuple(keys), if_not_exists, options.duration("retain_history"),
         unique, distinct,
     )  # fmt: skip
+
+
+def _key(tokens: list[Token]) -> list[Token]:
+    """Return a key without its operator class and order, which an index here has no use for."""
+    words = [token.text.lower() for token in tokens]
+    end = len(words)
+    if words[end - 2 : end] in (["nulls", "first"], ["nulls", "last"]):
+        end -= 2
+    if end and words[end - 1] in {"asc", "desc"}:
+        end -= 1
+    if end > 1 and _OPERATORS.fullmatch(words[end - 1]):
+        end -= 1
+    return tokens[:end] or tokens
