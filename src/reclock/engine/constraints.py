@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from reclock.arrangement.family import Sorted
     from reclock.catalog.item import Check, Table
     from reclock.catalog.unique import UniqueKey
-    from reclock.engine.core import Core
+    from reclock.engine.engine import Engine
     from reclock.engine.timeline import TimelineState
 
 
@@ -91,7 +91,7 @@ def fitted(table: Table, columns: Sequence[pa.Array]) -> list[pa.Array]:
     return made
 
 
-def check_conditions(core: Core, table: Table, columns: Sequence[pa.Array]) -> None:
+def check_conditions(engine: Engine, table: Table, columns: Sequence[pa.Array]) -> None:
     """Refuse rows for which a CHECK is false; NULL is not false.
 
     Cost: a pass over the rows by Arrow, or by Spark for what needs it (``dataflow.local``).
@@ -104,7 +104,7 @@ def check_conditions(core: Core, table: Table, columns: Sequence[pa.Array]) -> N
     if all(map(is_local, conditions)):
         found = evaluated(conditions, rows)
     else:
-        (answer,) = core.engine.evaluate([RowRequest(0, rows, conditions)])
+        (answer,) = engine.evaluate([RowRequest(0, rows, conditions)])
         assert isinstance(answer, Evaluated)
         found = answer
     broken: tuple[int, int] | None = None

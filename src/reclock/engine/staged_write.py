@@ -79,7 +79,7 @@ class StagedWrite:
         table = self._table
         check_not_null(table, columns)
         given = fitted(table, columns)
-        check_conditions(self._core, table, given)
+        check_conditions(self._core.engine, table, given)
         batch = arranged(table, given, _UNKNOWN, 1)
         check_keys(table, self._keys, None, batch, given)
         for key in self._keys:

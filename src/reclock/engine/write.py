@@ -86,7 +86,7 @@ def write_all(core: Core, changes: Sequence[Change]) -> Timestamp:
             check_not_null(change.table, change.added)
         changes = [replace(c, added=fitted(c.table, c.added)) for c in changes]
         for change in changes:
-            check_conditions(core, change.table, change.added)
+            check_conditions(core.engine, change.table, change.added)
         state = core.state(timeline)
         closing = core.flights.closing(timeline)
         state = folded(core, state)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from reclock.engine.core import Core
+    from reclock.engine.engine import Engine
     from reclock.engine.update import Update
     from reclock.engine.world import World
     from reclock.subscribe.target import Target
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Past:
     """A query between two times, from a world that is pinned."""
 
-    core: Core
+    engine: Engine
     world: World
     target: Target
 
@@ -70,7 +70,7 @@ class Past:
         check_errors(self.world, asked, time)
         shape, traces = shapes(self.world, asked)
         with placed(Asked(asked, asked, time)):
-            answer = self.core.engine.peek(asked, shape, traces, time).combine_chunks()
+            answer = self.engine.peek(asked, shape, traces, time).combine_chunks()
         columns = [
             c.combine_chunks() if hasattr(c, "combine_chunks") else c for c in answer.columns
         ]

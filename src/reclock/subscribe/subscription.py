@@ -307,7 +307,7 @@ class Subscription:
         return steps.get(name, lambda: followed.step(state, lower, upper))
 
     def _constant(self, world: World) -> Iterator[list[Update]]:
-        past = Past(self._core, world, self._target)
+        past = Past(self._core.engine, world, self._target)
         if self._target.statement.snapshot:
             yield self._told(self.as_of, past.snapshot(self.as_of))
         yield self._progress(self.as_of)
@@ -320,7 +320,7 @@ class Subscription:
             yield from self._snapshot(followed.snapshot(state, self.as_of))
             yield self._moved_to(self.as_of)
             return
-        past = Past(self._core, world, self._target)
+        past = Past(self._core.engine, world, self._target)
         last = self._kept_from
         if self._up_to is not None:
             last = last.meet(self._up_to.back())

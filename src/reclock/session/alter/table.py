@@ -229,7 +229,7 @@ class Altering:
             for check in self.table.checks[before:]:
                 one = replace(self.table, checks=(check,))
                 try:
-                    check_conditions(self.core, one, self.rows)
+                    check_conditions(self.core.engine, one, self.rows)
                 except ConstraintViolation as error:
                     message = f'check constraint "{check.name}" of relation "{table.name}" '
                     message += "is violated by some row"

@@ -105,5 +105,5 @@ def checked(core: Core, change: Change) -> Change:
     """Return a change whose rows the table can have, but for keys."""
     check_not_null(change.table, change.added)
     added = fitted(change.table, change.added)
-    check_conditions(core, change.table, added)
+    check_conditions(core.engine, change.table, added)
     return replace(change, added=added)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from reclock.catalog.item import Table
     from reclock.catalog.unique import UniqueKey
-    from reclock.engine.core import Core
+    from reclock.engine.world import World
     from reclock.engine.write import Change
     from reclock.ids import ObjectId
     from reclock.session.transaction.draft import Draft
@@ -34,13 +34,12 @@ _Key = tuple[object, ...]
 class Keys:
     """How many rows of each key a transaction has added, net of those that it took away."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self) -> None:
         self._counted: list[Change] = []
         self._keys: dict[ObjectId, tuple[UniqueKey, ...]] = {}
         self._net: dict[ObjectId, dict[UniqueKey, Counter[_Key]]] = {}
 
-    def check(self, draft: Draft) -> None:
+    def check(self, draft: Draft, world: World) -> None:
         """Refuse the last change of a draft if a key of it is there already."""
         changes, counted = draft.changes, self._counted
         same = zip(counted, changes, strict=False)
@@ -50,11 +49,11 @@ class Keys:
             self._counted, self._net = [], {}
         self._keys = keys
         for change in changes[len(self._counted) :]:
-            self._one(draft, change)
+            self._one(draft, world, change)
             self._counted.append(change)
 
-    def _one(self, draft: Draft, change: Change) -> None:
-        table, world = change.table, self._core.world
+    def _one(self, draft: Draft, world: World, change: Change) -> None:
+        table = change.table
         keys = self._keys[table.id]
         if not keys:
             return

@@ -37,7 +37,7 @@ def publish(core: Core, draft: Draft) -> Timestamp | None:
     for change in draft.changes:
         check_not_null(change.table, change.added)
         rows = fitted(change.table, change.added)
-        check_conditions(core, change.table, rows)
+        check_conditions(core.engine, change.table, rows)
         changes.append(replace(change, added=rows))
     times: list[Timestamp] = []
 

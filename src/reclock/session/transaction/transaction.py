@@ -164,7 +164,7 @@ class Transaction:
         self._read: set[ObjectId] = set()
         self._reads = 0
         self._is_past = False
-        self._keys = Keys(core)
+        self._keys = Keys()
         self._savepoints: list[Point] = []
         self.values: Final = LocalValues()
         """Where the sequences are that it has made."""
@@ -377,7 +377,7 @@ class Transaction:
         """Refuse what was just written if a key of it is there already."""
         if self._is_past:
             raise _of_the_past()
-        self._keys.check(after)
+        self._keys.check(after, self._core.world)
 
     def paces(self, world: World) -> frozenset[Pace]:
         """Return the paces that must be as they are now to commit; none if only rows are added."""
