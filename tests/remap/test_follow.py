@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.follower import Follower, output_frontier
 from reclock.change.update import Update
 from reclock.errors import InvalidValue
 from reclock.remap.codec import KAFKA
-from reclock.remap.follow import Follower, output_frontier, time_of
+from reclock.remap.follow import time_of
 from reclock.remap.trace import Remap
 from reclock.time.antichain import Antichain
 from reclock.time.position import KafkaPosition
