@@ -106,6 +106,59 @@ def test_in_a_transaction_and_without_rows(db: Database) -> None:
     assert begun(session, "COPY t FROM STDIN").finish().tag == "COPY 0"
 
 
+DEFAULTS = (
+    "CREATE TABLE t (id BIGSERIAL, name TEXT DEFAULT 'none', n NUMERIC(4,1) DEFAULT 7,"
+    " tags TEXT[] DEFAULT '{x}', bare TEXT)"
+)
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 1_000])
+@pytest.mark.parametrize(
+    ("options", "data"),
+    [
+        (
+            r"DEFAULT '\D'",
+            b"\\D\ta\t1\t{y}\tb\n\\D\t\\D\t\\D\t\\D\t\\N\n9\t\\\\D\t2\t\\N\tD\n\\D\tc\t\\D\t{}\t\n",
+        ),
+        (
+            "FORMAT csv, DEFAULT 'D', NULL '-'",
+            b'D,a,1,{y},b\nD,D,D,D,-\n9,\\D,2,-,"D"\nD,c,D,{},""\n',
+        ),
+    ],
+)
+def test_a_mark_stands_for_the_default(
+    db: Database, pieces: int, options: str, data: bytes
+) -> None:
+    db.execute(DEFAULTS)
+    copying = begun(db.session(), f"COPY t FROM STDIN ({options})")
+    for at in range(0, len(data), pieces):
+        copying.write(data[at : at + pieces])
+    assert copying.finish().tag == "COPY 4"
+    rows = db.execute("SELECT id, name, n::float, tags, bare FROM t ORDER BY bare NULLS LAST").rows
+    ids = [row[0] for row in rows if row[0] != 9]
+    assert sorted(ids) == [1, 2, 3], "each has a number of its own"
+    assert [row[1:] for row in rows] == [
+        ("c", 7.0, [], ""),
+        ("\\D", 2.0, None, "D"),
+        ("a", 1.0, ["y"], "b"),
+        ("none", 7.0, ["x"], None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "data"), [("DEFAULT 'D'", b"D\n"), ("FORMAT csv, DEFAULT 'D'", b"D\n")]
+)
+def test_a_mark_for_a_column_without_a_default_is_refused(
+    db: Database, options: str, data: bytes
+) -> None:
+    db.execute(DEFAULTS)
+    copying = begun(db.session(), f"COPY t (bare) FROM STDIN ({options})")
+    with pytest.raises(Error, match="unexpected default marker") as caught:
+        copy_all(copying, data)
+    assert caught.value.code == "22P04"
+    assert 'Column "bare" has no default value' in (caught.value.detail or "")
+
+
 def test_rights_are_asked_for_again_at_the_end(db: Database) -> None:
     db.execute("CREATE TABLE t (id BIGINT); CREATE USER joe; GRANT INSERT ON t TO joe")
     copying = begun(db.session("joe"), "COPY t FROM STDIN")

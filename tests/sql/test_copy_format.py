@@ -56,10 +56,16 @@ def test_options_of_what_comes():
         ("COPY t FROM STDIN (FORMAT csv, FORCE_QUOTE *)", "0A000"),
         ("COPY t TO STDOUT (FREEZE)", "0A000"),
         ("COPY t FROM STDIN (FREEZE perhaps)", "42601"),
-        ("COPY t FROM STDIN (DEFAULT 'x')", "0A000"),
-        ("COPY t FROM STDIN (FORMAT csv, DEFAULT 'x')", "0A000"),
+        ("COPY t TO STDOUT (DEFAULT 'x')", "0A000"),
+        ("COPY t FROM STDIN (FORMAT binary, DEFAULT 'x')", "42601"),
+        ("COPY t FROM STDIN (FORMAT csv, DEFAULT ',')", "0A000"),
+        ("COPY t FROM STDIN (FORMAT csv, DEFAULT '')", "0A000"),
+        ("COPY t FROM STDIN (FORMAT csv, DEFAULT '\"')", "0A000"),
+        ("COPY t FROM STDIN (DEFAULT '\n')", "22023"),
         ("COPY t FROM STDIN (ENCODING 'latin1')", "0A000"),
         ("COPY t FROM STDIN CSV SOMETHING", "42601"),
+        ("COPY t FROM STDIN WHERE a > 1", "0A000"),
+        ("COPY t FROM STDIN (FORMAT csv) WHERE a > 1", "0A000"),
     ],
 )
 def test_what_is_refused(statement, code):

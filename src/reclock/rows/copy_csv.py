@@ -12,6 +12,7 @@ Tests: tests/rows/test_copy_csv.py, tests/server/test_copy_formats.py.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -133,6 +134,14 @@ def read_csv(data: bytes, form: CopyFormat, names: Sequence[str], before: int) -
             texts = pc.if_else(pc.equal(texts, form.null), pa.scalar(None, pa.string()), texts)
         made.append(texts)
     return pa.RecordBatch.from_arrays(made, columns)
+
+
+def marked(data: bytes, form: CopyFormat, names: Sequence[str]) -> pa.RecordBatch | None:
+    """Return which values of whole records are defaults, as NULLs; None if none can be."""
+    if form.default is None or form.default.encode() not in data:
+        return None
+    plain = replace(form, null=form.default, force_null=(), force_not_null=())
+    return read_csv(data, plain, names, 0)
 
 
 def _doubled(data: bytes, form: CopyFormat) -> bytes:

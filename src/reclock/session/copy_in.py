@@ -14,11 +14,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reclock.engine.staged_write import StagedWrite
 from reclock.errors import Error, InvalidValue
-from reclock.rows.copy_csv import Records, read_csv, typed
+from reclock.rows.copy_csv import Records, marked, read_csv, typed
 from reclock.rows.copy_text import utf8
 from reclock.rows.given import column_from
 from reclock.session.dml.defaults import Defaults
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 10_000
 PIECE_BYTES: Final = 32 << 20
 """So much is kept in memory."""
+
+_DEFAULT: Final = object()
+"""A value of a line that stands for the default of its column."""
 
 _SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
 _HEAD: Final = len(_SIGNATURE) + 8
@@ -198,9 +203,13 @@ class CopyIn:
         first_line = self._count + 1
         self._count += found.num_rows
         columns = []
-        for place, texts in zip(self._places, found.columns, strict=True):
+        marks = marked(data, self.format, names)
+        for at, (place, texts) in enumerate(zip(self._places, found.columns, strict=True)):
+            mask = None if marks is None else pc.is_null(marks[at])
+            given = texts if mask is None else pc.if_else(mask, pa.scalar(None, pa.string()), texts)
             try:
-                columns.append(typed(texts, self._table.schema[place]))
+                made = typed(given, self._table.schema[place])
+                columns.append(made if mask is None else self._defaulted(made, mask, place))
             except Error as error:
                 lines = f"{self._where(first_line)} to {self._count}"
                 error.detail = "; ".join(filter(None, [lines, error.detail]))
@@ -252,15 +261,35 @@ class CopyIn:
         columns = []
         for at, place in enumerate(self._places):
             try:
-                columns.append(
-                    column_from((row[at] for row in self._rows), self._table.schema[place])
-                )
+                column = self._table.schema[place]
+                if self.format.default is None:
+                    columns.append(column_from((row[at] for row in self._rows), column))
+                    continue
+                mask = pa.array([row[at] is _DEFAULT for row in self._rows], pa.bool_())
+                values = (None if row[at] is _DEFAULT else row[at] for row in self._rows)
+                columns.append(self._defaulted(column_from(values, column), mask, place))
             except Error as error:
                 lines = f"{self._where(first)} to {self._count}"
                 error.detail = "; ".join(filter(None, [lines, error.detail]))
                 raise
         self._piled(columns)
         self._rows = []
+
+    def _defaulted(self, column: pa.Array, mask: pa.Array, place: int) -> pa.Array:
+        """Return a column with its default where ``mask`` says so."""
+        marks = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        if not len(marks):
+            return column
+        found = self._table.columns[place]
+        if found.default is None and found.sequence is None:
+            message = "unexpected default marker in COPY data"
+            detail = f'Column "{found.column.name}" has no default value.'
+            raise InvalidValue(message, code="22P04", detail=detail)
+        fresh = Defaults(self._context.session)  # the numbers of a sequence are of these rows alone
+        defaults = fresh.column(self._table, place, len(marks), self._context.catalog)
+        order = np.arange(len(column))
+        order[marks] = len(column) + np.arange(len(marks))
+        return pa.concat_arrays([column, defaults]).take(pa.array(order))
 
     def _columns(self, table: Table, catalog: Catalog) -> list[pa.Array]:
         """Return all rows as columns of the table; what is not copied has its default."""
@@ -309,7 +338,14 @@ def _binary_row(data: bytes, at: int, width: int) -> tuple[list[bytes | None] | 
     return fields, at
 
 
-def _values(line: bytes, form: CopyFormat) -> list[str | None]:
+def _values(line: bytes, form: CopyFormat) -> list[Any]:
+    if form.default is not None:
+        default, null = form.default.encode(), form.null.encode()
+        parts = _split(line, form.delimiter)
+        return [
+            None if part == null else _DEFAULT if part == default else _plain(part)
+            for part in parts
+        ]
     if form.delimiter == "\t" and form.null == "\\N":
         if b"\\" not in line:
             return [*utf8(line).split("\t")]

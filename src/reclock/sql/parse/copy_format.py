@@ -29,6 +29,10 @@ def parse_copy_format(cursor: Cursor, *, to: bool) -> CopyFormat:
     position = cursor.position
     cursor.accept("WITH")
     found = _listed(cursor) if cursor.sees("(") else _worded(cursor)
+    if cursor.sees("WHERE"):
+        message = "COPY of those rows alone that a condition names is not supported"
+        hint = "copy all rows, and DELETE the others in the same transaction"
+        raise NotSupported(message, hint=hint, position=cursor.position)
     cursor.end()
     try:
         return _format(found, to=to)
@@ -73,7 +77,7 @@ def _value(cursor: Cursor, name: str) -> Value:
 def _worded(cursor: Cursor) -> dict[str, Value]:
     """Read ``CSV HEADER DELIMITER ';' …``."""
     found: dict[str, Value] = {}
-    while not cursor.at_end:
+    while not cursor.at_end and not cursor.sees("WHERE"):
         if cursor.accept("CSV"):
             found["format"] = "csv"
         elif cursor.accept("BINARY"):
@@ -127,15 +131,16 @@ def _format(given: dict[str, Value], *, to: bool) -> CopyFormat:
         given.get("force_quote", ()),  # type: ignore[arg-type] # a list
         given.get("force_null") or (),  # type: ignore[arg-type]
         given.get("force_not_null") or (),  # type: ignore[arg-type]
+        None if "default" not in given else str(given["default"]),
     )
     _check_characters(made)
     return made
 
 
 def _check_fit(given: dict[str, Value], name: str, *, to: bool) -> None:
-    if "default" in given:
-        message = "COPY option DEFAULT is not supported"
-        raise NotSupported(message, hint="leave it out")
+    if to and "default" in given:
+        message = "COPY DEFAULT only available using COPY FROM"
+        raise StatementError(message, code="0A000", hint="leave it out")
     frozen = str(given.get("freeze", "false")).lower()
     if frozen not in _TRUE + _FALSE:
         message = "freeze requires a Boolean value"
@@ -146,7 +151,8 @@ def _check_fit(given: dict[str, Value], name: str, *, to: bool) -> None:
     if str(given.get("encoding", "utf8")).lower().replace("-", "") != "utf8":
         message = "COPY in another encoding than UTF8 is not supported"
         raise NotSupported(message, hint="text is UTF-8")
-    binary = [o for o in ("delimiter", "null", "header") if name == "binary" and o in given]
+    only_text = ("delimiter", "null", "default", "header")
+    binary = [o for o in only_text if name == "binary" and o in given]
     only_csv = [o for o in ("quote", "escape", *_LISTS) if name != "csv" and o in given]
     for option in (*binary, *only_csv):
         where = "BINARY" if option in binary else "any mode but CSV"
@@ -185,6 +191,23 @@ def _check_characters(made: CopyFormat) -> None:
     if made.name == "csv" and made.delimiter == made.quote:
         message = "COPY delimiter and quote must be different"
         raise StatementError(message, code="22023")
+    if made.default is not None:
+        _check_default(made, made.default)
     if made.delimiter in made.null:
         message = "COPY delimiter character must not appear in the NULL specification"
+        raise StatementError(message, code="0A000")
+
+
+def _check_default(made: CopyFormat, default: str) -> None:
+    if any(c in default for c in "\r\n"):
+        message = "COPY default representation cannot use newline or carriage return"
+        raise StatementError(message, code="22023")
+    if made.delimiter in default:
+        message = "COPY delimiter character must not appear in the DEFAULT specification"
+        raise StatementError(message, code="0A000")
+    if made.name == "csv" and made.quote in default:
+        message = "CSV quote character must not appear in the DEFAULT specification"
+        raise StatementError(message, code="0A000")
+    if default == made.null:
+        message = "NULL specification and DEFAULT specification cannot be the same"
         raise StatementError(message, code="0A000")

@@ -28,6 +28,8 @@ class CopyFormat:
     """None is all columns."""
     force_null: tuple[str, ...] = ()
     force_not_null: tuple[str, ...] = ()
+    default: str | None = None
+    """What stands for the default of a column; None is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
