@@ -321,6 +321,8 @@ def test_problems_have_cards_and_hostile_names_are_shown(page: Page) -> None:
     expect(card.get_by_role("table", name=f"Last transactions of k{HOSTILE}")).to_be_visible()
     expect(card).to_contain_text(f'CREATE SINK "k{HOSTILE}"')
     page.goto("/#/pipeline")
+    names = "found => found.every(t => t.getBBox().x + t.getBBox().width <= 200)"
+    assert page.locator("g.node text.t").evaluate_all(names), "a name is wider than its box"
     page.get_by_role("button", name=f"sink k{HOSTILE}, failed").click()
     expect(page.get_by_role("complementary", name=f"k{HOSTILE}")).to_contain_text("create it")
     page.goto("/#/time")

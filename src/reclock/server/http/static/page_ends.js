@@ -50,5 +50,5 @@ export function Sinks({ now, speed }) {
     <p class="small">${s.topic && html`Writes to <code>${s.topic}</code>. `}${s.consistency && html`Its consistency record, in <code>${s.consistency}</code>, says that all before ${moment(s.frontier)} is committed; it was written in the transaction of the data.`}</p>
     ${s.recent.length > 0 && html`<h3>Last transactions</h3><${Table} caption=${`Last transactions of ${s.name}`} rows=${s.recent.map(([at, upto, messages, size]) => ({ at, upto, messages, size, key: upto })).reverse()} columns=${[
       { title: "committed at", of: (x) => moment(x.at) }, { title: "all before", right: true, of: (x) => moment(x.upto) }, { title: "messages", right: true, of: (x) => number(x.messages) }, { title: "bytes", right: true, of: (x) => bytes(x.size) }]} />`}
-    ${d?.detail && html`<p>${d.detail}</p>`}${d?.last_error && html`<p class="small"><strong>Last error:</strong> ${d.last_error}</p>`}${told[s.name] && html`<h3>SQL</h3><${Code} text=${told[s.name]} />`}</section>`; })}`;
+    ${s.error ? html`<${Problem} error=${{ ...s.error, message: s.error.message ?? `${s.state}; a superuser sees why` }} />` : d?.detail && html`<p>${d.detail}</p>`}${d?.last_error && html`<p class="small"><strong>Last error:</strong> ${d.last_error}</p>`}${told[s.name] && html`<h3>SQL</h3><${Code} text=${told[s.name]} />`}</section>`; })}`;
 }

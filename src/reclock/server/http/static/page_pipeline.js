@@ -3,9 +3,9 @@ import { useEffect, useMemo, useState } from "./vendor/core.js";
 import { dagre } from "./vendor/graph.js";
 import { get, rows, sql } from "./api.js";
 import { Code } from "./code.js";
-import { bytes, html, number, Pill, Problem, rate, span, STRIPES, Table, usePoll, useWidth } from "./parts.js";
+import { bytes, fitted, html, number, Pill, Problem, rate, span, STRIPES, Table, usePoll, useWidth } from "./parts.js";
 
-const H = 70, SMALLEST = 0.66;
+const H = 70, SMALLEST = 0.66, NAMED = "650 13.5px Inter, system-ui, sans-serif";
 
 // From left to right, unless from top to bottom is easier to read in so much room.
 function placed(objects, room) {
@@ -56,7 +56,7 @@ export function Pipeline({ now, speed: fast, rest }) {
         return html`<g class=${`node ${rest === o.name ? "on" : ""}`} transform=${`translate(${n.x - W / 2},${n.y - H / 2})`} tabindex="0" role="button"
           aria-label=${`${o.kind} ${o.name}${s ? `, ${s.state}` : ""}`} onClick=${() => open(o.name)} onKeyDown=${(e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); open(o.name); } }}>
           <rect class="box" width=${W} height=${H} rx="12" /><rect width="6" height=${H - 20} x="8" y="10" rx="3" style=${{ fill: `var(${bad ? "--bad" : STRIPES[o.kind] ?? "--c0"})`, stroke: "none" }} />
-          <text class="k" x="24" y="20">${o.kind}${s ? ` · ${s.state}` : ""}</text><title>${o.name}</title><text class="t" x="24" y="39">${o.name.length > (W - 30) / 7.8 ? o.name.slice(0, Math.floor((W - 30) / 7.8) - 1) + "…" : o.name}</text>
+          <text class="k" x="24" y="20">${o.kind}${s ? ` · ${s.state}` : ""}</text><title>${o.name}</title><text class="t" x="24" y="39">${fitted(o.name, W - 36, NAMED)}</text>
           <text class="m" x="24" y="57">${[v === null || v === undefined ? "" : rate(v), lag === null || lag === undefined ? "" : `lag ${span(lag)}`].filter(Boolean).join(" · ") || (o.kind === "view" ? "not stored" : "")}</text></g>`; })}
     </svg>` : html`<p class="empty">There is nothing yet: CREATE SOURCE or CREATE TABLE on the <a href="#/sql">SQL page</a>.</p>`}</section>
   ${rest && html`<${Inside} name=${rest} kind=${data.objects.find((o) => o.name === rest)?.kind} now=${now} />`}</div>`;

@@ -24,6 +24,15 @@ export function span(ms) {
   if (ms < 3600000) return `${Math.floor(ms / 60000)} min`;
   return ms < 86400000 * 2 ? `${(ms / 3600000).toFixed(1)} h` : `${Math.floor(ms / 86400000)} d`;
 }
+// A text that is cut where it would be wider than there is room for.
+const ruler = document.createElement("canvas").getContext("2d");
+export function fitted(text, most, font) {
+  ruler.font = font;
+  if (ruler.measureText(text).width <= most) return text;
+  const letters = [...text].slice(0, Math.ceil(most / 3));
+  while (letters.length > 1 && ruler.measureText(`${letters.join("")}…`).width > most) letters.pop();
+  return `${letters.join("")}…`;
+}
 export const clock = (ms) => new Date(ms).toLocaleTimeString([], { hour12: false });
 export const isTime = (ms) => ms > 1e11 && ms < 1e14;
 export const moment = (ms) => (ms === null || ms === undefined ? "–" : isTime(ms) ? `${clock(ms)}.${String(ms % 1000).padStart(3, "0")}` : number(ms));
@@ -106,7 +115,7 @@ export function Chart({ title, times, series, format, theme }) {
     plot.current = new uPlot({
       width: width(), height: 190, legend: { show: series.length <= 8 }, cursor: { points: { size: 7 } },
       scales: { y: { range: (u, low, high) => [0, high > 0 ? high * 1.15 : 1] } },
-      axes: [{ ...axis, size: 26, space: 76, values: (u, ticks) => ticks.map((t) => (u.scales.x.max - u.scales.x.min < 900 ? clock(t * 1000) : clock(t * 1000).slice(0, 5))) }, { ...axis, size: 58, values: (u, ticks) => ticks.map((t) => format(t)) }],
+      axes: [{ ...axis, size: 26, space: 76, values: (u, ticks) => ticks.map((t) => (u.scales.x.max - u.scales.x.min < 900 ? clock(t * 1000) : clock(t * 1000).slice(0, 5))) }, { ...axis, size: 58, values: (u, ticks) => ticks.map((t, at) => (at && format(t) === format(ticks[at - 1]) ? "" : format(t))) }],
       series: [{ label: "", value: () => "" }, ...series.map((s, at) => ({ label: s.name, stroke: colour(at), width: 2, fill: series.length === 1 ? (u) => faded(u, colour(at)) : undefined, points: { show: false }, value: (u, v) => (v === null || v === undefined ? "–" : format(v)) }))],
     }, [times, ...series.map((s) => s.values)], box);
     const watch = new ResizeObserver(() => plot.current?.setSize({ width: width(), height: 190 }));

@@ -1,6 +1,6 @@
 // The remap of a source as a picture, and what is kept of every object.
 import { useMemo, useState } from "./vendor/core.js";
-import { clock, exact, html, isTime, lsn, moment, number, round, span, STRIPES, useWidth } from "./parts.js";
+import { clock, exact, fitted, html, isTime, lsn, moment, number, round, span, STRIPES, useWidth } from "./parts.js";
 
 const H = 316, TOP = 34, BOTTOM = 32, LANE = 18, MINUTES = 3, LABELLED = 10;
 const LETTER = 6.4; // how wide a small letter is, about
@@ -122,13 +122,13 @@ export function Ranges({ frontiers, holds }) {
   const found = frontiers.filter((f) => f.since !== null && f.upper !== null && f.lag_ms !== null);
   if (!found.length) return html`<p class="empty" ref=${place}>Nothing yet.</p>`;
   const end = Math.max(...found.map((f) => f.upper)), low = Math.min(...found.map((f) => f.since)), width = Math.max(1, end - low);
-  const side = Math.min(220, Math.round(W * 0.34), 14 + Math.round(7.4 * Math.max(...found.map((f) => f.object.length)))), most = Math.floor(side / 7.4), tall = found.length * ROW + 8;
+  const side = Math.min(220, Math.round(W * 0.34), 14 + Math.round(7.4 * Math.max(...found.map((f) => f.object.length)))), tall = found.length * ROW + 8;
   const x = (t) => side + (Math.max(0, t - low) / width) * (W - side - 12);
   return html`<div ref=${place}><svg viewBox=${`0 0 ${W} ${tall + 20}`} width=${W} height=${tall + 20} role="img" aria-label=${found.map((f) => `${f.object}: ${span(f.upper - f.since)}`).join(", ")}>
     ${ticks(low, end, Math.max(2, Math.floor((W - side) / 130))).map((t) => html`<line class="axis" x1=${x(t)} x2=${x(t)} y1="0" y2=${tall} />${x(t) > side + 18 && x(t) < W - 40 ? html`<text class="tick" x=${x(t)} y=${tall + 16} text-anchor="middle">${shownTime(t)}</text>` : ""}`)}
     ${found.map((f, n) => { const y = n * ROW + 6, mine = holds.filter((h) => h.object === f.object && h.since !== null);
-      return html`<text x=${side - 10} y=${y + 13} text-anchor="end">${cut(f.object, most)}<title>${f.object}</title></text><rect class="range" x=${x(f.since)} y=${y} width=${Math.max(4, x(f.upper) - x(f.since))} height="16" rx="5" style=${{ fill: `var(${STRIPES[f.kind] ?? "--c0"})` }}><title>${f.object}: ${span(f.upper - f.since)}, from ${moment(f.since)} to ${moment(f.upper)}</title></rect>
+      return html`<text x=${side - 10} y=${y + 13} text-anchor="end">${fitted(f.object, side - 12, "12px Inter, system-ui, sans-serif")}<title>${f.object}</title></text><rect class="range" x=${x(f.since)} y=${y} width=${Math.max(4, x(f.upper) - x(f.since))} height="16" rx="5" style=${{ fill: `var(${STRIPES[f.kind] ?? "--c0"})` }}><title>${f.object}: ${span(f.upper - f.since)}, from ${moment(f.since)} to ${moment(f.upper)}</title></rect>
         ${mine.map((h) => html`<path class="holder" d=${`M${x(Math.min(end, h.since))},${y + 2} l6,6 l-6,6 l-6,-6z`}><title>${h.holder} holds from ${moment(h.since)}</title></path>`)}`; })}</svg></div>
     <p class="small soft keys">A bar is what can be read, from since to upper. ${[...new Set(found.map((f) => f.kind))].map((kind) => html`<span class="key"><i style=${{ background: `var(${STRIPES[kind] ?? "--c0"})` }}></i>${kind}</span>`)}<span class="key"><i class="diamond"></i>held from there on</span></p>
-    ${holds.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Holds"><table aria-label="Holds"><thead><tr><th scope="col">object</th><th scope="col">holder</th><th scope="col" class="n">held from</th></tr></thead><tbody>${holds.map((h) => html`<tr><td>${h.object}</td><td>${h.holder}</td><td class="n">${moment(h.since)}</td></tr>`)}</tbody></table></div>`}`;
+    ${holds.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Holds"><table aria-label="Holds" class="stack"><thead><tr><th scope="col">object</th><th scope="col">holder</th><th scope="col" class="n">held from</th></tr></thead><tbody>${holds.map((h) => html`<tr><td data-title="object">${h.object}</td><td data-title="holder">${h.holder}</td><td class="n" data-title="held from">${moment(h.since)}</td></tr>`)}</tbody></table></div>`}`;
 }
