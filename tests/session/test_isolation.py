@@ -1,7 +1,9 @@
 """Transactions that read and write at the same time: as if one came after the other, or 40001.
 
 The checker runs random transactions of several sessions in a random order of their statements, and
-looks for an order of those that committed in which every statement was told what it was told.
+looks for an order of those that committed in which every statement was told what it was told. In
+the middle the process may die at a failpoint: what was open is lost, a COMMIT that was under way
+happened or not, and sessions that had not begun go on with what is there.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from reclock.errors import SerializationFailure
 from reclock.session.transaction import transaction
+from reclock.testing.failpoints import FailpointRaised, armed
 
 
 @pytest.fixture
@@ -176,6 +179,49 @@ def test_those_that_commit_have_an_order(make_opener, transactions, data):
             break
     else:
         pytest.fail(f"no order of {committed} explains what was told")
+
+
+CRASHES = ("durable.append.before", "durable.commit.before", "durable.commit.after")
+
+
+@given(transactions=_transactions, data=st.data())
+@settings(max_examples=15)
+def test_those_that_commit_have_an_order_across_a_crash(make_opener, transactions, data):
+    opener = make_opener()
+    db = _begun(lambda: opener)
+    sessions = [db.session() for _ in transactions]
+    heard = [[] for _ in transactions]
+    left = [["BEGIN", *some, "COMMIT"] for some in transactions]
+    committed, doubtful = [], []
+    steps = sum(map(len, left))
+    crash = data.draw(st.integers(0, steps - 1), "the first step that may die")
+    while any(left):
+        at = data.draw(st.sampled_from([n for n, some in enumerate(left) if some]))
+        statement = left[at].pop(0)
+        steps -= 1
+        point = data.draw(st.sampled_from(CRASHES)) if steps < crash else None
+        try:
+            with armed({} if point is None else {point: "raise"}):
+                answer = told(sessions[at], statement)
+        except SerializationFailure:
+            assert statement == "COMMIT"
+            continue
+        except FailpointRaised:
+            crash = 0  # once
+            doubtful = [at] if statement == "COMMIT" else []
+            db = opener.reopened(db)
+            sessions = [db.session() for _ in transactions]
+            left = [some if some[:1] == ["BEGIN"] else [] for some in left]
+            continue
+        heard[at].append(answer)
+        if statement == "COMMIT":
+            committed.append(at)
+    final = _rows(db)
+    for some in (committed, [*committed, *doubtful]):
+        for order in permutations(some):
+            if _alone(make_opener, transactions, heard, order) == final:
+                return
+    pytest.fail(f"no order of {committed}, and perhaps {doubtful}, explains what was told")
 
 
 def _alone(make_opener, transactions, heard, order):
