@@ -42,11 +42,11 @@ _PATIENCE: Final = 0.5
 )
 def sql(state: Path, command: str | None, file: Path | None, **place: Unpack[Where]) -> None:
     """Ask questions in SQL, at a prompt or from a script."""
+    if sys.stderr.isatty():  # before all that takes time
+        _tell(f"opening {state} …")
     import reclock  # noqa: PLC0415 - the other commands start faster
     from reclock.cli.shell.shell import Shell  # noqa: PLC0415
 
-    if sys.stderr.isatty():
-        click.echo(f"opening {state} …", err=True)
     served = awaited(state, _tell)
     with served or _opened(state, place) as db:
         shell = Shell(db, click.echo)
