@@ -5,7 +5,8 @@ of a Spark job, or of a sort, and notices the request only at its next check, so
 Its result is dropped. The work must change nothing that others see, and may fail in any way,
 because its inputs are no longer kept.
 
-Cost: a thread. Tests: tests/engine/test_detached.py, test_prepare_busy.py.
+Cost: a thread. Tests: tests/engine/test_detached.py, test_prepare_busy.py,
+tests/spark/test_left.py.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from reclock.errors import Interrupted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reclock.dataflow.stop import Stop
+
 T = TypeVar("T")
 
 _MOMENT: Final = 0.1
 """Seconds. A signal that another thread is woken by does not end a wait without an end."""
 
 
-def apart(interrupt: Interrupt, work: Callable[[Interrupt], T]) -> T:
+def apart(interrupt: Stop, work: Callable[[Interrupt], T]) -> T:
     """Return what ``work`` returns or raise what it raises; or what ``interrupt`` says, at once."""
     made: list[T] = []
     raised: list[BaseException] = []

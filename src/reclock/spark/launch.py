@@ -11,6 +11,9 @@ what it and its workers write goes to a file of ``scratch``. A JVM that this pro
 outlives its contexts; what it was launched with is not taken for the next context's settings.
 One that was killed is forgotten, and the next context gets another (``forget_dead``).
 
+Ctrl-C stays what it is in this process: by Spark's own handler it would cancel all jobs, those of
+ticks too, not only those of the statement that is left.
+
 Executors that are processes of this machine run the Python that runs here, unless
 ``spark.pyspark.python`` or ``PYSPARK_PYTHON`` says which.
 
@@ -21,8 +24,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -110,7 +115,8 @@ class Launcher:
         try:
             gateway = SparkContext._gateway or self._launch(says, log)  # noqa: SLF001 - no public way
             settings = self._settings(says, gateway)
-            context = SparkContext(conf=_conf(settings, gateway), gateway=gateway)
+            with _own_ctrl_c():
+                context = SparkContext(conf=_conf(settings, gateway), gateway=gateway)
             if PYTHON in settings:
                 context.pythonExec = settings[PYTHON]
             elif is_own(settings[MASTER]) or (
@@ -168,6 +174,20 @@ class Launcher:
                 archive.started(gateway)
                 self._archive = archive
         return gateway
+
+
+@contextmanager
+def _own_ctrl_c() -> Iterator[None]:
+    """Have the block change nothing about what SIGINT does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # nothing there may
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None:  # one that was not set by Python cannot be
+            signal.signal(signal.SIGINT, before)
 
 
 def forget_dead() -> bool:

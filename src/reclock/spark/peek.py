@@ -7,7 +7,11 @@ the same query would hold at that time (P3), in the query's order; if the view w
 without having all of them in memory where no order of rows is wanted that are read from the runs;
 ``dataframe`` the same as a Spark DataFrame, computed when it is used.
 
-Tests: tests/spark/test_peek.py.
+A job of a query, its planning and the start of Spark run in a thread of their own
+(``engine.detached``): a statement that is cancelled, or interrupted by Ctrl-C, ends at once, and an
+interrupt never breaks off a conversation with the JVM, whose next answer would be the wrong one.
+
+Tests: tests/spark/test_peek.py, test_left.py.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ import pyarrow as pa
 from reclock.dataflow import direct
 from reclock.dataflow.pieces import Pieces
 from reclock.dataflow.types import arrow_type
+from reclock.engine.detached import apart
+from reclock.engine.interrupt import Interrupt
 from reclock.spark import batch
 from reclock.spark.errors import spark_errors
 from reclock.spark.exact_text import EXACT_ROWS, register_exact
@@ -78,11 +84,15 @@ def peek(
     answer = direct.direct(plan, leaves, as_of)
     if answer is not None:
         return answer
-    with spark_errors():
-        session = _session(spark, plan, leaves)
-        context = session.sparkContext
-        with titled(context, title(plan), Pool.QUERIES), stoppable(context, stop):
-            table = _frame(session, plan, leaves, as_of, store).toArrow()
+
+    def run(stop: Stop) -> pa.Table:
+        with spark_errors():
+            session = _session(spark, plan, leaves)
+            context = session.sparkContext
+            with titled(context, title(plan), Pool.QUERIES), stoppable(context, stop):
+                return _frame(session, plan, leaves, as_of, store).toArrow()
+
+    table = apart(stop or Interrupt(), run)
     return pa.Table.from_arrays(_stored(table.columns, plan), names=_names(plan))
 
 
@@ -101,14 +111,21 @@ def stream(
         return Pieces(scanned, reads_runs=True)
     if direct.way(plan, leaves) is not None or _gives_few(plan, leaves):
         return Pieces.of(peek(spark, plan, leaves, as_of, store, stop=stop))
-    with spark_errors():
-        session = _session(spark, plan, leaves)
-        context = session.sparkContext
-        with titled(context, title(plan), Pool.QUERIES), stoppable(context, stop):
-            frame = _frame(session, plan, leaves, as_of, store)
-    if spark.own_cores is None:
+
+    def run(stop: Stop) -> tuple[DataFrame, Generator[pa.RecordBatch, None, None] | None]:
+        with spark_errors():
+            session = _session(spark, plan, leaves)
+            context = session.sparkContext
+            with titled(context, title(plan), Pool.QUERIES), stoppable(context, stop):
+                frame = _frame(session, plan, leaves, as_of, store)
+        if spark.own_cores is None:
+            return frame, None
+        return frame, spilled(frame, title(plan), spark.scratch, stop)
+
+    frame, batches = apart(stop or Interrupt(), run)
+    if batches is None:
         return Pieces(_cast(fetched(frame, title(plan), stop), plan), reads_runs=True)
-    return Pieces(_cast(spilled(frame, title(plan), spark.scratch, stop), plan))
+    return Pieces(_cast(batches, plan))
 
 
 def _cast(
