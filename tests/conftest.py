@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--shard", metavar="N/ALL", help="of the slow tests, those of one shard; or: next"
     )
     parser.addoption(
-        "--variants", metavar="N", type=int, help="of a test with parameters, the first N"
+        "--variants", metavar="N", type=int, help="of a test with parameters, N, evenly spread"
     )
     parser.addoption(
         "--execution", choices=EXECUTIONS, help="have all work run as jobs, see support/forced.py"
@@ -112,10 +112,17 @@ def _choose(config: pytest.Config, items: list[pytest.Item]) -> None:
         variants = defaultdict[str, list[str]](list)
         for item in items:
             variants[item.nodeid.partition("[")[0]].append(item.nodeid)
-        _leave_out(config, items, {name for names in variants.values() for name in names[most:]})
+        chosen = {name for names in variants.values() for name in spread(names, most)}
+        _leave_out(config, items, {item.nodeid for item in items} - chosen)
     if shard is not None:
         seconds = config.stash[SLOW]
         _leave_out(config, items, seconds.keys() - shard.tests(seconds))
+
+
+def spread(names: list[str], most: int) -> list[str]:
+    """Return the first of some variants, and others up to ``most``, as far apart as can be."""
+    count = min(most, len(names))
+    return [names[at * len(names) // count] for at in range(count)]
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], names: Set[str]) -> None:
@@ -143,7 +150,8 @@ def _surroundings(_threads: Threads, request: pytest.FixtureRequest) -> Iterator
     before = Surroundings()
     yield
     _threads.note(request.node.nodeid)
-    allowed = {**VARIABLES, **(SPARK_VARIABLES if "spark" in request.keywords else {})}
+    by_spark = "spark" in (*request.keywords, request.config.getoption("--execution"))
+    allowed = {**VARIABLES, **(SPARK_VARIABLES if by_spark else {})}
     if changes := before.changes(allowed):
         pytest.fail("\n".join(changes), pytrace=False)
 

@@ -1,8 +1,9 @@
 """What runs in this process also runs as jobs: other tests, run again with all work forced.
 
-``loop`` runs jobs on a loop (``engines.task_engine``): the crash table, sources, supplied
-times, transactions, expirations, joint paces, sinks and temporal filters. ``spark`` runs them on a
-real master: histories, sinks and temporal filters.
+``loop`` runs jobs on a loop (``engines.task_engine``): random pipelines and histories, the crash
+table, sources, supplied times, transactions, expirations, joint paces, sinks, temporal filters and
+views with a schedule. ``spark`` runs them on a real master: the crash table, histories, sinks and
+temporal filters.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PATIENCE = 900
+PATIENCE = 1800
 
 LOOP = (
     "ingest/test_consistency.py",
@@ -27,7 +28,14 @@ LOOP = (
     "engine/test_multi_pace.py",
     "engine/test_temporal.py",
 )
+WALKS = (
+    "engine/test_refresh.py",
+    "engine/test_walk.py",
+    "ingest/test_materialize.py",
+    "pipeline/test_histories.py",
+)
 SPARK = (
+    "engine/test_crash.py",
     "export/test_sinks_spark.py",
     "session/test_end_to_end.py",
     "engine/test_temporal_spark.py",
@@ -47,7 +55,8 @@ def run(execution: str, master: str | None, *files: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("execution", "master", "files"), [("loop", None, LOOP), ("spark", "local[2]", SPARK)]
+    ("execution", "master", "files"),
+    [("loop", None, LOOP), ("loop", None, WALKS), ("spark", "local[2]", SPARK)],
 )
 def test_a_few_files(execution, master, files):
     run(execution, master, *files)
