@@ -9,10 +9,16 @@ from net.tree import Node
 from net.values import simple, typed
 
 if TYPE_CHECKING:
-    from net.generate import Generator, Scope
+    from net.generate import Generator, Ref, Scope
 
 
-def aggregate(g: Generator, kind: str, scope: Scope) -> list[str | Node] | None:
+SPREADS = ("stddev", "stddev_pop", "variance", "var_pop", "stddev_samp", "var_samp")
+PAIRS = ("corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2")
+
+
+def aggregate(  # noqa: PLR0912  # one case per type
+    g: Generator, kind: str, scope: Scope
+) -> list[str | Node] | None:
     """Return a call of an aggregate that gives ``kind``; None: min or max will do."""
 
     def sub(of: str) -> Node:
@@ -27,18 +33,36 @@ def aggregate(g: Generator, kind: str, scope: Scope) -> list[str | Node] | None:
                 ["count(distinct ", sub(any_kind), ")"], ["sum(distinct ", sub("int"), ")"],
                 ["bit_or(", sub("big"), ")"],
             ]  # fmt: skip
+            if g.wide:
+                choices.append(["sum(", sub("small"), ")"])
         case "int":
             choices = [
                 ["cast(count(", sub(any_kind), ") as int)"],
                 ["max(", sub("int"), ")"], ["min(", sub("int"), ")"],
                 ["bit_and(", sub("int"), ")"],
             ]  # fmt: skip
+            if g.wide:
+                choices += [["bit_xor(", sub("int"), ")"], ["max(distinct ", sub("int"), ")"]]
+            if g.wide and g.chance(0.1):
+                choices = [
+                    ["percentile_disc(0.5) within group (order by ", sub("int"), ")"],
+                    ["mode() within group (order by ", sub("int"), ")"],
+                ]
         case "num":
             choices = [
                 ["sum(", sub("num"), ")"], ["sum(", sub("big"), ")"], ["max(", sub("num"), ")"],
                 ["round(avg(", sub("int"), "), 6)"], ["sum(distinct ", sub("num"), ")"],
                 ["round(avg(", sub("num"), "), 6)"],
             ]  # fmt: skip
+            if g.wide:
+                choices.append(["round(avg(", sub("small"), "), 6)"])
+                choices.append(["round(avg(distinct ", sub("int"), "), 6)"])
+            if g.wide and g.chance(0.2):
+                x, y = sub("int"), sub("small")
+                name, given = g.choose(
+                    *((n, [x]) for n in SPREADS), *((n, [x, ", ", y]) for n in PAIRS)
+                )
+                choices = [[f"cast({name}(", *given, ") as numeric(38, 6))"]]
         case "text":
             x, y = typed(g, "text", scope), sub("text")
             choices = [
@@ -53,8 +77,19 @@ def aggregate(g: Generator, kind: str, scope: Scope) -> list[str | Node] | None:
         case "float":
             choices = [["sum(", sub("float"), ")"], ["avg(", sub("float"), ")"],
                        ["max(", sub("float"), ")"]]  # fmt: skip
+            if g.wide and g.chance(0.2):
+                choices = [["percentile_cont(0.25) within group (order by ", sub("int"), ")"]]
+        case "real" if g.wide:
+            choices = [["sum(", sub("real"), ")"], ["max(", sub("real"), ")"]]
+        case "small" if g.wide:
+            choices = [["bit_and(", sub("small"), ")"], ["min(", sub("small"), ")"]]
         case "iv":
-            choices = [["sum(", sub("iv"), ")"], ["min(", sub("iv"), ")"], ["max(", sub("iv"), ")"]]
+            choices = [
+                ["avg(" if g.wide else "sum(", sub("iv"), ")"],
+                ["sum(", sub("iv"), ")"],
+                ["min(", sub("iv"), ")"],
+                ["max(", sub("iv"), ")"],
+            ]
         case "json" | "bytes":
             choices = [[f"cast({literal(g, kind)} as {NAMES[kind]})"]]
         case "texts":
@@ -111,6 +146,11 @@ def order_key(text: str, kind: str) -> str:
     return f"cast({text} as text)" if kind == "json" else text
 
 
+def whole_key(column: Ref) -> str:
+    """Return what tells unlike values apart, equal intervals too."""
+    return f"cast({column.text} as text)" if column.kind in {"json", "iv"} else column.text
+
+
 def _partition(g: Generator, scope: Scope) -> str:
     return g.choose("", f"partition by {g.choose(*(c.text for c in scope))} ")
 
@@ -162,4 +202,12 @@ def window(g: Generator, kind: str, scope: Scope, whole: str) -> Node:
         choices += [["sum(", a, *framed], ["sum(", a, *peers]]
     if kind == "float":
         choices += [["sum(", a, *framed], ["cume_dist(", *peers], ["percent_rank(", *peers]]
+    if g.wide and kind == "bool":
+        choices += [["bool_or(", a, *framed], ["bool_and(", a, *peers]]
+    if g.wide and kind == "iv":
+        choices += [["sum(", a, *framed], ["sum(", a, *plain]]
+    if g.wide and kind == "arr":
+        choices.append(["array_agg(", typed(g, "int", scope), *framed])
+    if g.wide and kind == "text":
+        choices.append(["string_agg(", a, ", '-'", *framed])
     return Node(f"e:{kind}", g.choose(*choices), LITERALS[kind][0])

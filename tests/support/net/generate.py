@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from net import aggregates, values
+from net import aggregates, forms, mixed, values
 from net.kinds import LITERALS, NAMES, UNORDERED
 from net.tables import SCHEMA
 from net.tree import Items, Node, maybe
@@ -40,16 +40,21 @@ class Ref:
 Scope = list[Ref]
 
 
-def random_query(random: Random, depth: int = 2) -> Node:
-    """Return a query of at most three columns."""
-    return Generator(random).query(depth, [], None)[0]
+def random_query(random: Random, depth: int = 2, *, wide: bool = False) -> Node:
+    """Return a query of at most three columns; ``wide`` has more forms (``Generator.wide``)."""
+    return Generator(random, wide=wide).query(depth, [], None)[0]
 
 
 class Generator:
-    """Draws one query."""
+    """Draws one query.
 
-    def __init__(self, random: Random) -> None:
+    ``wide`` draws all that the planner takes: windows over groups, types that meet, literals of no
+    type, subqueries in every place, stars, chains of set operations, every function and aggregate.
+    """
+
+    def __init__(self, random: Random, *, wide: bool = False) -> None:
         self.random = random
+        self.wide = wide
         self._names = 0
         self._common: list[tuple[str, list[str]]] = []
         self._left = 9  # relations that the query may still name
@@ -76,7 +81,11 @@ class Generator:
         shape = self.random.random() if depth else 1.0
         sort = "q:" + ",".join(kinds)
         if shape < 0.12:
-            left, right = (self.query(depth - 1, outer, kinds)[0] for _ in range(2))
+            narrower = 0.2 if self.wide else 0.0
+            widened = [mixed.narrower(self, k) if self.chance(narrower) else k for k in kinds]
+            left, right = (self.query(depth - 1, outer, of)[0] for of in (kinds, widened))
+            if self.chance(0.5):
+                left, right = right, left
             operator = self.choose("union", "except", "intersect") + self.choose("", " all")
             return Node(sort, ["(", left, f") {operator} (", right, ")"]), kinds
         if shape < 0.2:
@@ -86,6 +95,8 @@ class Generator:
             return self._limited(inner, kinds, sort), kinds
         if shape < 0.31:
             return self._values(outer, kinds, sort), kinds
+        if self.wide and shape < 0.35:
+            return forms.chain(self, depth, outer, kinds, sort), kinds
         return self.select(depth, outer, kinds, sort), kinds
 
     def _with(self, depth: int, outer: Scope, kinds: list[str], sort: str) -> Node:
@@ -128,7 +139,9 @@ class Generator:
 
     # SELECT
 
-    def select(self, depth: int, outer: Scope, kinds: list[str], sort: str) -> Node:
+    def select(  # noqa: PLR0911  # one per form
+        self, depth: int, outer: Scope, kinds: list[str], sort: str
+    ) -> Node:
         source, columns = self.from_list(depth, outer)
         scope = [*columns, *outer]
         where = self._where(scope, depth)
@@ -137,17 +150,21 @@ class Generator:
         if shape < 0.08 and not {"bytes", *UNORDERED} & {*kinds}:
             return self._summed(source, where, columns, kinds, sort)
         if shape < 0.3:
+            if self.wide and self.chance(0.2):
+                return forms.windows_of_groups(self, source, where, columns, kinds, sort)
             return self._grouped(depth, source, where, columns, outer, kinds, sort)
         if shape < 0.42:
             return self._windowed(source, where, columns, kinds, sort)
         items = self._items(kinds, scope, depth)
-        if shape < 0.5:
+        if self.wide and shape < 0.46:
+            return forms.top(self, source, where, columns, items, sort)
+        if shape < 0.52:
             made = Node(sort, ["select distinct ", *items, " from ", source, where])
             made.rows = rows
-            if shape < 0.47:
+            if shape < 0.49:
                 made.twin = self._thirds(items, source, where, columns, "union")
             return made
-        if shape < 0.56 and kinds[0] != "json":
+        if shape < 0.58 and kinds[0] != "json":
             inner = Node(sort, ["select ", *items, " from ", source, where])
             columns = [aggregates.order_key(f"c{i}", kind) for i, kind in enumerate(kinds)]
             keys = ", ".join(f"{column}{self.choose('', ' desc')}" for column in columns)
@@ -155,7 +172,7 @@ class Generator:
             return Node(sort, text)
         made = Node(sort, ["select ", *items, " from ", source, where])
         made.rows = rows
-        if shape < 0.62:
+        if shape < 0.64:
             made.twin = self._thirds(items, source, where, scope, "union all")
         return made
 
@@ -230,16 +247,30 @@ class Generator:
             else:
                 item = self.aggregate(kind, [*columns, *outer] if self.chance(0.1) else columns)
             items += [", " if at else "", item, f" as c{at}"]
+        listed = [k for k, _ in keys]
         having = maybe()
         if self.chance(0.3):
-            test = self.aggregate("big", columns)
-            having = maybe(" having ", test, f" {self.choose('=', '<>', '<', '>=')} ", "1")
-        listed = [k for k, _ in keys]
+            having = maybe(" having ", self.condition_of_groups(columns, listed))
         by = self._group_by(listed) if listed else maybe()
         made = Node(sort, ["select ", *items, " from ", source, where, by, having])
         if not str(having):
             made.rows = Node("rows", ["select * from ", source, where])
         return made
+
+    def condition_of_groups(self, columns: Scope, keys: list[Node]) -> Node:
+        """Return what HAVING asks of a group."""
+        shape = self.random.random()
+        if shape < 0.5 or not self.wide:
+            test = self.aggregate("big", columns)
+            op = self.choose("=", "<>", "<", ">=")
+            return Node("e:bool", ["(", test, f" {op} 1)"], "true")
+        if keys and shape < 0.65:
+            key, word = self.choose(*keys), self.choose("is null", "is not null")
+            return Node("e:bool", ["(", key, f" {word})"], "true")
+        kind = self.choose(*ORDERED)
+        op = self.choose("=", "<>", "<", ">=", "is distinct from")
+        made, other = self.aggregate(kind, columns), self.value(kind, [], 1)
+        return Node("e:bool", ["(", made, f" {op} ", other, ")"], "true")
 
     def _key(self, kind: str, columns: Scope) -> Node:
         """Return what to group by: no constant.
@@ -399,7 +430,9 @@ class Generator:
             word = "lateral " if lateral else ""
             columns = [Ref(f"{alias}.c{i}", k, f"c{i}") for i, k in enumerate(kinds)]
             return Node("item", [f"{word}(", inner, f") {alias}"]), columns
-        if shape < 0.26:
+        if self.wide and depth and shape < 0.24 and self._room > 0:
+            return forms.starred(self, depth - 1, outer, [])
+        if shape < 0.3:
             return self._function(alias, [*left, *outer])
         if self._common and shape < 0.5:
             name, kinds = self.choose(*self._common)
@@ -447,3 +480,13 @@ class Generator:
 
     def condition(self, scope: Scope, depth: int) -> Node:
         return values.condition(self, scope, depth)
+
+    def mixed(self, kind: str, scope: Scope) -> Node:
+        return mixed.value(self, kind, scope)
+
+    def mixed_condition(self, kind: str, scope: Scope) -> Node:
+        return mixed.condition(self, kind, scope)
+
+    def nests(self) -> bool:
+        """Return whether an argument is a query, which it seldom is: in any place of a query."""
+        return self.wide and self._left > 4 and self.chance(0.02)

@@ -45,7 +45,7 @@ class Answer:
     @property
     def refused(self) -> bool:
         """Whether the query itself is wrong, whatever the rows."""
-        return self.code[:2] in {"42", "0A"} or self.code == "22023"
+        return self.code[:2] in {"42", "0A"}
 
 
 def plain(row: Sequence[Any]) -> tuple[Any, ...]:

@@ -35,7 +35,6 @@ from reclock.sql.plan.relation import (
     QueryPlan,
     Reduce,
     Union,
-    Window,
     column,
     walk,
 )
@@ -107,9 +106,10 @@ def is_loose(node: Node) -> bool:
     """Return whether something that can fail is computed for rows that a planner chooses.
 
     What is shown is computed for all rows that are shown. A condition, or a column of a subquery,
-    is computed for more or fewer of them, as others come before it; so are parts of AND and OR.
+    is computed for more or fewer of them, as others come before it; so are parts of AND and OR, and
+    what a window function takes (PostgreSQL computes ``nth_value`` for the rows that it needs).
     """
-    while isinstance(node, Project | Reduce | Distinct | Window):
+    while isinstance(node, Project | Reduce | Distinct):
         if isinstance(node, Project) and any(map(_chooses, (s for _, s in node.outputs))):
             return True
         (node,) = node.inputs

@@ -28,7 +28,7 @@ def shrunk(net: Net, case: Case, patience: int = _PATIENCE) -> Case:
     def fails(query: Node, past: list[Contents]) -> Case | None:
         nonlocal trials
         trials += 1
-        once = Net(net.judge, net.spark, net.evaluator)
+        once = Net(net.judge, net.spark, net.evaluator, wide=net.wide)
         once.run([query], past, only=case.path)
         alike = (c for c in once.report.cases if (c.path, c.code) == (case.path, case.code))
         return next(alike, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from net.calls import OF
+from net.calls import MORE, OF, RARE
 from net.kinds import ANY, COMPARISONS, LITERALS, NAMES, UNORDERED, literal
 from net.tree import Node
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from net.generate import Generator, Scope
 
 
-def value(g: Generator, kind: str, scope: Scope, depth: int, *, constant: bool = True) -> Node:
+def value(  # noqa: PLR0911  # one per form
+    g: Generator, kind: str, scope: Scope, depth: int, *, constant: bool = True
+) -> Node:
     """Return an expression of that type."""
     sort, plain = f"e:{kind}", LITERALS[kind][0]
     refs = [c.text for c in scope if c.kind == kind]
@@ -29,21 +31,34 @@ def value(g: Generator, kind: str, scope: Scope, depth: int, *, constant: bool =
     def sub(of: str = kind) -> Node:
         return simple(g, of, scope)
 
-    if shape < 0.85 and g.chance(0.6):
+    if g.wide and shape < 0.76:
+        return g.mixed(kind, scope)
+    if shape < 0.86 and g.chance(0.6):
         return _general(g, kind, scope, depth, sub)
-    made = g.choose(*OF[kind])
+    made = _call(g, kind)
     return Node(sort, [sub(p[1:]) if p.startswith("@") else p for p in made], plain)
+
+
+def _call(g: Generator, kind: str) -> tuple[str, ...]:
+    """Return the pieces of a call that gives ``kind``."""
+    if not g.wide:
+        return g.choose(*OF[kind])
+    if kind in RARE and g.chance(0.1):
+        return g.choose(*RARE[kind])
+    return g.choose(*OF[kind], *MORE.get(kind, ()))
 
 
 def simple(g: Generator, kind: str, scope: Scope) -> Node:
     """Return a column, a literal, or one step more."""
     refs = [c.text for c in scope if c.kind == kind]
     plain = LITERALS[kind][0]
+    if g.nests():
+        return scalar_query(g, kind, scope, 0)
     if refs and g.chance(0.75):
         return Node(f"e:{kind}", [g.choose(*refs)], plain)
     if g.chance(0.7):
         return Node(f"e:{kind}", [literal(g, kind)], plain)
-    made = g.choose(*OF[kind])
+    made = _call(g, kind)
     leaves = {k: [c.text for c in scope if c.kind == k] or LITERALS[k] for k in NAMES}
     parts = [
         Node(f"e:{p[1:]}", [g.choose(*leaves[p[1:]])], LITERALS[p[1:]][0])
@@ -106,7 +121,9 @@ def condition(g: Generator, scope: Scope, depth: int) -> Node:  # noqa: PLR0912,
         return _query_condition(g, scope, depth - 1, of, sub)
     a, b, c = sub(), sub(), sub()
     op = g.choose(*COMPARISONS)
-    shape = g.choose(*range(16))
+    shape = g.choose(*range(18 if g.wide else 16))
+    if shape == 16:
+        return g.mixed_condition(of, scope)
     parts: list[str | Node]
     twin: list[str | Node] | None = None
     if shape <= 3:
@@ -126,7 +143,8 @@ def condition(g: Generator, scope: Scope, depth: int) -> Node:  # noqa: PLR0912,
         twin = ["not coalesce(", a, " = ", b, ", ", a, " is null and ", b, " is null)"]
     elif shape == 8:
         x, pattern = sub("text"), g.choose("x%", "%x", "_", "%", "a\\%%", "")
-        parts = [x, f" {g.choose('like', 'not like', 'ilike')} '{pattern}'"]
+        word = g.choose("like", "not like", "ilike", *(("not ilike",) if g.wide else ()))
+        parts = [x, f" {word} ", sub("text") if g.wide and g.chance(0.25) else f"'{pattern}'"]
     elif shape == 9:
         parts = ["not (", condition(g, scope, 0), ")"]
     elif shape == 10:
@@ -153,6 +171,12 @@ def condition(g: Generator, scope: Scope, depth: int) -> Node:  # noqa: PLR0912,
             g.choose(") is true", ") is not true", ") is unknown"),
         ]
         parts = ["(", *parts, ")"]
+    elif shape == 17:
+        x, y, z = sub("int"), sub("int"), sub("int")
+        word = g.choose("in", "not in")
+        parts = ["(", a, ", ", x, f") {word} ((", b, ", ", y, "), (", c, ", ", z, "))"]
+        pairs = ["(", a, " = ", b, " and ", x, " = ", y, " or ", a, " = ", c, " and ", x, " = "]
+        twin = ["not " if word == "not in" else "", *pairs, z, ")"]
     elif shape == 14:
         x, y = sub("int"), sub("arr")
         parts = [x, f" {op} {g.choose('any', 'all', 'some')} (", y, ")"]
