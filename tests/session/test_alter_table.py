@@ -7,7 +7,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from reclock.errors import DependentObjects, Error, NotSupported
+from reclock.errors import DependentObjects, Error, NotSupported, Unreadable
 from reclock.failpoints import FailpointRaised, armed
 from reclock.testing.postgres import running_postgres
 
@@ -108,9 +108,11 @@ def made(db):
     db.execute("CREATE MATERIALIZED VIEW mm AS SELECT sum(n) AS s FROM m; CREATE INDEX j ON t (b)")
 
 
+QUERIES = ("SELECT * FROM v", "SELECT * FROM m", "SELECT s::bigint FROM mm")
+
+
 def seen(db):
-    queries = ("SELECT * FROM v", "SELECT * FROM m", "SELECT s::bigint FROM mm")
-    return [sorted(db.execute(query).rows) for query in queries]
+    return [sorted(db.execute(query).rows) for query in QUERIES]
 
 
 ALTERATIONS = (
@@ -140,6 +142,24 @@ def test_views_go_on_also_after_a_restart(opener, sql):
     assert [row[0] for row in db.execute("SELECT a FROM v WHERE a = 7").rows] == [7]
     assert db.execute("SELECT s::bigint FROM mm").rows == [(4,)]
     assert not db.check()
+
+
+@pytest.mark.parametrize("sql", ALTERATIONS[:4])
+def test_at_no_time_is_the_new_table_without_its_rows(opener, sql):
+    db = opener()
+    db.execute("ALTER SYSTEM SET logical_compaction_window = '1h'")
+    made(db)
+    before = seen(db)
+    opener.clock.advance(100)
+    db.execute(sql)
+    read = int(db.execute("SELECT * FROM mm").timestamp)
+    there = 0
+    for time in range(read - 50, read + 1):
+        for query, rows in zip(QUERIES, before, strict=True):
+            with suppress(Unreadable):
+                assert sorted(db.execute(f"{query} AS OF {time}").rows) == rows, (query, time)
+                there += 1
+    assert there >= len(QUERIES)
 
 
 @pytest.mark.parametrize("sql", ALTERATIONS[:4])

@@ -2,7 +2,9 @@
 
 Without objects that come or go it is a write (``write``). With them it is a change of the catalog
 (``catalog_change``) at whose time the rows happen: new views are filled as of the time before, and
-the rows reach them, and all else, in the step that publishes them.
+the rows reach them, and all else, in the step that publishes them. New objects have no rows before
+that time, so they are read from it on: a table that takes the place of another (ALTER TABLE) is
+never seen empty.
 
 Crashes: tests/session/test_transaction_crash.py.
 """
@@ -55,8 +57,10 @@ def publish(core: Core, draft: Draft) -> Timestamp | None:
 
     added, removed = removed_and_added(core.world.catalog, draft.catalog)
     paces = {change.table.timeline for change in changes if change.table.timeline is not None}
+    new = added.keys() - core.world.catalog.items.keys()
     change_catalog(
         core, added.values(), removed,
         roles=draft.roles, changes=happening, also=paces, least=draft.edits,
+        late=frozenset(new) if changes else frozenset(),
     )  # fmt: skip
     return times[-1] if times else None
