@@ -157,7 +157,13 @@ def shown(value: Any, kind: str) -> Any:
         return "nested"
     if isinstance(value, bool):
         return "t" if value else "f"
-    return float(value) if kind in {"real", "double precision"} else str(value)
+    return number(value) if kind in {"real", "double precision"} else str(value)
+
+
+def number(value: Any) -> float | str:
+    """Return a number that equals itself."""
+    found = float(value)
+    return str(found) if math.isnan(found) else found
 
 
 def read(value: bytes | None, kind: str) -> Any:
@@ -166,10 +172,7 @@ def read(value: bytes | None, kind: str) -> Any:
         return None
     if is_nested(kind):
         return "nested"
-    if kind not in {"real", "double precision"}:
-        return value.decode()
-    found = float(value)
-    return str(found) if math.isnan(found) else found
+    return number(value) if kind in {"real", "double precision"} else value.decode()
 
 
 @pytest.fixture

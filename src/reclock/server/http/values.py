@@ -50,6 +50,8 @@ def value_of(value: Any, kind: Type) -> Any:
 
     >>> value_of(7, t.INTEGER), value_of(7, t.BIGINT), value_of(float("nan"), t.DOUBLE)
     (7, '7', 'NaN')
+    >>> value_of(99.98999786376953, t.REAL)
+    99.99
     """
     if value is None:
         return None
@@ -60,8 +62,10 @@ def value_of(value: Any, kind: Type) -> Any:
             return {name: value_of(value[name], inside) for name, inside in fields}
     if kind == t.JSON:
         return json.loads(value)
+    if kind == t.REAL and math.isfinite(value):
+        return float(text.write(value, kind))  # in as few digits as tell it apart
     plain = kind in {t.BOOLEAN, t.SMALLINT, t.INTEGER, t.TEXT} or (
-        kind in {t.REAL, t.DOUBLE} and math.isfinite(value)
+        kind == t.DOUBLE and math.isfinite(value)
     )
     return value if plain else text.write(value, kind)
 
