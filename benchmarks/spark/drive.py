@@ -112,7 +112,8 @@ def drive(spot: Spot, tasks: list[Task]) -> None:
 def _driven(spot: Spot, order: Task) -> Figures:
     """Run a workload until all of it is there."""
     with (
-        tempfile.TemporaryDirectory() as path,
+        # A task that is cancelled may write for a moment more.
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as path,
         reclock.open(Path(path) / "state", master=spot.master) as db,
     ):
         _warm(db, spot.execution)
